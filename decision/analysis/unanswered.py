@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from decision.model.columns import Labelled
+from decision.model.column import Labelled
 from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Workload
 

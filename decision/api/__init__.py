@@ -13,9 +13,10 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 """
 
 from .advice import advise
-from .learning import evaluate, gates, make_env, train
+from .comparisons import compare, evaluate
+from .learning import gates, make_env, train
 from .results import ComparisonResult, SimulationResult
-from .simulations import check_policy, compare, read_run, simulate
+from .simulations import check_policy, read_run, simulate
 
 __all__ = [
     "ComparisonResult",

@@ -12,7 +12,7 @@ from . import given
 from .given import Source
 
 if TYPE_CHECKING:
-    from decision.runs.advise import Advice
+    from decision.runs.advice import Advice
 
 
 def advise(
@@ -60,7 +60,8 @@ def advise(
         'easy'
     """
     from decision.computer.shipped import find_platform, find_workload
-    from decision.runs.advise import Wish, find_advice
+    from decision.runs.advice import Wish
+    from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
     if platform is not None and hosts is not None:

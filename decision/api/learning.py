@@ -1,12 +1,10 @@
-"""Learned schedulers: environments, trainings, and what judges them."""
+"""Learned schedulers: environments, trainings and gates."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from decision.model import arguments
 from decision.model.arguments import a_path, flag, mapping, several, text
@@ -16,7 +14,6 @@ from decision.model.workload import Workload
 
 from . import given
 from .given import Source
-from .results import as_table
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from decision.learn.checkpoint import GateCheck
     from decision.learn.training import Report
     from decision.model.reshape import Walltimes
-    from decision.policies import Policy
     from decision.runs.inputs import LoadedInputs
 
 _CHANGES = '{"learn.lr": 1e-4}'
@@ -90,121 +86,20 @@ def train(
     from decision.runs.training import check_resumable, train_to_folder
 
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
-    wanted = mapping("changes", changes, _CHANGES) | (
-        {} if steps is None else {"learn.steps": arguments.whole("steps", steps, 1)}
-    )
-    resume = flag("resume", resume)
+    wanted, resume = mapping("changes", changes, _CHANGES), flag("resume", resume)
+    if steps is not None:
+        wanted |= {"learn.steps": arguments.whole("steps", steps, 1)}
     if not callable(report):
         raise ConfigError(f"report: must be a function that takes one report; found {report!r}", field="report")
     name = record.default_preset if preset is None else str(a_path("preset", preset))
     config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
-    case = _read_files(
-        platform, workload, (), False, given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
-    )
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    case = _read_files(platform, workload, (), False, selection)
     if resume:
         check_resumable(output)
     return train_to_folder(first_log(case), config, output, resume=resume, report=report)
-
-
-def evaluate(
-    platform: Platform | Source,
-    workload: "Workload | DataFrame | Source",
-    policies: "str | Policy | Sequence[str | Policy]",
-    *,
-    shake: int = 10,
-    episodes: int | None = None,
-    placed: int = 1000,
-    offline: bool = False,
-    whole: bool = False,
-    jobs: slice | None = None,
-    nodes: int | None = None,
-    walltime: "Walltimes" = "requested",
-    missing_walltime: str = "none",
-    time_field: int | None = None,
-    seed: int = 0,
-) -> "DataFrame | list[dict[str, Any]]":
-    """Compare learned policies with heuristics on the same jobs, as ``decision evaluate`` does.
-
-    The whole workload is run on shaken copies, as by `decision.compare`, the first policy being the baseline; or
-    episodes are run: one begins at a random job of the workload and ends when `placed` jobs have been placed; the last
-    job is followed by the first again.
-
-    Args:
-        platform: as of `decision.simulate`.
-        workload: as of `decision.simulate`; all jobs need a walltime.
-        policies: checkpoints, names of policies, or policies themselves.
-        shake: copies of the whole workload with shaken submissions.
-        episodes: how many are run in place of the whole workload.
-        placed: jobs whose placement ends an episode.
-        offline: no other jobs arrive in an episode than those that are placed.
-        whole: run the workload once, as it is.
-        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
-        nodes: larger jobs are left out.
-        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
-        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
-        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
-        seed: of the episodes' first jobs, and of policies that draw at random.
-
-    Returns:
-        The ``table`` of `decision.compare`'s result; of episodes, a row per policy and episode with the columns
-        ``policy``, ``episode`` and those of `decision.envs.EPISODE_METRICS`; of a workload that is run once, a row per
-        policy with the fields of `Summary`. A pandas DataFrame, or a list of dicts without pandas.
-
-    Raises:
-        ConfigError: if the inputs do not fit together, or episodes are asked for and PyTorch is not installed.
-        PolicyError: if a policy decides something impossible.
-
-    Examples:
-        >>> import decision as d
-        >>> table = d.evaluate("cluster256", "lublin_256", ["easy", "fcfs"], episodes=2, placed=50)
-        >>> table.groupby("policy").episode.count().to_dict()
-        {'easy': 2, 'fcfs': 2}
-    """
-    named = given.name_policies(policies)
-    selection, seed = (
-        given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
-        arguments.whole("seed", seed),
-    )
-    offline, whole = flag("offline", offline), flag("whole", whole)
-    placed = arguments.whole("placed", placed, 1)
-    hosts = given.read_platform(platform, False)
-    logs = given.as_workloads(workload, selection, hosts)
-    if len(logs) > 1:
-        raise ConfigError("workload: give one; several are evaluated one after the other", field="workload")
-    if offline and episodes is None:
-        raise ConfigError("offline: it is for episodes; give their number, too", field="offline")
-    if episodes is None and not whole:
-        from .simulations import compare
-
-        kept = {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
-        return compare(platform, workload, policies, shake=shake, time_field=time_field, **kept).table  # type: ignore[arg-type]
-    if whole:
-        return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
-    from decision.learn import require_learning
-
-    require_learning()
-    from decision.learn.schedulers import EpisodeComparison
-
-    episodes = arguments.whole("episodes", episodes, 1)
-    episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline)
-    rows = []
-    for name, policy in named.items():
-        columns = {metric: values.tolist() for metric, values in episodic.metrics(policy).items()}
-        rows += [
-            {"policy": name, "episode": k, **{metric: values[k] for metric, values in columns.items()}}
-            for k in range(episodes)
-        ]
-    return as_table(rows)
-
-
-def _whole_run(
-    name: str, policy: "str | Policy", hosts: Platform, workloads: list[Workload], seed: int
-) -> dict[str, Any]:
-    from .simulations import simulate
-
-    return {"policy": name, **msgspec.structs.asdict(simulate(hosts, workloads, policy, seed=seed).summary())}
 
 
 def gates(
@@ -245,10 +140,10 @@ def gates(
 
     Examples:
         >>> import decision as d
-        >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
+        >>> d.gates("packer", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED_MODELS, existing_checkpoint
+    from decision.learn import SHIPPED_NAMES, existing_checkpoint
     from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import first_log
@@ -259,7 +154,7 @@ def gates(
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
     found = check_gates(file, first_log(case))
-    if name not in SHIPPED_MODELS:
+    if name not in SHIPPED_NAMES:
         keep_check(file, found)
     return found
 

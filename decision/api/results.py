@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from decision.model.arguments import a_path, amount
-from decision.model.columns import Column
+from decision.model.column import Column
 from decision.model.platform import Platform
 from decision.model.record import FinalState, Floats, JobTable, RunRecord
 

@@ -1,21 +1,18 @@
-"""Runs and comparisons."""
+"""Runs: made, read again, and trials of a policy."""
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decision.model.arguments import a_path, amount, flag, mapping
-from decision.model.arguments import whole as count
-from decision.model.errors import ConfigError, DecisionError
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 
 from . import given
 from .given import Source
-from .results import ComparisonResult, SimulationResult
+from .results import SimulationResult
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -119,136 +116,6 @@ def read_run(folder: Source, platform: Platform | Source | None = None) -> Simul
         raise ConfigError(f"platform: {there}", field="platform")
     title = str(place) if facts is None else f"{facts.name} on {Path(facts.platform.name).stem}"
     return SimulationResult(record, hosts, title)
-
-
-def compare(
-    platform: Platform | Source,
-    workload: "Workload | DataFrame | Source | Sequence[Workload | DataFrame | Source]",
-    policies: "str | Policy | Sequence[str | Policy]",
-    *,
-    baseline: "str | Policy | None" = None,
-    metrics: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
-    energy: bool = False,
-    jobs: slice | None = None,
-    nodes: int | None = None,
-    walltime: "Walltimes" = "requested",
-    missing_walltime: str = "none",
-    time_field: int | None = None,
-    shake: int = 10,
-    whole: bool = False,
-    windows: int = 0,
-    length: int = 1024,
-    draw: int = 0,
-    seeds: int = 1,
-    processes: int = 1,
-    folder: Source | None = None,
-) -> ComparisonResult:
-    """Run policies over the same jobs and compare them with a baseline, metric by metric.
-
-    Args:
-        platform: as of `simulate`.
-        workload: as of `simulate`; of several, each is compared by itself.
-        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself.
-        baseline: the policy that the others are compared with; the first if None.
-        metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
-        options: options of every policy.
-        energy: simulate power states and energy.
-        jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
-        nodes: larger jobs are left out.
-        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
-        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
-        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
-        shake: copies of each whole workload with shaken submissions, on which it is judged.
-        whole: run each workload once, as it is, and count all jobs.
-        windows: random sequences of jobs of each workload, in place of the whole.
-        length: jobs in a window.
-        draw: seed of the windows and of the bootstrap.
-        seeds: runs of each policy on each window, for policies that draw at random.
-        processes: runs at a time, of named policies. With more than 1, protect a script's entry:
-            ``if __name__ == "__main__":``.
-        folder: keeps finished runs of named policies, so that a later call with more of them runs only what is new.
-
-    Raises:
-        ConfigError: if something cannot be read, does not fit together or makes no sense.
-        PolicyError: if a policy decides something impossible.
-
-    Examples:
-        >>> import decision as d
-        >>> class Widest:
-        ...     def reset(self, platform, seed): pass
-        ...     def decide(self, cluster, plan):
-        ...         for job in sorted(cluster.queue, key=lambda job: -job.size):
-        ...             if job.size > plan.nb_free:
-        ...                 break
-        ...             plan.start(job)
-        >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"], whole=True)
-        >>> result.table[["policy", "score"]].values.tolist()
-        [['easy', 8.0], ['Widest', 12.0]]
-    """
-    from decision.analysis.metric_list import find_metric
-    from decision.runs.compare import read_workloads, run_comparison
-    from decision.runs.comparison_plan import ComparisonPlan, find_baseline
-    from decision.runs.judging import judge_plan
-    from decision.runs.setup_in_words import describe_setup
-
-    named = given.name_policies(policies)
-    own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
-    energy, processes = flag("energy", energy), count("processes", processes, 1)
-    kept = None if folder is None else a_path("folder", folder)
-    _refuse_own(own, processes, kept)
-    chosen = [find_metric(name) for name in given.read_metrics(metrics)]
-    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
-        written = Path(temporary)
-        plan = ComparisonPlan(
-            platform=given.platform_file(platform, energy, written),
-            workloads=given.as_files(workload, written),
-            policies=tuple(named),
-            own=own,
-            settings=given.as_options(options, list(named.values())),
-            energy=energy,
-            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
-            shake=0 if flag("whole", whole) or windows else count("shake", shake, 1),
-            windows=count("windows", windows),
-            length=count("length", length, 1),
-            draw=count("draw", draw),
-            seeds=count("seeds", seeds, 1),
-        )
-        against = find_baseline(plan, _baseline_name(own, baseline))
-        logs = read_workloads(plan)
-        setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
-        with _unplaced(written):
-            outcomes = run_comparison(plan, kept or written, processes=processes)
-        return ComparisonResult(judge_plan(plan, outcomes, logs, against, metrics=chosen, setup=setup))
-
-
-@contextmanager
-def _unplaced(folder: Path) -> Iterator[None]:
-    """Let errors name files in a folder of ours by their names alone."""
-    try:
-        yield
-    except DecisionError as error:
-        error.args = (str(error).replace(f"{folder}/", ""),)
-        raise
-
-
-def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:
-    """The name of a baseline that may be one of the objects. Raises ConfigError if it is another."""
-    found = next((name for name, policy in own.items() if policy is baseline), baseline)
-    if found is not None and not isinstance(found, str):
-        raise ConfigError(f"baseline: must be one of the policies; found {baseline!r}", field="baseline")
-    return found
-
-
-def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> None:
-    """Refuse objects where only a policy's name will do. Raises ConfigError."""
-    advice = "name the policy (module:Class or ./file.py:Class)"
-    for name in own:
-        if processes > 1:
-            raise ConfigError(f"processes: {name} is an object of this process; take 1, or {advice}", field="processes")
-        if folder is not None:
-            what = f"runs of {name}, an object, would not be known again"
-            raise ConfigError(f"folder: {what}; leave it out, or {advice}", field="folder")
 
 
 def check_policy(

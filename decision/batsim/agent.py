@@ -466,13 +466,7 @@ def make_agent(
     found = find_agent(policy, settings) if isinstance(policy, str) else None
     if found is None:
         return Agent(
-            policy,
-            settings,
-            platform=platform,
-            seed=seed,
-            decide_limit=decide_limit,
-            suspends=suspends,
-            loop=loop,
+            policy, settings, platform=platform, seed=seed, decide_limit=decide_limit, suspends=suspends, loop=loop
         )
     if loop is not None:
         raise ConfigError(

@@ -14,7 +14,7 @@ from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
-    from decision.runs.advise import Advice, AdviceRow
+    from decision.runs.advice import Advice, AdviceRow
 
 Platform = Annotated[
     Path | None,
@@ -83,7 +83,8 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advise import METRIC_NAMES, Wish, find_advice
+    from decision.runs.advice import METRIC_NAMES, Wish
+    from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting

@@ -26,8 +26,7 @@ Session = Annotated[
     ),
 ]
 Transitions = Annotated[
-    int,
-    typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST),
+    int, typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
 ]
 Shares = Annotated[
     list[float] | None,
@@ -114,7 +113,8 @@ def collect_command(
 
         check_minari(minari)
     from decision.batsim.replay import recorded_starts
-    from decision.learn.choices import collect, from_session, run_starts, whole_episode, write_choices
+    from decision.learn.choices import collect, from_session, run_starts, whole_episode
+    from decision.learn.choices_file import write_choices
     from decision.learn.schedulers import choosing_setup
 
     announce_compilation()

@@ -39,16 +39,10 @@ Engines = Annotated[
 ]
 Windows = Annotated[
     int,
-    typer.Option(
-        "--windows",
-        help="Number of random sequences of each workload's jobs.",
-        min=0,
-        rich_help_panel=_RUNS,
-    ),
+    typer.Option("--windows", help="Number of random sequences of each workload's jobs.", min=0, rich_help_panel=_RUNS),
 ]
 Whole = Annotated[
-    bool,
-    typer.Option("--whole", help="Run each workload once, as it is, and count all jobs.", rich_help_panel=_RUNS),
+    bool, typer.Option("--whole", help="Run each workload once, as it is, and count all jobs.", rich_help_panel=_RUNS)
 ]
 Length = Annotated[int, typer.Option("--length", help="Jobs in a sequence.", min=1, rich_help_panel=_RUNS)]
 Draw = Annotated[

@@ -74,9 +74,7 @@ Daily = Annotated[
 Walltime = Annotated[
     WalltimeName,
     typer.Option(
-        "--walltime",
-        help="Walltimes: as requested, the run time (perfect estimates), or none.",
-        rich_help_panel=_TIMES,
+        "--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none.", rich_help_panel=_TIMES
     ),
 ]
 Estimates = Annotated[

@@ -38,16 +38,11 @@ Episodes = Annotated[
 Placed = Annotated[
     int | None,
     typer.Option(
-        "--placed",
-        help="Number of jobs that an episode places.",
-        min=1,
-        show_default="1000",
-        rich_help_panel=_EPISODES,
+        "--placed", help="Number of jobs that an episode places.", min=1, show_default="1000", rich_help_panel=_EPISODES
     ),
 ]
 Offline = Annotated[
-    bool,
-    typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES),
+    bool, typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES)
 ]
 Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
@@ -123,11 +118,7 @@ def evaluate_command(
     refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
     refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
     inputs = Inputs(
-        platform=platform,
-        workloads=(workload,),
-        events=tuple(events or ()),
-        selection=chosen.read(),
-        energy=energy,
+        platform=platform, workloads=(workload,), events=tuple(events or ()), selection=chosen.read(), energy=energy
     )
     case = load_inputs(inputs)
     print_dropped(case.workloads)

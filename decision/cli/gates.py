@@ -57,7 +57,7 @@ def gates_command(
 
       decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
-    from decision.learn import SHIPPED_MODELS, existing_checkpoint
+    from decision.learn import SHIPPED_NAMES, existing_checkpoint
     from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import Inputs, first_log, load_inputs
@@ -79,7 +79,7 @@ def gates_command(
     announce_compilation()
     with working(file.name):
         check = check_gates(file, first_log(case))
-    if checkpoint not in SHIPPED_MODELS:
+    if checkpoint not in SHIPPED_NAMES:
         keep_check(file, check)
     if as_json:
         rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]

@@ -39,7 +39,25 @@ SPEED = "141.24Gf"
 POWER = "95:190.738"
 
 
-def read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
+class NetworkOptions(NamedTuple):
+    """Links that are all alike, and equal hosts."""
+
+    bandwidth: Bandwidth = BANDWIDTH
+    latency: Latency = LATENCY
+    speed: HostSpeed = SPEED
+    power: HostPower = POWER
+
+
+class LevelOptions(NamedTuple):
+    """The same, where the links of each level may differ."""
+
+    bandwidth: Bandwidths = BANDWIDTH
+    latency: Latencies = LATENCY
+    speed: HostSpeed = SPEED
+    power: HostPower = POWER
+
+
+def read_links(options: NetworkOptions | LevelOptions, levels: int = 1) -> "list[Link]":
     """The links of each level, from one value for all or one for each, separated by commas.
 
     Raises:
@@ -48,8 +66,8 @@ def read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
     from decision.formats.simgrid_network import parse_bandwidth, parse_latency
     from decision.model.topology import Link
 
-    bandwidths = _each("--bandwidth", bandwidth, levels)
-    latencies = _each("--latency", latency, levels)
+    bandwidths = _each("--bandwidth", options.bandwidth, levels)
+    latencies = _each("--latency", options.latency, levels)
     return [Link(parse_bandwidth(b), parse_latency(d)) for b, d in zip(bandwidths, latencies, strict=True)]
 
 
@@ -61,22 +79,13 @@ def _each(option: str, text: str, levels: int) -> list[str]:
     return values if len(values) == levels else values * levels
 
 
-class NetworkOptions(NamedTuple):
-    """Options of all these commands as the user gave them."""
-
-    bandwidth: str
-    latency: str
-    speed: str
-    power: str
-    simgrid: str | None
-    output: Path
-
-
 def write_networked(
     topology: "Topology",
     command: str,
     shape: Mapping[str, object],
-    options: NetworkOptions,
+    options: NetworkOptions | LevelOptions,
+    simgrid: str | None,
+    output: Path,
     as_json: bool,
     network: bool = True,
     places: Mapping[str, int] = {},
@@ -88,6 +97,8 @@ def write_networked(
         command: its name.
         shape: the command's own options.
         options: the options that it shares with others.
+        simgrid: the version that reads the file; Batsim's if None.
+        output: the file.
         as_json: print what was written as data.
         network: write links; without them the topology is unknown.
         places: of the hosts by name; numbered ones by default.
@@ -106,11 +117,11 @@ def write_networked(
     if not network:
         platform = msgspec.structs.replace(platform, topology=None, places=())
         description = f"{len(platform.hosts)} hosts without links: messages take no time."
-    written = {**shape, **options._asdict(), "output": None}
+    written = {**shape, **options._asdict(), "simgrid": simgrid}
     given = " ".join(f"{key}={value}" for key, value in written.items() if value is not None)
     comment = fill(f"{description} Made by decision {__version__}: platform {command}, {given}.", 110)
-    write_platform(options.output, platform, comment, options.simgrid or BATSIM_SIMGRID)
-    print_written(options.output, platform, as_json, description)
+    write_platform(output, platform, comment, simgrid or BATSIM_SIMGRID)
+    print_written(output, platform, as_json, description)
 
 
 def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]":

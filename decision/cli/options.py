@@ -29,8 +29,7 @@ class WalltimeName(StrEnum):
 # --- Output ---------------------------------------------------------------------------------------------------------
 
 JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text."),
+    bool, typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.")
 ]
 
 
@@ -122,9 +121,7 @@ NodesOption = Annotated[
 WalltimeOption = Annotated[
     WalltimeName,
     typer.Option(
-        "--walltime",
-        help="Walltimes: as requested, the run time (perfect estimates), or none.",
-        rich_help_panel=_JOBS,
+        "--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none.", rich_help_panel=_JOBS
     ),
 ]
 MissingWalltimeOption = Annotated[
@@ -147,14 +144,7 @@ FeedbackOption = Annotated[
     ),
 ]
 ShakeOption = Annotated[
-    int,
-    typer.Option(
-        "--shake",
-        help="Copies of the whole log with shaken submissions.",
-        min=1,
-        max=1000,
-        metavar="N",
-    ),
+    int, typer.Option("--shake", help="Copies of the whole log with shaken submissions.", min=1, max=1000, metavar="N")
 ]
 TimeFieldOption = Annotated[
     int | None,
@@ -180,8 +170,7 @@ PolicyOption = Annotated[
     ),
 ]
 SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE"),
+    list[str] | None, typer.Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE")
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Also a checkpoint that has not passed its gates (decision gates).")
@@ -189,12 +178,10 @@ ForceOption = Annotated[
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 BatsimOption = Annotated[str, typer.Option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")]
 ProcessesOption = Annotated[
-    int | None,
-    typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1),
+    int | None, typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1)
 ]
 TimeoutOption = Annotated[
-    float,
-    typer.Option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0),
+    float, typer.Option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0)
 ]
 DecideLimitOption = Annotated[
     float,
@@ -210,8 +197,7 @@ DecideLimitOption = Annotated[
 
 NbJobsOption = Annotated[int, typer.Option("--nb-jobs", help="Number of jobs.", min=1, max=_MOST_JOBS)]
 HostsOption = Annotated[
-    int,
-    typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=MOST_HOSTS),
+    int, typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=MOST_HOSTS)
 ]
 EstimatesOption = Annotated[
     str,
@@ -223,8 +209,7 @@ EstimatesOption = Annotated[
     ),
 ]
 SpeedOption = Annotated[
-    str | None,
-    typer.Option("--speed", help="Host speed, for jobs that compute, such as 11.77Gf.", metavar="FLOPS"),
+    str | None, typer.Option("--speed", help="Host speed, for jobs that compute, such as 11.77Gf.", metavar="FLOPS")
 ]
 SimgridOption = Annotated[
     str | None,

@@ -7,21 +7,8 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .network_options import (
-    BANDWIDTH,
-    LATENCY,
-    POWER,
-    SPEED,
-    Bandwidth,
-    Bandwidths,
-    HostPower,
-    HostSpeed,
-    Latencies,
-    Latency,
-    NetworkOptions,
-    read_links,
-    write_networked,
-)
+from .grouped import with_groups
+from .network_options import LevelOptions, NetworkOptions, read_links, write_networked
 from .options import JsonOption, OutputFile, SimgridOption
 
 if TYPE_CHECKING:
@@ -49,14 +36,13 @@ Cables = Annotated[
 NbHosts = Annotated[int, typer.Option("--hosts", help="Number of hosts.", metavar="N")]
 
 
+@with_groups
 def fat_tree_command(
+    *,
     radix: Radix = None,
     pods: Pods = None,
     down: Down = None,
-    bandwidth: Bandwidths = BANDWIDTH,
-    latency: Latencies = LATENCY,
-    speed: HostSpeed = SPEED,
-    power: HostPower = POWER,
+    links: LevelOptions,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("fat_tree.xml"),
     as_json: JsonOption = False,
@@ -87,39 +73,35 @@ def fat_tree_command(
     if down is not None:
         if radix is not None or pods is not None:
             raise ConfigError("--down says how large the tree is; leave --radix and --pods out")
-        topology = _tree_of_any_sizes(down, bandwidth, latency)
+        topology = _tree_of_any_sizes(down, links)
         shape = {"down": down}
     else:
-        topology = _k_ary_tree(radix, pods, bandwidth, latency)
+        topology = _k_ary_tree(radix, pods, links)
         shape = {"radix": radix, "pods": topology.down[2]}
-    write_networked(
-        topology, "fat-tree", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
-    )
+    write_networked(topology, "fat-tree", shape, links, simgrid, output, as_json)
 
 
-def _k_ary_tree(radix: int | None, pods: int | None, bandwidth: str, latency: str) -> "FatTree":
+def _k_ary_tree(radix: int | None, pods: int | None, links: LevelOptions) -> "FatTree":
     from decision.generate.topologies import fat_tree
 
     if radix is None:
         raise ConfigError("a fat-tree needs a size: give --radix, or --down for one that is not k-ary")
-    return fat_tree(radix, radix if pods is None else pods, read_links(bandwidth, latency, levels=3))
+    return fat_tree(radix, radix if pods is None else pods, read_links(links, levels=3))
 
 
-def _tree_of_any_sizes(down: str, bandwidth: str, latency: str) -> "FatTree":
+def _tree_of_any_sizes(down: str, links: LevelOptions) -> "FatTree":
     from decision.generate.topologies import full_tree
 
     parts = down.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up, each at least 1")
-    return full_tree([int(part) for part in parts], read_links(bandwidth, latency, levels=len(parts)))
+    return full_tree([int(part) for part in parts], read_links(links, levels=len(parts)))
 
 
+@with_groups
 def torus_command(
     dims: Dims,
-    bandwidth: Bandwidth = BANDWIDTH,
-    latency: Latency = LATENCY,
-    speed: HostSpeed = SPEED,
-    power: HostPower = POWER,
+    links: NetworkOptions,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("torus.xml"),
     as_json: JsonOption = False,
@@ -136,11 +118,9 @@ def torus_command(
     """
     from decision.model.topology import Torus
 
-    (link,) = read_links(bandwidth, latency)
+    (link,) = read_links(links)
     topology = Torus(_read_dims(dims), link)
-    write_networked(
-        topology, "torus", {"dims": dims}, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
-    )
+    write_networked(topology, "torus", {"dims": dims}, links, simgrid, output, as_json)
 
 
 def _read_dims(text: str) -> tuple[int, ...]:
@@ -155,16 +135,15 @@ def _read_dims(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+@with_groups
 def dragonfly_command(
+    *,
     groups: Groups,
     chassis: Chassis,
     routers: Routers,
     nodes: Nodes,
     cables: Cables = "1,1,1",
-    bandwidth: Bandwidth = BANDWIDTH,
-    latency: Latency = LATENCY,
-    speed: HostSpeed = SPEED,
-    power: HostPower = POWER,
+    links: NetworkOptions,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("dragonfly.xml"),
     as_json: JsonOption = False,
@@ -182,12 +161,10 @@ def dragonfly_command(
     """
     from decision.model.topology import Dragonfly
 
-    (link,) = read_links(bandwidth, latency)
+    (link,) = read_links(links)
     topology = Dragonfly(groups, chassis, routers, nodes, link, _read_cables(cables))
     shape = {"groups": groups, "chassis": chassis, "routers": routers, "nodes": nodes, "cables": cables}
-    write_networked(
-        topology, "dragonfly", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
-    )
+    write_networked(topology, "dragonfly", shape, links, simgrid, output, as_json)
 
 
 def _read_cables(text: str) -> tuple[int, int, int]:
@@ -202,12 +179,10 @@ def _read_cables(text: str) -> tuple[int, int, int]:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
+@with_groups
 def flat_command(
     hosts: NbHosts,
-    bandwidth: Bandwidth = BANDWIDTH,
-    latency: Latency = LATENCY,
-    speed: HostSpeed = SPEED,
-    power: HostPower = POWER,
+    links: NetworkOptions,
     network: Annotated[bool, typer.Option(help="Write links; without them messages take no time.")] = True,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("flat.xml"),
@@ -224,9 +199,7 @@ def flat_command(
     """
     from decision.model.topology import Flat
 
-    (link,) = read_links(bandwidth, latency)
+    (link,) = read_links(links)
     topology = Flat(hosts, link)
     shape = {"hosts": hosts} if network else {"hosts": hosts, "network": "no"}
-    write_networked(
-        topology, "flat", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json, network
-    )
+    write_networked(topology, "flat", shape, links, simgrid, output, as_json, network)

@@ -5,19 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .network_options import (
-    BANDWIDTH,
-    LATENCY,
-    POWER,
-    SPEED,
-    Bandwidths,
-    HostPower,
-    HostSpeed,
-    Latencies,
-    NetworkOptions,
-    read_links,
-    write_networked,
-)
+from .grouped import with_groups
+from .network_options import LevelOptions, read_links, write_networked
 from .options import JsonOption, OutputFile, SimgridOption
 
 if TYPE_CHECKING:
@@ -28,12 +17,10 @@ TopologyFile = Annotated[
 ]
 
 
+@with_groups
 def slurm_command(
     file: TopologyFile,
-    bandwidth: Bandwidths = BANDWIDTH,
-    latency: Latencies = LATENCY,
-    speed: HostSpeed = SPEED,
-    power: HostPower = POWER,
+    links: LevelOptions,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("slurm.xml"),
     as_json: JsonOption = False,
@@ -58,10 +45,10 @@ def slurm_command(
     from decision.slurm.switches import read_switches
 
     found = read_switches(file)
-    links = read_links(bandwidth, latency, levels=len(found.down))
-    options = NetworkOptions(bandwidth, latency, speed, power, simgrid, output)
+    levels = read_links(links, levels=len(found.down))
     shape = {"file": file.name, "switches": found.switches}
-    write_networked(_topology(found.down, links), "slurm", shape, options, as_json, places=found.places)
+    topology = _topology(found.down, levels)
+    write_networked(topology, "slurm", shape, links, simgrid, output, as_json, places=found.places)
 
 
 def _topology(down: "tuple[int, ...]", links: "list[Link]") -> "Topology":

@@ -30,8 +30,7 @@ Runs = Annotated[
     ),
 ]
 PowerPlatform = Annotated[
-    Path | None,
-    typer.Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE"),
+    Path | None, typer.Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE")
 ]
 RunFolder = Annotated[Path, typer.Argument(help="Output folder of a run.", metavar="FOLDER")]
 Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")]

@@ -18,12 +18,10 @@ class Gaps(StrEnum):
 
 
 TimeColumn = Annotated[
-    str | None,
-    typer.Option("--time-column", help="Column with the time; by default one called so.", metavar="NAME"),
+    str | None, typer.Option("--time-column", help="Column with the time; by default one called so.", metavar="NAME")
 ]
 ColumnName = Annotated[
-    str | None,
-    typer.Option("--column", help="Column with the values; by default one called so.", metavar="NAME"),
+    str | None, typer.Option("--column", help="Column with the values; by default one called so.", metavar="NAME")
 ]
 Begin = Annotated[
     str | None,
@@ -32,8 +30,7 @@ Begin = Annotated[
     ),
 ]
 GapsOption = Annotated[
-    Gaps,
-    typer.Option("--gaps", help="What fills gaps: nothing, the value before, or a line to the next."),
+    Gaps, typer.Option("--gaps", help="What fills gaps: nothing, the value before, or a line to the next.")
 ]
 
 

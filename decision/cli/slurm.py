@@ -18,8 +18,7 @@ RunsOption = Annotated[
     int, typer.Option("--runs", help="Guesses at what the log does not say.", min=2, max=1000, metavar="N")
 ]
 StartsFile = Annotated[
-    Path | None,
-    typer.Option("--starts", help="Write the simulated starts as CSV.", metavar="FILE", dir_okay=False),
+    Path | None, typer.Option("--starts", help="Write the simulated starts as CSV.", metavar="FILE", dir_okay=False)
 ]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", help="Write the result as JSON.", metavar="FILE", dir_okay=False)
@@ -37,8 +36,7 @@ VaryOption = Annotated[
 GoalOption = Annotated[
     str,
     typer.Option(
-        "--goal",
-        help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group.",
+        "--goal", help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group."
     ),
 ]
 GuardOption = Annotated[
@@ -48,17 +46,12 @@ GuardOption = Annotated[
     ),
 ]
 SweepFolder = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER"),
+    Path | None, typer.Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER")
 ]
 
 
 def agree_command(
-    case: CaseArgument,
-    runs: RunsOption = 20,
-    starts: StartsFile = None,
-    json: JsonFile = None,
-    seed: SeedOption = 0,
+    case: CaseArgument, runs: RunsOption = 20, starts: StartsFile = None, json: JsonFile = None, seed: SeedOption = 0
 ) -> None:
     """Say how well the model of Slurm agrees with what happened.
 
@@ -172,8 +165,7 @@ OrderArgument = Annotated[
     ),
 ]
 ScriptFolder = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Folder for slurm.conf.diff and job_submit.lua.", metavar="FOLDER"),
+    Path | None, typer.Option("--output", "-o", help="Folder for slurm.conf.diff and job_submit.lua.", metavar="FOLDER")
 ]
 
 

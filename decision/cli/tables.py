@@ -36,12 +36,7 @@ def _plain(value: Any) -> Any:
 def simple_table(*headers: str, title: str | None = None, caption: str | None = None) -> Table:
     """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right."""
     table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=title,
-        title_justify="left",
-        caption=caption,
-        caption_justify="left",
+        box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", caption=caption, caption_justify="left"
     )
     for header in headers:
         right = header.startswith(">")

@@ -56,8 +56,7 @@ LearnedDays = Annotated[
     ),
 ]
 TrainingSeed = Annotated[
-    int,
-    typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
+    int, typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING)
 ]
 TrainingSeeds = Annotated[
     str | None,

@@ -14,8 +14,7 @@ For = Annotated[
 ]
 Hosts = Annotated[int | None, typer.Option("--hosts", help="Number of hosts, each on its own.", min=1, max=1_000_000)]
 Platform = Annotated[
-    Path | None,
-    typer.Option("--platform", "-p", help="Platform; hosts of one server fail together.", metavar="FILE"),
+    Path | None, typer.Option("--platform", "-p", help="Platform; hosts of one server fail together.", metavar="FILE")
 ]
 Mtbf = Annotated[
     float,

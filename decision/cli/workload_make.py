@@ -27,8 +27,7 @@ Classes = Annotated[
     typer.Option("--classes", help="Fit: to all jobs, to one class, or both classes together (named in 'queue')."),
 ]
 Parameters = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE"),
+    list[str] | None, typer.Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE")
 ]
 
 
@@ -72,7 +71,8 @@ def lublin_command(
     import numpy as np
 
     from decision.estimates import apply_estimates
-    from decision.generate.lublin import CLASSES, lublin_workload, with_settings
+    from decision.generate.lublin import lublin_workload
+    from decision.generate.lublin_parameters import CLASSES, with_settings
 
     changed = read_pairs(settings, "--set")
     rng = np.random.default_rng(seed)

@@ -108,13 +108,7 @@ def _more(names: list[str]) -> str:
 
 
 @with_groups
-def outages_command(
-    file: SourceFile,
-    target: OutputFile,
-    *,
-    reading: LogReading,
-    as_json: JsonOption = False,
-) -> None:
+def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading, as_json: JsonOption = False) -> None:
     """Propose when a machine was out of order, as external events.
 
     An outage is an hour or more in which nothing started though a job that fitted
@@ -151,8 +145,7 @@ def outages_command(
 
 Name = Annotated[str | None, typer.Argument(help="Log of the Parallel Workloads Archive.", metavar="NAME")]
 Mirror = Annotated[
-    str | None,
-    typer.Option("--from", help="Folder or URL where NAME.swf.gz or NAME.swf is.", metavar="FOLDER|URL"),
+    str | None, typer.Option("--from", help="Folder or URL where NAME.swf.gz or NAME.swf is.", metavar="FOLDER|URL")
 ]
 Listed = Annotated[bool, typer.Option("--list", help="List the logs that are known.")]
 Copy = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", metavar="FILE")]

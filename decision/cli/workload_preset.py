@@ -67,12 +67,10 @@ ScaledLoad = Annotated[
 ]
 ClusterName = Annotated[TraceName, typer.Argument(help="Cluster of the trace.")]
 Days = Annotated[
-    str | None,
-    typer.Option("--days", help="Range of the days that have submissions; all by default.", metavar="A:B"),
+    str | None, typer.Option("--days", help="Range of the days that have submissions; all by default.", metavar="A:B")
 ]
 Rate = Annotated[
-    float,
-    typer.Option("--rate", help="Requested host time, in percent of the hosts' time.", min=0.001, max=1e6),
+    float, typer.Option("--rate", help="Requested host time, in percent of the hosts' time.", min=0.001, max=1e6)
 ]
 Largest = Annotated[
     int | None, typer.Option("--most-hosts", help="Size of the largest job; half of all hosts by default.", min=1)
@@ -130,11 +128,7 @@ def predicted_runtimes_command(
 
 
 def grid5000_like_command(
-    cluster: ClusterName,
-    output: OutputFile,
-    days: Days = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    cluster: ClusterName, output: OutputFile, days: Days = None, seed: SeedOption = 0, as_json: JsonOption = False
 ) -> None:
     """Make days like those of a cluster's trace in DeepScheduling.
 

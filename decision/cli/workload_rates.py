@@ -14,8 +14,7 @@ _PRICE = ("price", "energy_price", "value")
 
 Table = Annotated[Path, typer.Argument(help="Table by time, CSV or Parquet.", metavar="FILE", dir_okay=False)]
 For = Annotated[
-    Path | None,
-    typer.Option("--for", help="Workload that the table must last for.", metavar="FILE", dir_okay=False),
+    Path | None, typer.Option("--for", help="Workload that the table must last for.", metavar="FILE", dir_okay=False)
 ]
 PerMwh = Annotated[bool, typer.Option("--per-mwh", help="The table has prices per MWh.")]
 

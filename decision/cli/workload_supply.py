@@ -36,12 +36,10 @@ Wind = Annotated[float, typer.Option("--wind", help="Share of the hosts that win
 Battery = Annotated[float, typer.Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
 Floor = Annotated[int, typer.Option("--floor", help="Number of hosts that the grid always powers.", min=0, max=_MOST)]
 Forecast = Annotated[
-    int,
-    typer.Option("--forecast", help="Steps of each forecast; 0: none, and events at changes only.", min=0, max=64),
+    int, typer.Option("--forecast", help="Steps of each forecast; 0: none, and events at changes only.", min=0, max=64)
 ]
 Error = Annotated[
-    float,
-    typer.Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10),
+    float, typer.Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10)
 ]
 Rate = Annotated[
     float | None,
@@ -77,8 +75,7 @@ UnitOption = Annotated[
     SupplyUnit, typer.Option("--unit", help="What the table counts.", case_sensitive=False, rich_help_panel=_TABLE)
 ]
 Area = Annotated[
-    float | None,
-    typer.Option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9, rich_help_panel=_TABLE),
+    float | None, typer.Option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9, rich_help_panel=_TABLE)
 ]
 Panels = Annotated[
     float | None,

@@ -55,6 +55,9 @@ class Bundle:
 
     def __init_subclass__(cls) -> None:
         hints = {n: h for n, h in typing.get_type_hints(cls, include_extras=True).items() if hasattr(h, "__metadata__")}
+        taken = [name for name in hints if name in ("table", "address") or hasattr(Bundle, name)]
+        if taken:
+            raise TypeError(f"{cls.__name__}.{taken[0]}: each bundle has an attribute of that name")
         cls._fields = tuple(hints)
         cls._arrays = {n: h.__metadata__[0] for n, h in hints.items()}
         cls._dtypes = {n: np.dtype(kind.dtype) for n, kind in cls._arrays.items()}

@@ -175,6 +175,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], roots: "Roots", options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self._roots, self._options = function, roots, options
+        self._environments: list[Any] = []  # of what calls Python
 
     @functools.cached_property
     def dispatcher(self) -> "Dispatcher":
@@ -210,6 +211,10 @@ class Kernel:
             kinds = tuple(map(_described, (*arguments, result)))
             machine = self._roots.find(kinds, lambda: self.dispatcher.compiled(arguments, result))
             load_machine(machine)
+            if machine.constants:  # it calls Python, as solvers do
+                from .whole_program import environments_of
+
+                self._environments += environments_of(machine)
         return function_at(machine.symbol)
 
 

@@ -28,6 +28,10 @@ class Borrowing(types.Type):
     """A type whose attributes are arrays that somebody else owns."""
 
 
+returning_fields: set[str] = set()  # names in LLVM of the functions that return an array of a bundle
+_PASS_ON = ("cast", "getitem", "static_getitem", "build_tuple")  # what may give on the memory of an array
+
+
 class _Lower(Lower):
     """Numba's way from typed code to LLVM's, without the half of its lines that LLVM would only remove again.
 
@@ -46,6 +50,32 @@ class _Lower(Lower):
     def _is_field(self, value: Any) -> bool:
         is_attribute = isinstance(value, ir.Expr) and value.op == "getattr"
         return is_attribute and isinstance(self.typeof(value.value.name), Borrowing)
+
+    def post_lower(self) -> None:
+        super().post_lower()
+        if self._returns_field():
+            returning_fields.add(self.fndesc.llvm_func_name)
+
+    def _returns_field(self) -> bool:
+        """Whether what the function returns may be an array of a bundle, or a part of one."""
+        assigned: dict[str, list[Any]] = {}
+        todo, seen = [], set()
+        for block in self.blocks.values():
+            todo += [found.value.name for found in block.find_insts(ir.Return)]
+            for assign in block.find_insts(ir.Assign):
+                assigned.setdefault(assign.target.name, []).append(assign.value)
+        while todo:
+            name = todo.pop()
+            if name not in seen and self._is_counted(self.typeof(name)):
+                seen.add(name)
+                for value in assigned.get(name, ()):
+                    if self._is_field(value):
+                        return True
+                    if isinstance(value, ir.Var):
+                        todo.append(value.name)
+                    elif isinstance(value, ir.Expr) and value.op in _PASS_ON:
+                        todo += [each.name for each in value.list_vars()]
+        return False
 
     def _is_counted(self, kind: types.Type) -> bool:
         return cast(bool, self.context.data_model_manager[kind].contains_nrt_meminfo())

@@ -34,11 +34,9 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
 
-from decision.model.errors import InternalError
-
 from .bundle_types import array_type
 from .machine import Constants, Machine, function_at, load_machine, variable_at
-from .parts import Plain, parts_only
+from .parts import Plain, parts_only, returning_fields
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 _FIRST: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}  # as numba: references
@@ -149,6 +147,8 @@ class Dispatcher(CPUDispatcher):
             context.refresh()
             part = self._part(args, result)
             fndesc, codegen = part.fndesc, context.codegen()
+            if for_python and fndesc.llvm_func_name in returning_fields:
+                raise TypeError(f"{fndesc.qualname}: returns an array of a bundle, which Python would not keep alive")
             library = _Library(codegen, fndesc.qualname)
             if for_python:
                 wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper
@@ -156,27 +156,32 @@ class Dispatcher(CPUDispatcher):
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name, vectors=self._vectors)
             constants = library.constants(fndesc.env_name, f"{fndesc.llvm_func_name} {for_python}")
-            if not for_python and any(each.objects for each in constants):
-                raise InternalError(f"{fndesc.qualname}: what only kernels call cannot have objects of Python in it")
+            calls_python = for_python or any(each.objects for each in constants)
             return Machine(
                 name=fndesc.qualname,
                 module=self.py_func.__module__,
                 symbol=fndesc.llvm_func_name,
                 wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
                 code=codegen._tm.emit_object(library._final_module),
-                constants=constants if for_python else (),
+                constants=constants if calls_python else (),
             )
 
 
 def _callable(machine: Machine) -> tuple[Any, Any]:
     """A function for Python, and the environments that its machine code points to."""
     load_machine(machine)
-    environments = [*map(_environment, machine.constants)]
-    for each in environments:
-        ctypes.c_void_p.from_address(variable_at(each.env_name)).value = id(each)
+    environments = environments_of(machine)
     module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
     wrapper = function_at(machine.wrapper)
     return _dynfunc.make_function(module, name, "", wrapper, environments[0], ()), environments
+
+
+def environments_of(machine: Machine) -> list[Any]:
+    """The environments that loaded code points to from now on: it lives as long as somebody holds them."""
+    environments = [*map(_environment, machine.constants)]
+    for each in environments:
+        ctypes.c_void_p.from_address(variable_at(each.env_name)).value = id(each)
+    return environments
 
 
 def _environment(constants: Constants) -> Any:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from decision.compiling.bundle import I4
-from decision.model.columns import Texts
+from decision.model.column import Texts
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.record import NULL_RUNTIME, EnergyTable, Floats, HostState, JobTable, PstateTable, RunRecord
 from decision.state.cluster import ENDED, REJECTED, ClusterState

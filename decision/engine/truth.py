@@ -17,11 +17,7 @@ from .kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, SUPPLY_CHANGES,
 from .names import Names
 from .profiles import LeafKind, LeafTask, check_width, is_moldable
 
-_EVENT_KIND = {
-    "machine_unavailable": HOSTS_LEAVE,
-    "machine_available": HOSTS_COME_BACK,
-    POWER_SUPPLY: SUPPLY_CHANGES,
-}
+_EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK, POWER_SUPPLY: SUPPLY_CHANGES}
 
 
 _TIES = 16384  # instants at which several jobs are submitted, sorted at once

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, labelled
+from decision.model.column import Labelled, labelled
+from decision.model.columns import DelayProfiles, JobColumns
 from decision.model.errors import ConfigError
 from decision.model.record import Floats
 from decision.model.workload import Workload

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Raw
 from numpy.typing import NDArray
 
-from decision.model.columns import Column, Rows
+from decision.model.column import Column, Rows
 from decision.model.errors import InputError
 
 from .files import opened

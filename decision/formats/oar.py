@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.model.columns import labelled
+from decision.model.column import labelled
 from decision.model.errors import InputError
 from decision.model.reshape import refuse_empty
 from decision.model.trace import Reading, Trace

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw
 
-from decision.model.columns import DelayProfiles, Labelled, Texts, small
+from decision.model.column import Labelled, Texts, small
+from decision.model.columns import DelayProfiles
 from decision.model.errors import InputError
 from decision.model.record import Floats
 from decision.model.workload import (

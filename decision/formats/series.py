@@ -53,12 +53,7 @@ class Series(NamedTuple):
 
 
 def read_series(
-    path: Path,
-    layout: SeriesLayout,
-    usual: Sequence[str] = (),
-    *,
-    until: float = 0.0,
-    negative: bool = False,
+    path: Path, layout: SeriesLayout, usual: Sequence[str] = (), *, until: float = 0.0, negative: bool = False
 ) -> Series:
     """The values of a table by time.
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow, numbered, small
+from decision.model.column import Labelled, Texts, narrow, numbered, small
+from decision.model.columns import DelayProfiles, JobColumns
 from decision.model.reshape import Filters, Walltimes, reshape
 from decision.model.trace import Reading
 from decision.model.usage import recorded, use_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.model.columns import Labelled, narrow, small
+from decision.model.column import Labelled, narrow, small
 from decision.model.errors import InputError
 from decision.model.trace import Field, Trace, says
 

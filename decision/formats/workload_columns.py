@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.model.columns import JobColumns, Labelled, numbered, small, worth_rows
+from decision.model.column import Labelled, numbered, small
+from decision.model.columns import JobColumns, worth_rows
 from decision.model.demand import read_estimate
 from decision.model.trace import Trace, join_traces, read_trace
 

@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
 from decision.model.names import nearest
+from decision.model.notices import warn_once
 from decision.placement.repair import StartRule
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
@@ -58,7 +59,8 @@ __all__ = ["SHIPPED_MODELS", "find_checkpoint", "load_policy", "read_prices", "r
 
 _MODELS = Path(__file__).parent / "models"
 SHIPPED_MODELS = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with us
-
+_FORMER = {"packing": "packer"}  # names by which they were known before: of a scheduler of another policy
+SHIPPED_NAMES = (*SHIPPED_MODELS, *_FORMER)
 
 _PRICES = _MODELS / "prices"  # they are no policies
 SHIPPED_PRICES = tuple(sorted(file.stem for file in _PRICES.glob("*.ckpt")))
@@ -160,6 +162,9 @@ def find_checkpoint(policy: str) -> Path | None:
     """The checkpoint of a policy that is named by its file, or of one that is shipped; None for any other."""
     if policy.endswith(".ckpt"):
         return Path(policy)
+    if policy in _FORMER:
+        warn_once(f"policy {policy}: call it {_FORMER[policy]}; what decision train {policy} makes is another")
+        policy = _FORMER[policy]
     return _MODELS / f"{policy}.ckpt" if policy in SHIPPED_MODELS else None
 
 
@@ -201,4 +206,4 @@ def _failed(checks: "Sequence[GateCheck]") -> str:
     )
 
 
-LEARNED = PolicySource(("*.ckpt", *SHIPPED_MODELS), load_policy, shipped_policies, options=checkpoint_options)
+LEARNED = PolicySource(("*.ckpt", *SHIPPED_NAMES), load_policy, shipped_policies, options=checkpoint_options)

@@ -4,7 +4,7 @@ from decision.model.errors import ConfigError
 from decision.model.notices import warn_once
 from decision.model.workload import Workload
 
-from . import SHIPPED_MODELS, find_checkpoint
+from . import SHIPPED_NAMES, find_checkpoint
 
 
 def require_unseen(policy: str, workload: Workload) -> str:
@@ -48,7 +48,7 @@ def require_gates(policy: str) -> None:
     if checks and not failed:
         return
     why = f"it fails {failed[0]}" if failed else "its manifest has no gates"
-    if name in SHIPPED_MODELS:
+    if name in SHIPPED_NAMES:
         warn_once(f"policy {name}: {why}; decision policies says what shipped policies are for")
         return
     raise ConfigError(

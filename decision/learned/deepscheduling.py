@@ -21,9 +21,10 @@ from decision.policies.booking import new_booking
 from decision.state.cluster import ClusterState, nb_hosts
 
 from . import deepscheduling_kernels as kernels
+from . import deepscheduling_seen as obs
 from .base import ChoosingScheduler, Episodes
 from .confidence import longer_confidence, new_confidence
-from .deepscheduling_kernels import DeepSchedulingMemory
+from .deepscheduling_seen import DeepSchedulingMemory
 from .encoder import Encoder, Sequences
 from .registry import register
 from .window import Count, check_scale, longest_walltime
@@ -64,17 +65,17 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def shape(self) -> tuple[int]:
         """(280,)"""
-        return (kernels.WIDTH,)
+        return (obs.WIDTH,)
 
     @property
     def actions(self) -> int:
         """A: void, and the jobs that are seen."""
-        return kernels.JOBS_SEEN + 1
+        return obs.JOBS_SEEN + 1
 
     @property
     def window(self) -> int:
         """Jobs of the queue that are seen."""
-        return kernels.JOBS_SEEN
+        return obs.JOBS_SEEN
 
     def check_platform(self, platform: Platform) -> None:
         """Refuse a platform whose hosts never sleep. Raises ConfigError."""
@@ -85,22 +86,18 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
 
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:
         """The encoder as numbers for the kernels; nothing is booked."""
-        jobs, setting, at = len(state.size), np.zeros(kernels.N_SETTINGS), np.zeros(kernels.N_MOMENTS)
-        setting[[kernels.LONGEST_WALLTIME, kernels.TIMEOUT, kernels.ONLY_FITTING]] = (
-            self.max_runtime,
-            self.timeout,
-            self.masked,
-        )
-        at[[kernels.NEXT, kernels.LAST]] = -np.inf
+        jobs, setting, at = len(state.size), np.zeros(obs.N_SETTINGS), np.zeros(obs.N_MOMENTS)
+        setting[[obs.LONGEST_WALLTIME, obs.TIMEOUT, obs.ONLY_FITTING]] = (self.max_runtime, self.timeout, self.masked)
+        at[[obs.NEXT, obs.LAST]] = -np.inf
         return DeepSchedulingMemory(
             **new_booking(nb_hosts(state)),
             setting=setting,
-            counted=np.zeros(kernels.N_COUNTED, np.int64),
+            counted=np.zeros(obs.N_COUNTED, np.int64),
             at=at,
-            window=np.zeros(kernels.JOBS_SEEN, np.int32),
-            agenda=np.zeros(kernels.JOBS_SEEN, np.int32),
-            agenda_end=np.zeros(kernels.JOBS_SEEN),
-            snapshot=np.zeros(kernels.JOBS_SEEN * kernels.SNAPSHOT_NUMBERS, np.float32),
+            window=np.zeros(obs.JOBS_SEEN, np.int32),
+            agenda=np.zeros(obs.JOBS_SEEN, np.int32),
+            agenda_end=np.zeros(obs.JOBS_SEEN),
+            snapshot=np.zeros(obs.JOBS_SEEN * obs.SNAPSHOT_NUMBERS, np.float32),
             **new_confidence(jobs),
         )
 
@@ -172,7 +169,7 @@ class DeepScheduling(ChoosingScheduler):
     most_calls = 64  # minutes and timeouts, of which a later one is asked for only when the earlier one is over
     opens_first = True
     begin, open = kernels.deepscheduling_begin, kernels.deepscheduling_look
-    act, observe = kernels.deepscheduling_choose, kernels.deepscheduling_observe
+    act, observe = kernels.deepscheduling_choose, obs.deepscheduling_observe
     reward, measure = kernels.deepscheduling_reward, kernels.deepscheduling_measure
     model_summary = "learned starts of jobs on servers that sleep"
 
@@ -214,9 +211,7 @@ class DeepScheduling(ChoosingScheduler):
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
         return Sequences(
-            (kernels.JOBS_SEEN, kernels.JOB_NUMBERS),
-            (kernels.JOBS_SEEN, kernels.JOB_NUMBERS),
-            (kernels.JOBS_SEEN, kernels.SNAPSHOT_NUMBERS),
+            (obs.JOBS_SEEN, obs.JOB_NUMBERS), (obs.JOBS_SEEN, obs.JOB_NUMBERS), (obs.JOBS_SEEN, obs.SNAPSHOT_NUMBERS)
         )
 
 

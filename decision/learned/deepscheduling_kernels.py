@@ -1,20 +1,14 @@
-"""DeepScheduling in compiled code: jobs that book servers, minutes, and what is seen.
+"""DeepScheduling in compiled code: jobs that book servers, minutes, and what is paid.
 
 What happens at an instant is as in `decision.policies.booking`, whose bookings are part of the memory here: jobs whose
 hosts are awake start, servers that are due fall asleep, and then there is a choice, if the minute is over. A job with
 booked hosts waits in the queue of the cycles until it starts, but is no longer seen there.
 """
 
-import math
-
 import numpy as np
 
-from decision.compiling.bundle import F4, F8, I4, I8
 from decision.compiling.jit import kernel
-from decision.model.dates import DAY, DAY_LEAD
 from decision.policies.booking import (
-    ASLEEP,
-    Booking,
     book,
     count_available,
     forget_gone,
@@ -26,68 +20,31 @@ from decision.policies.booking import (
     wake_booked,
 )
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import (
-    N_COMPUTING,
-    N_ENDED,
-    N_IDLE,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    N_SLEEPING,
-    N_SWITCHING_OFF,
-    N_SWITCHING_ON,
-)
+from decision.state.cluster import N_ENDED, N_JOBS, N_QUEUED
 from decision.state.plan_arrays import START
 
-from .confidence import confidence_in, learn_from
-from .cycles import BUSY_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, note_start
-from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .confidence import learn_from
+from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start
+from .deepscheduling_seen import (
+    AVAILABLE,
+    JOBS_SEEN,
+    LAST,
+    NEXT,
+    ONE_MINUTE,
+    ONLY_FITTING,
+    PAID_SO_FAR,
+    PUT_TO_SLEEP,
+    SHOWN,
+    SUMMED_AT,
+    TIMEOUT,
+    URGE_RATE,
+    URGED,
+    DeepSchedulingMemory,
+    fits,
+    take_snapshot,
+)
+from .kernel_interfaces import ACT, BEGIN, MEASURE, OPEN, REWARD, STEP_ENDS
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
-
-JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
-JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
-WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * JOBS_SEEN
-VOID = 0  # action; action k is the k-th job
-_MINUTE = 60.0  # seconds
-_LONGEST_QUEUE = 4500.0  # jobs that count as 1
-
-# DeepSchedulingMemory.setting
-LONGEST_WALLTIME = 0  # seconds: the longest walltime
-TIMEOUT = 1  # seconds after which an idle server sleeps
-ONLY_FITTING = 2  # 1 where only jobs that fit can be chosen
-N_SETTINGS = 3
-
-# DeepSchedulingMemory.counted
-SHOWN = 0  # jobs in the window
-AVAILABLE = 1  # cores that a job can book
-_DOZING = 2  # cores that this decision puts to sleep
-_SNAPSHOTS = 3  # so far, JOBS_SEEN at most
-N_COUNTED = 4
-
-# DeepSchedulingMemory.at
-NEXT = 0  # seconds: when the next choice is due; -inf where any event is
-_SINCE = 1  # seconds: when the sum below was last brought up to date
-_RATE = 2  # sum of 1 / walltime over the jobs of the window, since then
-_URGED = 3  # what it adds up to over time
-_PAID = 4  # rewards so far
-LAST = 5  # seconds: when time last began to pass by a choice, or for want of one
-N_MOMENTS = 6
-
-
-class DeepSchedulingMemory(Booking):
-    """The encoder as numbers, who has booked, and what was seen. J jobs, K >= 2 J places for users, a power of two."""
-
-    setting: F8  # (N_SETTINGS,)
-    counted: I8  # (N_COUNTED,)
-    at: F8  # (N_MOMENTS,)
-    window: I4  # (JOBS_SEEN,) the first jobs of the queue that have no hosts yet
-    agenda: I4  # (JOBS_SEEN,) scratch: jobs that run and end first
-    agenda_end: F8  # (JOBS_SEEN,) seconds: when they do by their walltimes
-    snapshot: F4  # (JOBS_SEEN * SNAPSHOT_NUMBERS,) the oldest first
-    user: I4  # (K,) these four as in `decision.learned.confidence.Confidence`
-    last: I4  # (K,)
-    confidence: F8  # (K,)
-    previous: I4  # (J,)
 
 
 @BEGIN.entry_with(DeepSchedulingMemory)
@@ -117,12 +74,12 @@ def deepscheduling_look(state, facts, cycles, plan, memory):
     planned = plan.count[0]
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)
-    memory.counted[_DOZING] = sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
+    memory.counted[PUT_TO_SLEEP] = sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
     memory.counted[AVAILABLE] = count_available(memory)
     _fill_window(cycles, memory)
     if _is_due(state, memory):
         if state.count[N_JOBS] > 0 and _offers(state, memory):
-            _take_snapshot(state, facts, cycles, memory)
+            take_snapshot(state, facts, cycles, memory)
             return 1
         _set_next(state, memory)
     _let_time_pass(state, facts, cycles, plan, memory)
@@ -141,7 +98,7 @@ def deepscheduling_choose(state, facts, cycles, plan, memory, action):
         memory.counted[AVAILABLE] -= state.size[job]
         _fill_window(cycles, memory)
         if _offers(state, memory):
-            _take_snapshot(state, facts, cycles, memory)
+            take_snapshot(state, facts, cycles, memory)
             return 1
     _set_next(state, memory)
     _let_time_pass(state, facts, cycles, plan, memory)
@@ -153,12 +110,6 @@ def _is_due(state, memory):
     """Whether the minute is over; where no job waits, an event must be later than the last choice."""
     now, at = state.now[0], memory.at
     return at[NEXT] <= now + TOLERANCE and (memory.counted[SHOWN] > 0 or now > at[LAST] + TOLERANCE)
-
-
-@kernel
-def fits(state, memory, job):
-    """Whether there are servers for a job, asleep or not."""
-    return state.size[job] <= memory.counted[AVAILABLE]
 
 
 @kernel
@@ -200,7 +151,7 @@ def _fill_window(cycles, memory):
 def _set_next(state, memory):
     """A minute passes while jobs wait; else the next event is awaited."""
     memory.at[LAST] = state.now[0]
-    memory.at[NEXT] = state.now[0] + _MINUTE if memory.counted[SHOWN] > 0 else -np.inf
+    memory.at[NEXT] = state.now[0] + ONE_MINUTE if memory.counted[SHOWN] > 0 else -np.inf
 
 
 @kernel
@@ -210,7 +161,7 @@ def _let_time_pass(state, facts, cycles, plan, memory):
     urge = 0.0
     for i in range(memory.counted[SHOWN]):
         urge += 1.0 / state.walltime[memory.window[i]]
-    memory.at[_RATE] = urge
+    memory.at[URGE_RATE] = urge
     due = next_timeout(state, facts, plan, memory.setting[TIMEOUT])
     if memory.at[NEXT] > state.now[0]:
         due = min(due, memory.at[NEXT])
@@ -221,112 +172,11 @@ def _let_time_pass(state, facts, cycles, plan, memory):
 @kernel
 def _add_up(state, memory):
     at, now = memory.at, state.now[0]
-    at[_URGED] += at[_RATE] * (now - at[_SINCE])
-    at[_SINCE] = now
+    at[URGED] += at[URGE_RATE] * (now - at[SUMMED_AT])
+    at[SUMMED_AT] = now
 
 
-# --- What is seen, and paid ----------------------------------------------------------------------------------------
-
-
-@kernel
-def _count_woken(facts, memory):
-    """Cores of servers that sleep and are about to wake."""
-    woken = 0
-    for server in range(len(facts.server_begin) - 1):
-        begin = facts.server_begin[server]
-        if memory.woken[server] and memory.rank[facts.server_host[begin]] == ASLEEP:
-            woken += facts.server_begin[server + 1] - begin
-    return woken
-
-
-@kernel
-def _take_snapshot(state, facts, cycles, memory):
-    """Of the cluster as it is once the decision so far is carried out."""
-    count, number, hosts, seen = state.count, cycles.number, len(cycles.until), memory.snapshot
-    at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
-    if memory.counted[_SNAPSHOTS] == JOBS_SEEN:
-        at -= SNAPSHOT_NUMBERS
-        for i in range(at):
-            seen[i] = seen[i + SNAPSHOT_NUMBERS]
-    else:
-        memory.counted[_SNAPSHOTS] += 1
-    reserved = count[N_COMPUTING]
-    for i in range(memory.booked_count[0]):
-        reserved += state.size[memory.booked[i]]
-    waiting = number[LENGTH] - memory.booked_count[0] + number[RUNNING_JOBS] - count[N_RUNNING]
-    started, dozing, woken = (
-        number[BUSY_HOSTS] - count[N_COMPUTING],
-        memory.counted[_DOZING],
-        _count_woken(facts, memory),
-    )
-    seen[at] = reserved / hosts
-    seen[at + 1] = min(math.log1p(waiting) / math.log1p(_LONGEST_QUEUE), 1.0)
-    seen[at + 2] = (state.now[0] - DAY_LEAD) % DAY / DAY
-    seen[at + 3] = (count[N_SLEEPING] - woken) / hosts
-    seen[at + 4] = (count[N_SWITCHING_ON] + woken) / hosts
-    seen[at + 5] = (count[N_SWITCHING_OFF] + dozing) / hosts
-    seen[at + 6] = (count[N_IDLE] - started - dozing) / hosts
-    seen[at + 7] = number[BUSY_HOSTS] / hosts
-
-
-@OBSERVE.entry_with(DeepSchedulingMemory)
-def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
-    """Jobs that wait, jobs that run, and snapshots."""
-    hosts, now, shown, only_fitting = (
-        len(cycles.until),
-        state.now[0],
-        memory.counted[SHOWN],
-        memory.setting[ONLY_FITTING],
-    )
-    scale = 1.0 / math.log1p(memory.setting[LONGEST_WALLTIME] / _MINUTE)
-    out[:] = 0.0
-    mask[:] = only_fitting == 0.0
-    mask[VOID] = 1
-    for i in range(shown):
-        job, at = memory.window[i], JOB_NUMBERS * i
-        out[at] = state.size[job] / hosts
-        out[at + 1] = _share(state.walltime[job], scale)
-        out[at + 2] = confidence_in(state, memory, job)
-        if only_fitting == 1.0:
-            mask[1 + i] = fits(state, memory, job)
-    for i in range(_first_to_end(state, plan, memory)):
-        job, at = memory.agenda[i], JOB_NUMBERS * (JOBS_SEEN + i)
-        left, walltime = memory.agenda_end[i] - now, state.walltime[job]
-        out[at] = state.size[job] / hosts
-        out[at + 1] = _share(left, scale)
-        out[at + 2] = _share(left - walltime + confidence_in(state, memory, job) * walltime, scale)
-    seen = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
-    out[2 * JOB_NUMBERS * JOBS_SEEN : 2 * JOB_NUMBERS * JOBS_SEEN + seen] = memory.snapshot[:seen]
-    return 0
-
-
-@kernel
-def _share(seconds, scale):
-    """Minutes on a logarithmic scale."""
-    return min(math.log1p(max(seconds, 0.0) / _MINUTE) * scale, 1.0)
-
-
-@kernel
-def _first_to_end(state, plan, memory):
-    """Put the jobs into the agenda that run, or that the plan starts, and end first; returns how many."""
-    jobs, ends = memory.agenda, memory.agenda_end
-    length = min(state.count[N_RUNNING], JOBS_SEEN)
-    for i in range(length):
-        job = state.running[i]
-        jobs[i], ends[i] = job, state.start_time[job] + state.walltime[job]
-    for action in range(plan.count[0]):
-        if plan.kind[action] == START:
-            job = plan.job[action]
-            end = state.now[0] + state.walltime[job]
-            if length == JOBS_SEEN and end >= ends[JOBS_SEEN - 1]:
-                continue
-            at = min(length, JOBS_SEEN - 1)
-            length = min(length + 1, JOBS_SEEN)
-            while at > 0 and ends[at - 1] > end:
-                jobs[at], ends[at] = jobs[at - 1], ends[at - 1]
-                at -= 1
-            jobs[at], ends[at] = job, end
-    return length
+# --- What is paid --------------------------------------------------------------------------------------------------
 
 
 @REWARD.entry_with(DeepSchedulingMemory)
@@ -337,13 +187,13 @@ def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     _add_up(state, memory)
     weight, total = progress.parameters, progress.total
     shares = progress.parameters[3] == 0.0
-    idle, used = total[IDLE_SERVERS] / _MINUTE, total[USED] / _MINUTE
+    idle, used = total[IDLE_SERVERS] / ONE_MINUTE, total[USED] / ONE_MINUTE
     if shares:
         idle /= len(facts.server_begin) - 1
         used /= len(cycles.until)
-    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[_URGED]
-    owed = worth - memory.at[_PAID]
-    memory.at[_PAID] = worth
+    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[URGED]
+    owed = worth - memory.at[PAID_SO_FAR]
+    memory.at[PAID_SO_FAR] = worth
     return owed
 
 

@@ -6,121 +6,22 @@ look ends are not in the paper; they are ours, as are the compact observation an
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from decision.model.demand import EXPECTED, VALUE, sizes, walltimes, worths
-from decision.model.errors import ConfigError
 from decision.model.workload import Workload
-from decision.policies.config import Suspend
 from decision.policies.job_check import check_worths
 from decision.policies.supply_settings import SupplySettings
 from decision.policies.traits import Traits
-from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
+from . import green_seen as obs
 from .base import ChoosingScheduler, Episodes
-from .encoder import Encoder, Image, Pool
-from .green_kernels import GreenMemory
-from .packing import MOST_NODES
+from .encoder import Image, Pool
+from .green_encoder import GREEN_COMPACT, GREEN_IMAGE, GreenEncoder, GreenSettings
 from .registry import register
-from .window import MOST_SLOTS, Count, check_scale
-
-_COMPACT, _IMAGE = "green", "green-image"  # observations
-
-Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
-Suspensions = Literal["never", "value", "density"]
-
-
-class GreenSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of Launchpad."""
-
-    observation: Literal["compact", "image"] = "compact"
-    pool: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLOTS)] = 10  # ready jobs: the first ones of the queue
-    step: Annotated[float, msgspec.Meta(ge=1, le=86400)] = 60.0  # seconds
-    suspend: Suspensions = "value"  # by what a running job is worth less than a ready one
-    late: Literal["reject", "keep"] = "reject"  # jobs that cannot end in time
-    beyond: Literal["suspend", "grid"] = "suspend"  # jobs beyond the supply
-    restart: Seconds = 0.0  # that what is left of a suspended job takes before it goes on
-    violation_cost: Weight = 0.0  # of the value that was violated
-    jobs: Count = 200  # of an episode
-
-
-class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The cluster and the ready jobs, or the image and these; and when there is something to choose."""
-
-    name: str = _COMPACT
-    hosts: int  # of the image; 0 for any number
-    pool: int  # ready jobs
-    step: float  # seconds
-    suspend: Suspensions
-    max_value: float  # of a job
-    max_density: float  # value per host-second
-    max_runtime: float  # seconds: the longest that a job is expected to run
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for scale in ("step", "max_runtime"):
-            check_scale(scale, getattr(self, scale))
-        for scale in ("max_value", "max_density"):
-            if not 0 < getattr(self, scale) < np.inf:
-                raise ConfigError(f"{scale}: must be positive and finite; found {getattr(self, scale)}")
-        if not 1 <= self.pool <= MOST_SLOTS:
-            raise ConfigError(f"pool: must be 1 to {MOST_SLOTS:,} jobs; found {self.pool}")
-        if not (self.hosts == 0 if self.name == _COMPACT else 1 <= self.hosts <= MOST_NODES):
-            wanted = "0" if self.name == _COMPACT else f"1 to {MOST_NODES:,}"
-            raise ConfigError(f"encoder {self.name}: hosts must be {wanted}; found {self.hosts}")
-
-    @property
-    def actions(self) -> int:
-        """A: starts, suspend, and no_op."""
-        return self.pool + kernels.EXTRA_ACTIONS
-
-    @property
-    def shape(self) -> tuple[int]:
-        """(D,)"""
-        return (self.width_on(self.hosts),)
-
-    def width_on(self, cores: int) -> int:
-        """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
-        if self.name == _COMPACT:
-            return kernels.CLUSTER + kernels.COMPACT_FEATURES * self.pool
-        return 2 * kernels.ROWS * cores + kernels.IMAGE_FEATURES * self.pool + 1
-
-    @property
-    def window(self) -> int:
-        """Jobs of the queue that are seen."""
-        return self.pool
-
-    @property
-    def flags(self) -> int:
-        """The cells of the image."""
-        return 2 * kernels.ROWS * self.hosts
-
-    @property
-    def suspends(self) -> bool:
-        """Whether running jobs may be suspended for others."""
-        return self.suspend != "never"
-
-    def new_memory(self, state: ClusterState) -> GreenMemory:
-        """The encoder as numbers for the kernels; nobody was suspended."""
-        setting, number = np.zeros(kernels.N_GREEN_SETTINGS), np.full(kernels.N_GREEN_NUMBERS, -1, np.int64)
-        scales = [kernels.STEP_LENGTH, kernels.LONGEST_RUNTIME, kernels.MOST_VALUE, kernels.MOST_DENSITY]
-        setting[scales] = self.step, self.max_runtime, self.max_value, self.max_density
-        code = Suspend[self.suspend.upper()]
-        number[[kernels.POOL, kernels.SUSPENDS, kernels.IMAGE]] = self.pool, code, self.name == _IMAGE
-        return GreenMemory(setting=setting, number=number)
-
-    def check_cores(self, cores: int, where: str = "the platform") -> None:
-        """Refuse a platform of another size than the image. Raises ConfigError."""
-        if self.hosts not in (0, cores):
-            raise ConfigError(
-                f"{where} has {cores} hosts, but the policy's image has {self.hosts}; run it on {self.hosts} hosts, or "
-                "train one with env.observation=compact, which takes any number"
-            )
 
 
 class Green(ChoosingScheduler):
@@ -185,7 +86,7 @@ class Green(ChoosingScheduler):
     networks = ("jobs", "mlp", "image")
     curves = ("utilization", "queue_length")
     env_id = "Green"
-    observations = {_COMPACT: {"observation": "compact"}, _IMAGE: {"observation": "image"}}
+    observations = {GREEN_COMPACT: {"observation": "compact"}, GREEN_IMAGE: {"observation": "image"}}
     encoder_type = GreenEncoder
     metrics = ("value", "value_share", "violated_share", "suspensions")
     validated = ("value_share", "violated_share")
@@ -193,7 +94,7 @@ class Green(ChoosingScheduler):
     calls = True
     most_calls = 256  # one by itself, and those by which jobs that are too late leave an idle cluster
     needs_value = needs_qos = True
-    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, kernels.green_observe
+    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, obs.green_observe
     reward, measure, follow = kernels.green_reward, kernels.green_measure, kernels.green_follow
     model_summary = "learned starts and suspensions, pool {pool}"
 
@@ -211,7 +112,7 @@ class Green(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         image = settings.observation == "image"
         return {
-            "name": _IMAGE if image else _COMPACT,
+            "name": GREEN_IMAGE if image else GREEN_COMPACT,
             "hosts": cores if image else 0,
             "pool": settings.pool,
             "step": settings.step,
@@ -254,9 +155,9 @@ class Green(ChoosingScheduler):
 
     def layout(self, encoder: GreenEncoder) -> Pool | Image:
         """The cluster, then the pool."""
-        if encoder.name == _IMAGE:
-            return Image((2, kernels.ROWS, encoder.hosts), kernels.IMAGE_FEATURES * encoder.pool + 1)
-        return Pool(kernels.CLUSTER, encoder.pool, kernels.COMPACT_FEATURES, kernels.EXTRA_ACTIONS)
+        if encoder.name == GREEN_IMAGE:
+            return Image((2, obs.ROWS, encoder.hosts), obs.IMAGE_FEATURES * encoder.pool + 1)
+        return Pool(obs.CLUSTER, encoder.pool, obs.COMPACT_FEATURES, obs.EXTRA_ACTIONS)
 
 
 def _highest(workload: Workload) -> tuple[float, float, float]:

@@ -30,7 +30,8 @@ from . import joint_numbers as n
 from .base import Episodes, ParametricScheduler
 from .confidence import longer_confidence, new_confidence
 from .deepscheduling import Day, day_range
-from .joint_kernels import JointMemory, plan_jointly
+from .joint_kernels import plan_jointly
+from .joint_seen import JointMemory
 from .registry import register
 
 TRADED = {"energy": 1.0, "wait": 0.6, "switches": 1.0}  # what there are weights for, and these by default

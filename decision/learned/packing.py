@@ -21,10 +21,11 @@ from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.state.cluster import ClusterState, nb_hosts
 
 from . import packing_kernels as kernels
+from . import packing_seen as obs
 from .base import ChoosingScheduler, Episodes
 from .dbf import MOST_POOLS
 from .encoder import Encoder, Layout
-from .packing_kernels import PackingMemory
+from .packing_seen import PackingMemory
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime
 
@@ -102,16 +103,12 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def new_memory(self, state: ClusterState) -> "PackingMemory":
         """The encoder as numbers for the kernels; nothing was decided."""
-        number, seconds = np.zeros(kernels.N_PACKING_NUMBERS, np.int64), np.zeros(3)
-        number[[kernels.WINDOW, kernels.POOLS, kernels.MASKED]] = self.window, self.pools, self.masked
-        number[[kernels.GAP, kernels.LAST_DECISION]] = 1, -1
-        seconds[[kernels.LONGEST, kernels.TICK]] = self.max_runtime, self.tick
+        number, seconds = np.zeros(obs.N_PACKING_NUMBERS, np.int64), np.zeros(3)
+        number[[obs.WINDOW, obs.POOLS, obs.MASKED]] = self.window, self.pools, self.masked
+        number[[obs.GAP, obs.LAST_DECISION]] = 1, -1
+        seconds[[obs.LONGEST, obs.TICK]] = self.max_runtime, self.tick
         hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
-        return PackingMemory(
-            number=number,
-            seconds=seconds,
-            requested=np.zeros(hosts if both else 0),
-        )
+        return PackingMemory(number=number, seconds=seconds, requested=np.zeros(hosts if both else 0))
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
         """Refuse a platform of another size than the observation is for. Raises ConfigError."""
@@ -180,7 +177,7 @@ class Packing(ChoosingScheduler):
     calls = True
     draws = "all"
     begin, open = kernels.packing_begin, kernels.packing_look
-    act, observe = kernels.packing_act, kernels.packing_observe
+    act, observe = kernels.packing_act, obs.packing_observe
     reward, measure, follow = kernels.packing_reward, kernels.packing_measure, kernels.packing_follow
     model_summary = "learned packing, window {window}"
 
@@ -231,7 +228,7 @@ class Packing(ChoosingScheduler):
         """The encoder's, with the gap that doubles: a deployed policy has none."""
         memory = encoder.new_memory(state)
         assert isinstance(memory, PackingMemory)
-        memory.number[kernels.DOUBLES] = settings.doubling
+        memory.number[obs.DOUBLES] = settings.doubling
         return memory
 
     def reward_parameters(self, settings: PackingSettings) -> tuple[float, ...]:

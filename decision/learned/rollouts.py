@@ -25,12 +25,12 @@ from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.backfill import take
 from decision.state.cluster import N_FREE, ClusterState, nb_hosts
 
+from .rollout_sets import SETS, make_sets, mark_own, reserve_hosts
+
 # Rollouts.judge
 MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
 
 _WINDOW = 200  # jobs of the order that are looked at
-_FIRST = 16  # of them come first in a set of their own
-_SETS = _FIRST + 3
 _LEAST_MEAN = 1.0  # seconds, of waiting time
 _AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
 
@@ -49,7 +49,7 @@ class Rollouts(Bundle):
     window_submit: F8  # (W,) seconds
     window_walltime: F8  # (W,) seconds
     window_runtime: F8  # (W,) seconds that they are planned to run
-    starts: I1x2  # (_SETS, W) whether each starts; the first set is the policy's own
+    starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
     left: I4  # (W,) positions in the window of what still waits in a rollout
     end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
     end_hosts: I4  # (H,)
@@ -67,7 +67,7 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
         window_submit=np.zeros(_WINDOW),
         window_walltime=np.zeros(_WINDOW),
         window_runtime=np.zeros(_WINDOW),
-        starts=np.zeros((_SETS, _WINDOW), np.int8),
+        starts=np.zeros((SETS, _WINDOW), np.int8),
         left=np.zeros(_WINDOW, np.int32),
         end=np.zeros(hosts),
         end_hosts=np.zeros(hosts, np.int32),
@@ -103,8 +103,8 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
     if length < 2 or guarded >= width or memory.judge[MARGIN] >= 1.0:
         return chosen
     _look(state, memory, width)
-    inside = _mark_own(memory, width, chosen)
-    sets = _make_sets(state, memory, width, running, guarded)
+    inside = mark_own(memory, width, chosen)
+    sets = make_sets(state, memory, width, running, guarded)
     if sets == 1:
         return chosen
     _plan_ends(state, memory, running)
@@ -155,95 +155,6 @@ def _plan_ends(state, memory, running):
 
 
 # --- Sets ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _mark_own(memory, width, chosen):
-    """The policy's own set, of which so many are in the window: the order is that of the window."""
-    inside = 0
-    for at in range(width):
-        starts = inside < chosen and memory.chosen[inside] == memory.sorted[at]
-        memory.starts[0, at] = starts
-        inside += starts
-    return inside
-
-
-@kernel
-def _make_sets(state, memory, width, running, guarded):
-    """All different sets; returns how many."""
-    sets = 1
-    for keeps in range(2):
-        _start(state, memory, sets, width, running, guarded, -1, keeps)
-        sets += _is_new(memory, sets, width)
-    tried = 0
-    for at in range(guarded, width):
-        if tried == _FIRST:
-            break
-        if memory.window_size[at] <= state.count[N_FREE]:
-            tried += 1
-            if not memory.starts[0, at]:
-                _start(state, memory, sets, width, running, guarded, at, True)
-                sets += _is_new(memory, sets, width)
-    return sets
-
-
-@kernel
-def _start(state, memory, number, width, running, guarded, first, keeps):
-    """Make a set: the job at `first`, if it is not -1, comes first; `keeps`: hosts for the first that does not fit."""
-    now, free, begun = state.now[0], state.count[N_FREE], 0
-    kept, shadow, extra = False, np.inf, 0
-    memory.starts[number, :width] = 0
-    for i in range(width):
-        at = i
-        if first >= 0 and guarded <= i <= first:
-            at = first if i == guarded else i - 1
-        size, end = memory.window_size[at], now + memory.window_walltime[at]
-        if size > free:
-            if not kept and (keeps or at < guarded):
-                kept = True
-                shadow, extra = _reserve(
-                    memory, memory.release_time, memory.release_hosts, 0, running, 0, begun, free, size
-                )
-            continue
-        if kept and end > shadow:
-            if size > extra:
-                continue
-            extra -= size
-        memory.starts[number, at] = 1
-        insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
-        begun += 1
-        free -= size
-        if free == 0:
-            break
-
-
-@kernel
-def _is_new(memory, number, width):
-    """Whether no set before is the same."""
-    for other in range(number):
-        if np.array_equal(memory.starts[other, :width], memory.starts[number, :width]):
-            return False
-    return True
-
-
-@kernel
-def _reserve(memory, ends, hosts, first, running, first_begun, begun, free, size):
-    """When so many hosts are free, and how many more are free then, by the ends of two lists of jobs."""
-    time = np.inf
-    while True:
-        other = ends[first] if first < running else np.inf
-        own = memory.begun_end[first_begun] if first_begun < begun else np.inf
-        end = min(other, own)
-        if end == np.inf or (free >= size and end > time):
-            return time, free - size
-        if other <= own:
-            free += hosts[first]
-            first += 1
-        else:
-            free += memory.begun_hosts[first_begun]
-            first_begun += 1
-        if free >= size and time == np.inf:
-            time = end
 
 
 # --- What follows --------------------------------------------------------------------------------------------------
@@ -298,7 +209,7 @@ def _begin_left(memory, time, left, then, longest, total):
         still += 1
         if size > free and not kept and free > 0:
             kept = True
-            shadow, extra = _reserve(
+            shadow, extra = reserve_hosts(
                 memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, size
             )
     return free, begun, still, total

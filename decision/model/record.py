@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Column
+from .column import Column
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,7 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from .columns import JobColumns, columns_of, labelled
+from .column import labelled
+from .columns import JobColumns, columns_of
 from .dates import DAY
 from .demand import Floats, offered_load, runtimes, sizes, submit_times
 from .errors import ConfigError

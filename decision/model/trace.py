@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import JobColumns, Labelled, labelled
+from .column import Labelled, labelled
+from .columns import JobColumns
 from .record import Floats, Ints
 from .workload import Job, Workload
 

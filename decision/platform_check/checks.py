@@ -32,12 +32,7 @@ def check_platform(
     root = read_xml(path)
     zones = read_zones(root)
     network = [*check_layout(root), *check_routes(zones)] or check_reach(zones)  # wrong routes lead nowhere anyway
-    findings = [
-        *_check_head(path, root),
-        *check_quantities(root),
-        *check_energy(root, version, master),
-        *network,
-    ]
+    findings = [*_check_head(path, root), *check_quantities(root), *check_energy(root, version, master), *network]
     findings += _check_reading(path, root, master, {finding.element for finding in findings})
     return sorted(findings, key=lambda finding: finding.line)
 

@@ -50,10 +50,7 @@ ORDER_LINES: dict[str, tuple[Order, PolicyLine]] = {
         (Order.F2, PolicyLine("f2", "lowest sqrt(walltime) x hosts + 25600 log10(submission) first", _SC17)),
         (Order.F3, PolicyLine("f3", "lowest walltime x hosts + 6860000 log10(submission) first", _SC17)),
         (Order.F4, PolicyLine("f4", "lowest walltime x sqrt(hosts) + 530000 log10(submission) first", _SC17)),
-        (
-            Order.MULTIFACTOR,
-            PolicyLine("multifactor", "highest weighted age and size first", "Slurm"),
-        ),
+        (Order.MULTIFACTOR, PolicyLine("multifactor", "highest weighted age and size first", "Slurm")),
         (Order.HVF, PolicyLine("hvf", "highest value first", _LAUNCHPAD)),
         (Order.QOS, PolicyLine("qos", "highest quality of service first", _LAUNCHPAD)),
         (Order.DENSITY, PolicyLine("density", "highest value per host-second left first")),
@@ -67,14 +64,8 @@ BACKFILLS: dict[str, tuple[Backfill, PolicyLine]] = {
     for backfill, line in (
         (Backfill.NONE, PolicyLine("none", "nothing starts before a job that waits ahead of it")),
         (Backfill.FIRST_FIT, PolicyLine("first-fit", "every job that fits starts, in order")),
-        (
-            Backfill.EASY,
-            PolicyLine("easy", "what fits may start unless it delays the first job that waits", _TPDS01),
-        ),
-        (
-            Backfill.CONSERVATIVE,
-            PolicyLine("conservative", "what fits may start unless it delays any job", _TPDS01),
-        ),
+        (Backfill.EASY, PolicyLine("easy", "what fits may start unless it delays the first job that waits", _TPDS01)),
+        (Backfill.CONSERVATIVE, PolicyLine("conservative", "what fits may start unless it delays any job", _TPDS01)),
     )
 }
 
@@ -107,10 +98,7 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
     line.name: (power, line)
     for power, line in (
         (Power.NEVER, PolicyLine("never", "no host ever sleeps")),
-        (
-            Power.IDLE_TIMEOUT,
-            PolicyLine("idle-timeout", "hosts idle for idle_timeout seconds sleep; woken in time"),
-        ),
+        (Power.IDLE_TIMEOUT, PolicyLine("idle-timeout", "hosts idle for idle_timeout seconds sleep; woken in time")),
         (Power.KEEP_AWAKE, PolicyLine("keep-awake", "all idle hosts but keep_awake sleep; woken in time")),
     )
 }
@@ -132,10 +120,7 @@ SUSPENSIONS: dict[str, tuple[Suspend, PolicyLine]] = {
     line.name: (suspend, line)
     for suspend, line in (
         (Suspend.NEVER, PolicyLine("never", "no job that runs gives way to one that waits")),
-        (
-            Suspend.VALUE,
-            PolicyLine("value", "jobs of less value are suspended for one that does not fit", _LAUNCHPAD),
-        ),
+        (Suspend.VALUE, PolicyLine("value", "jobs of less value are suspended for one that does not fit", _LAUNCHPAD)),
         (Suspend.DENSITY, PolicyLine("density", "likewise, by value per host-second left")),
     )
 }
@@ -154,10 +139,7 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
     "suspend": ("which running jobs give way to a waiting one", SUSPENSIONS),
 }
 PRICES_LINE = OptionLine(
-    "prices",
-    "none",
-    "",
-    "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices",
+    "prices", "none", "", "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices"
 )
 _NUMBERS = (
     ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),

@@ -46,10 +46,7 @@ def check_worth(traits: Traits, job_id: str, worth: Worth, where: str) -> None:
     Raises:
         ConfigError: naming place, job, field and policy.
     """
-    for field, said, is_needed in (
-        ("value", worth.value, traits.needs_value),
-        ("qos", worth.qos, traits.needs_qos),
-    ):
+    for field, said, is_needed in (("value", worth.value, traits.needs_value), ("qos", worth.qos, traits.needs_qos)):
         if is_needed and math.isnan(said):
             advice = "give each job one (decision workload preset green makes such jobs), or choose another policy"
             raise ConfigError(f"{where}: job {job_id} has no {field!r}, and policy {traits.name} needs one; {advice}")

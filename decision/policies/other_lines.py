@@ -29,10 +29,7 @@ CLASS_OPTIONS = {
             "Lan et al.",
         ),
         OptionLine(
-            "prices",
-            "none",
-            "",
-            "with solver=sequential,strategy=free: FILE.ckpt says what free hosts are worth",
+            "prices", "none", "", "with solver=sequential,strategy=free: FILE.ckpt says what free hosts are worth"
         ),
     ],
 }

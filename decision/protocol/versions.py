@@ -33,16 +33,7 @@ from msgspec import Struct
 from decision.model.errors import ConfigError
 
 _ONLY_IN_5 = frozenset(
-    {
-        "INIT",
-        "HELLO",
-        "EXTERNAL_EVENT",
-        "PROBE_DATA_EMITTED",
-        "CREATE_PROBE",
-        "STOP_PROBE",
-        "STOP_CALL",
-        "FORCE_STOP",
-    }
+    {"INIT", "HELLO", "EXTERNAL_EVENT", "PROBE_DATA_EMITTED", "CREATE_PROBE", "STOP_PROBE", "STOP_CALL", "FORCE_STOP"}
 )
 _NOT_IN_5 = frozenset({"QUERY", "ANSWER", "FROM_JOB_MSG", "TO_JOB_MSG", "SET_JOB_METADATA", "CHANGE_JOB_STATE"})
 

@@ -9,75 +9,42 @@ hardly longer the one with the least of what is weighed (`_ranked`).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-import msgspec
 import numpy as np
 
 from decision.analysis.blocks import student
 from decision.analysis.shakes import Runs, change, estimate
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, counted_text
-from decision.model.columns import columns_of
-from decision.model.demand import offered_load
 from decision.model.errors import ConfigError
-from decision.model.resample import shake_of
-from decision.model.reshape import dropped_text
 from decision.policies.registry import find_policy
 
-from .compare import COPIES
+from .advice import (
+    MEAN_METRICS,
+    METRIC_NAMES,
+    WEIGHED,
+    Advice,
+    AdviceRow,
+    Wish,
+    advice_sentence,
+    describe_log,
+    find_payers,
+    mean_over_copies,
+    passed_over,
+    pictures_data,
+    weighed_changes,
+    what_cannot_be_told,
+)
 from .inputs import writable_folder
 from .tasks import How, Progress, Result, run_tasks
-from .whole import Log, LogRead, WholeRun, perform_whole_run
+from .whole import Log, WholeRun, perform_whole_run
 
-ORDERS = (
-    *("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"),
-    *("f1", "f2", "f3", "f4", "wfp3", "unicep"),
-)
+ORDERS = (*("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"), *("f1", "f2", "f3", "f4", "wfp3", "unicep"))
 _BACKFILLS = ("first-fit", "easy")
 SHIPPED = ("learned",)
-MEAN_METRICS = ("wait", "bounded_slowdown")
-OTHERS = ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilization")
-METRIC_NAMES = (*MEAN_METRICS, *OTHERS)
 MOST_ROWS = 8
 _FIRST_COPIES = 2
 _SURE = 0.95  # how sure it must be that one more copy keeps the bound
-_SHORT, _IDLE, _NO_WAIT = 28 * 86_400.0, 0.5, 60.0  # seconds, load, seconds
-
-
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted."""
-
-    baseline: str = "easy"
-    longest_wait: float = 1.5  # times the baseline's
-    weights: Mapping[str, float] = msgspec.field(default_factory=lambda: {"wait": 1.0, "slowdown": 1.0})
-    policies: tuple[str, ...] = ()  # further candidates
-    copies: int = COPIES
-    metrics: tuple[str, ...] = METRIC_NAMES
-
-
-class AdviceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy on all copies."""
-
-    policy: str
-    metrics: dict[str, Estimate]  # in each metric's unit
-    change: dict[str, Estimate]  # of means, against the baseline: -0.2 is a fifth less
-    longest_wait: list[float]  # times the baseline's, by copy
-    keeps_bound: bool
-
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is advised, and what it rests on."""
-
-    policy: str
-    baseline: str
-    change: dict[str, Estimate]  # per metric, of the advised policy against the baseline
-    rows: list[AdviceRow]  # the baseline first, then from the best
-    cannot: list[str]  # what cannot be told from this log
-    sentence: str
-    log: dict[str, Any]  # description
-    payers: list[str]
-    pictures: dict[str, Any]  # what they are drawn from
 
 
 def heuristics(longest_wait: float | None) -> list[str]:
@@ -134,18 +101,18 @@ def find_advice(
     kept = _in_order([row for row in rows if row.keeps_bound], wish)
     best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
     rows = [rows[0], *_in_order(rows[1:], wish)]
-    payers = _payers(found[best.policy], found[wish.baseline])
-    described = _describe(log, read)
+    payers = find_payers(found[best.policy], found[wish.baseline])
+    described = describe_log(log, read)
     return Advice(
         policy=best.policy,
         baseline=wish.baseline,
         change=best.change,
         rows=rows,
-        cannot=[*_passed_over(kept[0], best, wish), *_cannot(read, rows[0], described, wish)],
-        sentence=_sentence(best, wish, payers),
+        cannot=[*passed_over(kept[0], best, wish), *what_cannot_be_told(read, rows[0], described, wish)],
+        sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,
-        pictures=_pictures(found[best.policy], found[wish.baseline], looked_at, wish, described["block"]),
+        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at, wish, described["block"]),
     )
 
 
@@ -181,7 +148,7 @@ def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wi
         pairs = list(zip(found[name], base, strict=True))
         longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))
         logs[name] = [
-            math.log(max(_average(found[name], metric), 1e-3) / max(_average(base, metric), 1e-3))
+            math.log(max(mean_over_copies(found[name], metric), 1e-3) / max(mean_over_copies(base, metric), 1e-3))
             for metric in MEAN_METRICS
         ]
     ranked = _ranked({name: logs[name] for name in names if longest[name] <= wish.longest_wait}, wish)
@@ -200,7 +167,7 @@ def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
         logs: the logarithms of mean wait and of mean bounded slowdown, over the baseline's, by name.
         wish: says the weights.
     """
-    wait, slowdown = (wish.weights.get(name, 0.0) for name in _COUNTS)
+    wait, slowdown = (wish.weights.get(name, 0.0) for name in WEIGHED)
     near = _NEAR * slowdown / wait if wait else math.inf
     left, ranked = sorted(logs, key=lambda name: logs[name][0]), []
     while left:
@@ -208,10 +175,6 @@ def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
         ranked.append(min(close, key=lambda name: wait * logs[name][0] + slowdown * logs[name][1]))
         left.remove(ranked[-1])
     return ranked
-
-
-def _average(results: Sequence[Result], metric: str) -> float:
-    return float(np.mean([result[metric] for result in results]))
 
 
 def _ratio(own: float, baseline: float) -> float:
@@ -257,7 +220,7 @@ def _runs(results: Sequence[Result], metric: str) -> Runs:
 
 def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
     """Whether it is better as far as can be seen, and shown to be worse in nothing that counts."""
-    return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in _counting(row, wish))
+    return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in weighed_changes(row, wish))
 
 
 def _in_order(rows: Sequence[AdviceRow], wish: Wish) -> list[AdviceRow]:
@@ -270,150 +233,9 @@ def _logs(row: AdviceRow) -> list[float]:
     return [math.log(max(1 + row.change[metric].value, 1e-9)) for metric in MEAN_METRICS]
 
 
-def _is_shown(row: AdviceRow, wish: Wish) -> bool:
-    """Whether it is shown to be better in something that counts."""
-    return any(each.high < 0 for each in _counting(row, wish))
-
-
-def _counting(row: AdviceRow, wish: Wish) -> list[Estimate]:
-    """The changes of what counts."""
-    return [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
-
-
 _NEAR = 0.03  # by which the logarithm of the mean wait may be above the least: copies of one log differ by as much
 _LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
-_COUNTS = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
 
 def _cost(row: AdviceRow, wish: Wish) -> float:
-    return sum(wish.weights.get(name, 0.0) * each for name, each in zip(_COUNTS, _logs(row), strict=True))
-
-
-# --- In words ------------------------------------------------------------------------------------------------------
-
-_SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", "long")
-
-
-def percent(change: Estimate, less: str, more: str) -> str:
-    """``20 % less (95 %: 15 to 24)``; where the interval holds no change, that it is not for sure."""
-    low, high = 100 * change.low, 100 * change.high
-    if change.high < 0:
-        return f"{-100 * change.value:.0f} % {less} (95 %: {-high:.0f} to {-low:.0f})"
-    if change.low > 0:
-        return f"{100 * change.value:.0f} % {more} (95 %: {low:.0f} to {high:.0f})"
-    word = less if change.value < 0 else more
-    return f"{100 * abs(change.value):.0f} % {word} (95 %: {low:+.0f} to {high:+.0f} %, so not for sure)"
-
-
-def _sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
-    if best.policy == wish.baseline:
-        return (
-            f"Keep {wish.baseline}: no policy that was tried is better and keeps the longest wait below "
-            f"{wish.longest_wait:g} times its own."
-        )
-    longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
-    who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
-    begin = "Use" if _is_shown(best, wish) else "Perhaps use"
-    return (
-        f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
-        f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
-        f"and the longest wait {longest}{who}."
-    )
-
-
-def _payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
-    """Which classes of jobs and which users wait longer than under the baseline, the most first."""
-    found: list[tuple[float, str]] = []
-    mine, theirs = (np.mean([result["class_waits"] for result in each], axis=0) for each in (own, baseline))
-    jobs = np.array(own[0]["class_jobs"])
-    for at in range(len(jobs)):
-        if jobs[at] >= 20 and mine[at] > 1.05 * theirs[at] and mine[at] - theirs[at] > 60 * jobs[at]:
-            name = f"{_SIZES[at // 3]} {_LENGTHS[at % 3]} jobs"
-            found.append((mine[at] - theirs[at], f"{name} ({mine[at] / max(theirs[at], 1.0):.1f} times)"))
-    text = [name for _, name in sorted(found, reverse=True)[:3]]
-    worse = [
-        user
-        for user in own[0]["users"]
-        if _of_user(own, user) > 1.05 * _of_user(baseline, user) + 60 * own[0]["users"][user][0]
-    ]
-    return [*text, f"users {', '.join(worse[:3])}"] if worse else text
-
-
-def _of_user(results: Sequence[Result], user: str) -> float:
-    return float(np.mean([result["users"].get(user, [0.0, 0.0])[1] for result in results]))
-
-
-def _describe(log: Log, read: LogRead) -> dict[str, Any]:
-    platform, workload, seconds, part = read.platform, read.workload, read.runtimes, read.part
-    jobs = columns_of(workload.jobs)
-    return {
-        "jobs": len(jobs),
-        "hosts": len(platform.hosts),
-        "days": float(np.ptp(jobs.submit_time)) / 86_400,
-        "load": float(seconds @ jobs.size) / max(float(np.ptp(jobs.submit_time)) * len(platform.hosts), 1.0),
-        "offered_load_by_log": offered_load(workload, seconds),
-        "warm_up_days": part.warm_up / 86_400,
-        "not_counted": len(jobs) - len(part.rows(jobs.submit_time)),
-        "counted": counted_text(part),
-        "shake": shake_of(jobs.submit_time),
-        "blocks": part.blocks,
-        "block": "week" if part.block == WEEK else "day",
-        "left_out": dropped_text(workload),
-        "machine": str(log.platform) if log.platform else f"a flat machine of {len(platform.hosts):,} hosts",
-    }
-
-
-def _passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
-    """What came before the advised policy, if something did: it is worse in something that counts."""
-    if first.policy in (best.policy, wish.baseline):
-        return []
-    texts = zip(MEAN_METRICS, (("shorter", "longer"), ("lower", "higher")), strict=True)
-    changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
-    return [f"{first.policy} came first and is not advised: {', '.join(changes)}"]
-
-
-def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
-    said = []
-    if described["days"] * 86_400 < _SHORT:
-        said.append(f"the log is short ({described['days']:.0f} days): how seasons change the answer is not known")
-    if described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
-        wait = baseline.metrics["wait"].value
-        said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
-        said[-1] += " differences are small in seconds, and would be others at a higher load"
-    if read.missing > 0:
-        said.append(
-            f"{100 * read.missing:.0f} % of the jobs have no requested time, and their run times took its place:"
-        )
-        said[-1] += " what users' estimates do to backfilling is not known"
-    if not any(columns_of(read.workload.jobs).user.labels):
-        said.append("the log does not say who submitted which job: whether single users pay is not known")
-    if wish.copies < 3:
-        said.append(f"{wish.copies} shaken copies say little of how much chance decides; use --shake 10")
-    said.append("jobs come as they came: that users submit more where they wait less is not simulated")
-    return said
-
-
-def _pictures(
-    own: list[Result], baseline: list[Result], looked_at: Mapping[str, list[Result]], wish: Wish, block: str
-) -> dict[str, Any]:
-    jobs = np.maximum(np.array(own[0]["block_jobs"], np.float64), 1)
-    both = {"advised": own, "baseline": baseline}
-    classes = np.maximum(np.array(own[0]["class_jobs"], np.float64), 1)
-    return {
-        "weeks": {
-            who: (np.mean([r["block_waits"] for r in each], axis=0) / jobs).tolist() for who, each in both.items()
-        },
-        "jobs": own[0]["block_jobs"],
-        "block": block,
-        "classes": {
-            who: (np.mean([r["class_waits"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
-        },
-        "plane": {
-            name: [
-                _average(each, "wait"),
-                _average(each, "max_wait"),
-            ]
-            for name, each in looked_at.items()
-        },
-        "bound": wish.longest_wait,
-    }
+    return sum(wish.weights.get(name, 0.0) * each for name, each in zip(WEIGHED, _logs(row), strict=True))

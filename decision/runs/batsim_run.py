@@ -48,12 +48,7 @@ def write_predictions_of(folder: Path, jobs: JobTable, predictions: PredictionTa
 
 
 def run_on_batsim(
-    case: LoadedInputs,
-    choice: PolicyChoice,
-    folder: Path,
-    engine: Engine,
-    batsim: RealBatsim,
-    show: Show | None,
+    case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, batsim: RealBatsim, show: Show | None
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on a Batsim that we start.
 
@@ -65,10 +60,7 @@ def run_on_batsim(
     fixed, loop = open_loop(case)
     agent = agent_of(case, choice, options.dynamic_jobs and loop is None, loop)
     log = folder / "batsim.log"
-    with (
-        watched(folder, case, choice, show) as progress,
-        _fresh_folder(folder, batsim.ahead) as fresh,
-    ):
+    with watched(folder, case, choice, show) as progress, _fresh_folder(folder, batsim.ahead) as fresh:
         ahead = batsim.ahead
         new = engine is Engine.BATSIM and ahead is None and speaks_5(find_batsim(batsim.command))
         inputs = _input_files(replace(case, workloads=fixed), fresh, "5" if new else "4")

@@ -59,12 +59,7 @@ def describe_training(
 
 
 def _describe(
-    policy: str,
-    options: Mapping[str, str],
-    seed: int,
-    files: Sequence[InputFacts],
-    selection: Selection,
-    command: str,
+    policy: str, options: Mapping[str, str], seed: int, files: Sequence[InputFacts], selection: Selection, command: str
 ) -> RunFacts:
     return RunFacts(
         decision=__version__,

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from decision import __version__
 from decision.analysis.energy import count_switches, split_energy
-from decision.analysis.metrics import bounded_slowdowns, only_ran, waiting_times
+from decision.analysis.metrics import only_ran, waiting_times
 from decision.analysis.worth import join_parts, value_share, violated_share
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
@@ -49,72 +49,21 @@ from decision.policies.traits import traits_of
 from decision.simulation import simulate_workloads
 
 from .engines import simulate_by_messages
+from .gates_beside import LONGEST_WAIT, NO_WAIT, gates_over, make_gate, mean_of, measure
 from .inputs import LogOnHosts
 
 GATE_COPIES = 10  # of a log, with shaken submissions
-LONGEST_WAIT = 1.5  # times that of FCFS with EASY, or of first-fit where servers sleep
-LONGEST_OF_ALL = 2.0  # times, on any copy
 WAIT_ON_SERVERS = 1.1  # times that of first-fit
 _FIRST_FIT = "first-fit,start=bound,power=idle-timeout,idle_timeout=300"
 BY_DENSITY = "density+first-fit,suspend=density"
 BY_QOS = "qos+first-fit"
 _IDLE = 0.01  # offered load of a nearly idle machine
-_NO_WAIT = 1e-3  # seconds: clocks round
 _REFERENCE_JOBS = 300  # that the engine in plain Python simulates
 _MESSAGE_DAYS = 5  # that are simulated through messages
+_PLAIN = EngineOptions()
 _ENERGY = EngineOptions(energy=True)
 _SUSPENDING = EngineOptions(dynamic_jobs=True, forward_unknown_events=True)
 _CLOCK = 1e-3  # seconds by which times of jobs that were suspended differ: what is left of them is rounded
-_ROUNDING = 1e-6  # share
-_SAME = "jobs that other engines start otherwise"
-
-
-class Measures(NamedTuple):
-    """What a schedule of a whole log comes to."""
-
-    wait: float  # seconds, mean
-    slowdown: float  # bounded, mean
-    longest: float  # seconds
-    idle: float = 0.0  # share of the room from the first submission to the last end
-
-
-def measure(table: JobTable, nb_hosts: int = 0) -> Measures:
-    """Of the jobs that ran, on so many hosts; idle room is left out where these are not said."""
-    ran = only_ran(table)
-    waits = waiting_times(ran)
-    return Measures(
-        float(waits.mean()), float(bounded_slowdowns(ran).mean()), float(waits.max()), idle_room(ran, nb_hosts)
-    )
-
-
-def idle_room(ran: JobTable, nb_hosts: int) -> float:
-    """Share of the hosts' time, from the first submission to the last end, in which no job runs."""
-    room = nb_hosts * float((ran.start_time + ran.runtime).max() - ran.submit_time.min())
-    return 1.0 - float(ran.runtime @ ran.size) / room if room > 0 else 0.0
-
-
-def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
-    """The gates of one run, of a policy's measures beside those of FCFS with EASY."""
-    return (
-        _gate("mean wait", own.wait, easy.wait),
-        _gate("mean bounded slowdown", own.slowdown, easy.slowdown),
-        _gate("longest wait", own.longest, LONGEST_WAIT * easy.longest),
-    )
-
-
-def gates_over(own: Sequence[Measures], easy: Sequence[Measures]) -> tuple[Gate, ...]:
-    """The gates over copies of a log, of a policy's measures beside those of FCFS with EASY on the same ones."""
-    times = [(mine.longest + _NO_WAIT) / (other.longest + _NO_WAIT) for mine, other in zip(own, easy, strict=True)]
-    return (
-        _gate("mean wait", _mean_of("wait", own), _mean_of("wait", easy)),
-        _gate("mean bounded slowdown", _mean_of("slowdown", own), _mean_of("slowdown", easy)),
-        _gate("longest wait, times EASY's, median of the copies", float(np.median(times)), LONGEST_WAIT),
-        _gate("longest wait, times EASY's, largest of the copies", max(times), LONGEST_OF_ALL),
-    )
-
-
-def _mean_of(name: str, measures: Sequence[NamedTuple]) -> float:
-    return float(np.mean([getattr(each, name) for each in measures]))
 
 
 def _copies(workload: Workload) -> list[Workload]:
@@ -132,37 +81,37 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
         InputError: if the checkpoint cannot be used.
         ConfigError: if the inputs do not fit together.
     """
-    policy, platform, workload = str(checkpoint), log.platform, log.workload
+    policy, bare = str(checkpoint), log._replace(events=())
     if knows_value(policy):
         gates = _gates_on_value(policy, log)
     elif lets_sleep(checkpoint):
-        gates = _gates_on_servers(policy, platform, workload)
+        gates = _gates_on_servers(policy, bare)
     else:
-        gates = _gates_on_hosts(checkpoint, platform, workload)
+        gates = _gates_on_hosts(checkpoint, bare)
     return GateCheck(
         decision=__version__,
         platform=log.files[0],
         workload=log.files[1],
         events=log.files[2:],
         selection=log.selection,
-        jobs=len(workload.jobs),
+        jobs=len(log.workload.jobs),
         gates=gates,
     )
 
 
-def _gates_on_hosts(checkpoint: Path, platform: Platform, workload: Workload) -> tuple[Gate, ...]:
+def _gates_on_hosts(checkpoint: Path, log: LogOnHosts) -> tuple[Gate, ...]:
     """Those of a policy for hosts that never sleep."""
-    policy, hosts = str(checkpoint), len(platform.hosts)
+    policy, platform, workload, hosts = str(checkpoint), log.platform, log.workload, len(log.platform.hosts)
     for_utilization = _scheduler_of(checkpoint).for_utilization
     own, easy = (
         [measure(simulate_workloads(platform, [copy], name).jobs, hosts) for copy in _copies(workload)]
         for name in (policy, "easy")
     )
-    idle = _gate("idle room", _mean_of("idle", own), _mean_of("idle", easy))
+    idle = make_gate("idle room", mean_of("idle", own), mean_of("idle", easy))
     return (
         *((idle,) if for_utilization else gates_over(own, easy)),
         idle_gate(policy, platform, workload),
-        _same_everywhere(policy, platform, workload),
+        _same_everywhere(policy, log, [workload], _first(workload)),
     )
 
 
@@ -200,7 +149,7 @@ def idle_gate(policy: str, platform: Platform, workload: Workload) -> Gate:
     """The gate on a nearly idle machine with the same jobs."""
     idle = _nearly_idle(platform, workload)
     own, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
-    return _gate("jobs that wait on a nearly idle machine", ((own > _NO_WAIT) & (easy <= _NO_WAIT)).sum(), 0)
+    return make_gate("jobs that wait on a nearly idle machine", ((own > NO_WAIT) & (easy <= NO_WAIT)).sum(), 0)
 
 
 def _nearly_idle(platform: Platform, workload: Workload) -> Workload:
@@ -211,21 +160,42 @@ def _nearly_idle(platform: Platform, workload: Workload) -> Workload:
     return at_load(workload, _IDLE, speed)
 
 
-def _gate(name: str, found: float, most: float) -> Gate:
-    return Gate(name=name, found=float(found), most=float(most) * (1 + _ROUNDING))
+def _same_everywhere(
+    policy: str,
+    log: LogOnHosts,
+    fast: Sequence[Workload],
+    plain: Workload,
+    options: tuple[EngineOptions, EngineOptions] = (_PLAIN, _PLAIN),
+    clock: float = 0.0,
+) -> Gate:
+    """Jobs that start on other hosts, or at another time, by more than `clock` seconds, than in the loop.
 
-
-def _same_everywhere(policy: str, platform: Platform, workload: Workload) -> Gate:
-    """Jobs that start at another time or on other hosts through messages, or on the engine in plain Python."""
+    Args:
+        policy: its name.
+        log: hosts and events.
+        fast: jobs of which the policy decides through messages.
+        plain: jobs that the engine in plain Python simulates.
+        options: of the loop, and of the engines that messages come from.
+        clock: seconds.
+    """
     from decision.engine.reference.engine import ReferenceEngine
 
-    few = reshape(workload, Filters(jobs=slice(0, _REFERENCE_JOBS)))
-    differ = 0
-    for engine, jobs in ((EmbeddedEngine, workload), (ReferenceEngine, few)):
-        looped = _starts(simulate_workloads(platform, [jobs], policy).jobs)
-        agent = Agent(policy, {}, platform=platform)
-        differ += len(looped - _starts(simulate_by_messages(engine(platform, [jobs]), agent).jobs))
-    return _gate(_SAME, differ, 0)
+    differ, loop = 0, options[0]
+    made: list[tuple[type[EmbeddedEngine] | type[ReferenceEngine], Workload]] = [(ReferenceEngine, plain)]
+    for engine, jobs in made + [(EmbeddedEngine, each) for each in fast]:
+        own = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
+        agent = Agent(policy, {}, platform=log.platform)
+        other = simulate_by_messages(engine(log.platform, [jobs], log.events, options[1]), agent).jobs
+        there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
+        differ += sum(
+            job not in there or there[job][1] != hosts or abs(there[job][0] - start) > clock
+            for job, start, hosts in zip(own.id, own.start_time.tolist(), own.allocation, strict=True)
+        )
+    return make_gate("jobs that other engines start otherwise", differ, 0)
+
+
+def _first(workload: Workload) -> Workload:
+    return reshape(workload, Filters(jobs=slice(0, _REFERENCE_JOBS)))
 
 
 class _OnServers(NamedTuple):
@@ -237,20 +207,20 @@ class _OnServers(NamedTuple):
     switches: float
 
 
-def _gates_on_servers(policy: str, platform: Platform, workload: Workload) -> tuple[Gate, ...]:
+def _gates_on_servers(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     """Those of a policy for servers that sleep. Raises ConfigError where none do, or no day is left."""
-    workload = replace(workload, jobs=sorted(workload.jobs, key=lambda job: job.submit_time))
+    workload = replace(log.workload, jobs=sorted(log.workload.jobs, key=lambda job: job.submit_time))
     days = [of_day(workload, day) for day in chosen_days(workload, slice(None))]
     own, other = (
-        [_measure_days(name, platform, [shaken(day, copy) for day in days]) for copy in range(1, GATE_COPIES + 1)]
+        [_measure_days(name, log.platform, [shaken(day, copy) for day in days]) for copy in range(1, GATE_COPIES + 1)]
         for name in (policy, _FIRST_FIT)
     )
     return (
-        _gate("mean wait", _mean_of("wait", own), WAIT_ON_SERVERS * _mean_of("wait", other)),
-        _gate("longest wait", _mean_of("longest", own), LONGEST_WAIT * _mean_of("longest", other)),
-        _gate("energy waste", _mean_of("waste", own), _mean_of("waste", other)),
-        _gate("switches", _mean_of("switches", own), _mean_of("switches", other)),
-        _days_are_the_same(policy, platform, days[:_MESSAGE_DAYS]),
+        make_gate("mean wait", mean_of("wait", own), WAIT_ON_SERVERS * mean_of("wait", other)),
+        make_gate("longest wait", mean_of("longest", own), LONGEST_WAIT * mean_of("longest", other)),
+        make_gate("energy waste", mean_of("waste", own), mean_of("waste", other)),
+        make_gate("switches", mean_of("switches", own), mean_of("switches", other)),
+        _same_everywhere(policy, log, days[:_MESSAGE_DAYS], days[0], (_ENERGY, _ENERGY)),
     )
 
 
@@ -265,20 +235,6 @@ def _measure_days(policy: str, platform: Platform, days: Sequence[Workload]) -> 
     return _OnServers(float(every.mean()), float(every.max()), waste, switches)
 
 
-def _days_are_the_same(policy: str, platform: Platform, days: Sequence[Workload]) -> Gate:
-    """Jobs that start otherwise through messages; on the first day also on the engine in plain Python."""
-    from decision.engine.reference.engine import ReferenceEngine
-
-    differ = 0
-    made: list[tuple[Workload, type[EmbeddedEngine] | type[ReferenceEngine]]] = [(days[0], ReferenceEngine)]
-    made += [(day, EmbeddedEngine) for day in days]
-    for day, engine in made:
-        looped = _starts(simulate_workloads(platform, [day], policy, engine_options=_ENERGY).jobs)
-        agent = Agent(policy, {}, platform=platform)
-        differ += len(looped - _starts(simulate_by_messages(engine(platform, [day], (), _ENERGY), agent).jobs))
-    return _gate(_SAME, differ, 0)
-
-
 def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     """Those of a policy that knows what jobs are worth. Raises ConfigError where a job does not say it."""
     check_worths(traits_of(find_policy(policy)), [log.workload])
@@ -288,42 +244,14 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
         missed[name] = float(np.mean([1.0 - value_share(join_parts(each.jobs), each.worth) for each in records]))
         violated[name] = float(np.mean([violated_share(join_parts(each.jobs), each.worth) for each in records]))
     return (
-        *(_gate(f"value missed, as of {name}", missed[policy], missed[name]) for name in (BY_DENSITY, BY_QOS)),
-        _gate("value violated, as of easy", violated[policy], violated["easy"]),
-        _suspends_the_same(policy, log, _under_supply(policy, log, log.workload)),
+        *(make_gate(f"value missed, as of {name}", missed[policy], missed[name]) for name in (BY_DENSITY, BY_QOS)),
+        make_gate("value violated, as of easy", violated[policy], violated["easy"]),
+        _same_everywhere(policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK),
     )
 
 
 def _under_supply(policy: str, log: LogOnHosts, workload: Workload) -> RunRecord:
     return simulate_workloads(log.platform, [workload], policy, events=log.events)
-
-
-def _suspends_the_same(policy: str, log: LogOnHosts, whole: RunRecord) -> Gate:
-    """Jobs, and what was left of them, that start otherwise through messages, or on the engine in plain Python."""
-    from decision.engine.reference.engine import ReferenceEngine
-
-    few = reshape(log.workload, Filters(jobs=slice(0, _REFERENCE_JOBS)))
-    short = _under_supply(policy, log, few)
-    differ = 0
-    for engine, jobs, looped in ((EmbeddedEngine, log.workload, whole), (ReferenceEngine, few, short)):
-        agent = Agent(policy, {}, platform=log.platform)
-        made = engine(log.platform, [jobs], log.events, _SUSPENDING)
-        differ += _differing(looped.jobs, simulate_by_messages(made, agent).jobs)
-    return _gate(_SAME, differ, 0)
-
-
-def _differing(one: JobTable, other: JobTable) -> int:
-    """Jobs of `one` that `other` has not, or on other hosts, or at another time."""
-    there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
-    return sum(
-        job not in there or there[job][1] != hosts or abs(there[job][0] - start) > _CLOCK
-        for job, start, hosts in zip(one.id, one.start_time.tolist(), one.allocation, strict=True)
-    )
-
-
-def _starts(table: JobTable) -> set[tuple[str, float, str]]:
-    """Job, seconds and hosts of each start."""
-    return set(zip(table.id, table.start_time.tolist(), table.allocation, strict=True))
 
 
 def _waits(table: JobTable) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -159,7 +160,14 @@ class ResultStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{host_name()}-{os.getpid()}-{time.time_ns():x}.jsonl"
         self._own = path.open("xb", buffering=0)
-        self._own.write(msgspec.json.encode(_Head(_this_process())) + b"\n")
+        writer = Writer(
+            decision=__version__,
+            python=platform.python_version(),
+            host=host_name(),
+            command=printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])),
+            begin=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+        )
+        self._own.write(msgspec.json.encode(_Head(writer)) + b"\n")
         self._files.append(path)
         return self._own
 
@@ -217,16 +225,6 @@ def _unpacked(place: int) -> _Line:
     return _Line(place >> _OFFSET + _LENGTH, offset, place & (1 << _LENGTH) - 1)
 
 
-def _this_process() -> Writer:
-    return Writer(
-        decision=__version__,
-        python=platform.python_version(),
-        host=host_name(),
-        command=printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])),
-        begin=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-    )
-
-
 # --- Who did what ---------------------------------------------------------------------------------------------------
 
 
@@ -252,16 +250,11 @@ def write_run_file(folder: Path) -> None:
 
 def _describe(path: Path) -> _Segment:
     hosts: Counter[str] = Counter()
+    writer = None
     with path.open("rb") as file:
-        head = file.readline()
+        with suppress(msgspec.MsgspecError):
+            writer = msgspec.json.decode(file.readline(), type=_Head).writer
         for line in file:
             if line.startswith(_BEGIN) and line.endswith(b"}\n"):
                 hosts[line[_HOST_AT : line.index(b'"', _HOST_AT)].decode()] += 1
-    return _Segment(file=path.name, writer=_writer(head), runs=hosts.total(), hosts=dict(hosts))
-
-
-def _writer(head: bytes) -> Writer | None:
-    try:
-        return msgspec.json.decode(head, type=_Head).writer
-    except msgspec.MsgspecError:
-        return None
+    return _Segment(file=path.name, writer=writer, runs=hosts.total(), hosts=dict(hosts))

@@ -118,11 +118,7 @@ def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | Non
 
 
 def run_phases(
-    case: Case,
-    settings: Settings,
-    phases: Sequence[Phase],
-    show: Progress | None = None,
-    priorities: F8 | None = None,
+    case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None, priorities: F8 | None = None
 ) -> list[Simulated]:
     """Runs on all cores: the model runs outside of Python's lock."""
     results = []

@@ -69,14 +69,7 @@ def measure_change(
 
 
 def _error(
-    case: Case,
-    numbers: Sequence[int],
-    goal: Goal,
-    base: F8,
-    waits: F8,
-    changes: F8,
-    before: float,
-    after: float,
+    case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, changes: F8, before: float, after: float
 ) -> float:
     """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
     runtime = recorded_runtimes(case, numbers)

@@ -28,11 +28,7 @@ def wait_figures(wait: F8, runtime: F8) -> WaitFigures:
     """Mean, median and p90 of waits, and the mean bounded slowdown."""
     slowdown = np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST))
     return WaitFigures(
-        len(wait),
-        float(wait.mean()),
-        float(np.median(wait)),
-        float(np.quantile(wait, 0.9)),
-        float(slowdown.mean()),
+        len(wait), float(wait.mean()), float(np.median(wait)), float(np.quantile(wait, 0.9)), float(slowdown.mean())
     )
 
 

@@ -51,10 +51,7 @@ BENCHMARKS = {
     ),
     "predicted-memory": Benchmark(measures.predicted_memory, "MB", "at most 100 above easy", ""),
     "process-easy": Benchmark(
-        measures.process("easy"),
-        "s",
-        "at most 0.5",
-        "batsched easy_bf_fast 2.1, easy_bf 12.5, pybatsim 3.3",
+        measures.process("easy"), "s", "at most 0.5", "batsched easy_bf_fast 2.1, easy_bf 12.5, pybatsim 3.3"
     ),
     "process-conservative": Benchmark(
         measures.process("conservative"), "s", "at most 2", "batsched conservative_bf 64.9"

@@ -89,7 +89,7 @@ def without_d3rlpy() -> list[str]:
 
 def _update_rate(jobs: Workload, method: str, folder: Path) -> float:
     """After the first iteration."""
-    from decision.learn.choices import write_choices
+    from decision.learn.choices_file import write_choices
     from decision.learn.config import load_config
     from decision.learn.schedulers import TrainingInputs, train_scheduler
 

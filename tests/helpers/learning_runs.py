@@ -20,14 +20,7 @@ def task(envs, folder, ppo=SMALL, seed=0, metrics=("cost",)):
     none = InputFacts(name="toy", sha256="")
     config = TrainConfig(learn=ppo, network=NetworkConfig(kind="mlp", hidden=(32, 32)), seed=seed)
     manifest = Manifest(
-        decision="0",
-        algorithm="ppo",
-        config=config,
-        encoder={},
-        nb_hosts=2,
-        platform=none,
-        workloads=(none,),
-        steps=0,
+        decision="0", algorithm="ppo", config=config, encoder={}, nb_hosts=2, platform=none, workloads=(none,), steps=0
     )
     return Training(lambda config: PpoLearner(config, envs, None, metrics), metrics, manifest, folder, "toy")
 

@@ -35,7 +35,7 @@ def test_a_checkpoint_makes_the_same_schedule_on_batsim(kind: str, tmp_path: Pat
     assert run_policy_beside_batsim(world_of(work), policy, 0, batsim, tmp_path) == []
 
 
-@pytest.mark.parametrize("policy", ["packing", "packing,estimate=last2,correction=increments"])
+@pytest.mark.parametrize("policy", ["packer", "packer,estimate=last2,correction=increments"])
 def test_what_is_shipped_makes_the_same_schedule_on_batsim(policy: str, tmp_path: Path) -> None:
     batsim = find_batsim()
     if not batsim:

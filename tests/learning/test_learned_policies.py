@@ -265,7 +265,7 @@ def test_what_is_shipped_for_servers_that_sleep_needs_such(name, mixed):
 
 
 def test_the_shipped_policies_are_those_of_the_catalogue():
-    free = {"dbf", "learned", "packing", "ranking", "rlscheduler"}
+    free = {"dbf", "learned", "packer", "ranking", "rlscheduler"}
     assert set(SHIPPED_MODELS) == {*free, *FOR_256_HOSTS, *FOR_TREES, *FOR_POWER, *FOR_SERVERS}
     assert {*SHIPPED_MODELS, "FILE.ckpt"} <= {line.name for line in list_policies()}
 

@@ -14,7 +14,8 @@ from decision.formats import load_platform, load_workload
 from decision.formats.input_facts import file_facts
 from decision.formats.selection import Selection
 from decision.learn.checkpoint import read_manifest
-from decision.learn.choices import read_choices, replay_choices
+from decision.learn.choices import replay_choices
+from decision.learn.choices_file import read_choices
 from decision.learn.config import load_config
 from decision.learn.schedulers import choosing_setup
 from decision.model.errors import InputError

@@ -26,7 +26,7 @@ def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_
         "One pol",
     ]
     rivals = [row[0] for row in found.tables[-2].rows]
-    assert rivals[:3] == ["packing, predictions", "packing", "laf+easy"]
+    assert rivals[:3] == ["packer, predictions", "packer", "laf+easy"]
     assert rivals[-3:] == ["specialists, baseline", "specialists, NN1", "specialists, NN2"]
     heuristics = found.tables[0]
     assert [row[0] for row in heuristics.rows[:3]] == ["WL1_100a", "WL1_100b", "WL1_050a"]

@@ -16,7 +16,8 @@ from decision.envs import equal_hosts
 from decision.formats import files, json_parts, load_swf, load_workload, workload_json, write_swf
 from decision.formats.profiles import delay_profiles
 from decision.model import demand
-from decision.model.columns import JobColumns, Labelled, labelled, numbered
+from decision.model.column import Labelled, labelled, numbered
+from decision.model.columns import JobColumns
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, reshape
 from decision.model.workload import Job, Workload

@@ -71,8 +71,7 @@ def test_messages_and_the_embedded_engine_give_one_schedule(policy: str) -> None
 
 
 @pytest.mark.parametrize(
-    "policy",
-    [EASY_PLUS_PLUS, "conservative,estimate=regression", "wfp3,estimate=last2", "sjf+easy,estimate=quantiles"],
+    "policy", [EASY_PLUS_PLUS, "conservative,estimate=regression", "wfp3,estimate=last2", "sjf+easy,estimate=quantiles"]
 )
 def test_run_times_changed_after_an_instant_change_no_decision_before_it(policy: str) -> None:
     work = made(7)

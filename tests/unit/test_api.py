@@ -171,14 +171,8 @@ def test_a_table_of_jobs_is_a_workload():
     [
         ({"submit_time": [0], "size": [1]}, r"needs the column runtime \(it has submit_time, size\)"),
         ({"submit_time": [], "size": [], "runtime": []}, "the table has no jobs"),
-        (
-            {"submit_time": [0, nan], "size": [1, 1], "runtime": [1, 1]},
-            "row 1 .*submit_time: must be at least 0",
-        ),
-        (
-            {"submit_time": [0], "size": [1.5], "runtime": [1]},
-            "column size: must be a whole number, at least 1",
-        ),
+        ({"submit_time": [0, nan], "size": [1, 1], "runtime": [1, 1]}, "row 1 .*submit_time: must be at least 0"),
+        ({"submit_time": [0], "size": [1.5], "runtime": [1]}, "column size: must be a whole number, at least 1"),
         ({"submit_time": [0], "size": [1], "runtime": [0]}, "column runtime: must be above 0; found 0"),
         ({"submit_time": [0], "size": [1], "runtime": ["x"]}, "column runtime must have numbers only"),
         ({"submit_time": [0, 0], "size": [1, 1], "runtime": [1, 1], "id": ["a", "a"]}, "two jobs have the same id"),
@@ -275,7 +269,7 @@ def test_evaluations_have_a_row_per_policy_and_episode():
 def test_gates_say_what_they_found_and_keep_it(tmp_path):
     pytest.importorskip("torch")
     checkpoint = tmp_path / "packing.ckpt"
-    checkpoint.write_bytes((Path(d.__file__).parent / "learn/models/packing.ckpt").read_bytes())
+    checkpoint.write_bytes((Path(d.__file__).parent / "learn/models/packer.ckpt").read_bytes())
     found = d.gates(checkpoint, "cluster256", "lublin_256", jobs=slice(0, 50))
     assert found.passed == all(gate.passed for gate in found.gates)
     assert found.jobs == 50

@@ -25,7 +25,7 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
 
     Args:
         folder: where.
-        advice: a `decision.runs.advise.Advice`.
+        advice: a `decision.runs.advice.Advice`.
         header: of the table of policies.
         rows: of it.
 

@@ -19,11 +19,7 @@ from .timelines import clock_of
 Pixels = NDArray[np.uint8]
 
 _WAITS, _RESERVED, _RUNS = 1, 2, 3  # what a pixel of the raster says; a greater one hides a smaller one
-_STEPS = {
-    _WAITS: ("#f0d080", "waits"),
-    _RESERVED: ("#8093b8", "reserved, not used"),
-    _RUNS: ("#1f2f66", "runs"),
-}
+_STEPS = {_WAITS: ("#f0d080", "waits"), _RESERVED: ("#8093b8", "reserved, not used"), _RUNS: ("#1f2f66", "runs")}
 
 
 @styled

@@ -28,7 +28,6 @@ START_ELSEWHERE = 9  # `job` runs outside of the simulation: no hosts, no timers
 END_ELSEWHERE = 10  # `job`, which runs, ends as `value` (FinalState); one that waits is rejected
 NO_ACTION = 11  # carried out when it was read: a profile, metadata, a message to a job
 MERGED = -1  # belongs to the KILL before it
-
 NEW_REQUEST = 2  # value of a KILL that does not belong to the KILL before it
 
 _REJECTED = int(FinalState.REJECTED)
@@ -41,7 +40,7 @@ def is_possible(world, at):
     kind, job = plan.kind[at], plan.job[at]
     if kind == START:
         return state.job_state[job] == QUEUED and _can_start(world, at, job)
-    if kind == REJECT:
+    if kind == REJECT or (kind == END_ELSEWHERE and plan.value[at] == _REJECTED):
         return state.job_state[job] == QUEUED
     if kind == KILL:
         return first_unkillable(world, at) < 0 and first_uncuttable(world, at) < 0
@@ -50,8 +49,6 @@ def is_possible(world, at):
     if kind == SET_PSTATE:
         return world.sim.number[a.SWITCHES_ON] == 1 and _can_switch_all(world, at)
     if kind == START_ELSEWHERE:
-        return state.job_state[job] == QUEUED
-    if kind == END_ELSEWHERE and plan.value[at] == _REJECTED:
         return state.job_state[job] == QUEUED
     if kind == END_ELSEWHERE:
         return state.job_state[job] == RUNNING and state.alloc_count[job] == 0

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from decision.formats.profiles import INT32_MAX, delay_profiles
-from decision.model.columns import JobColumns, Labelled, Texts, numbered
+from decision.model.column import Labelled, Texts, numbered
+from decision.model.columns import JobColumns
 from decision.model.record import Floats
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.usage import Recorded, use_of

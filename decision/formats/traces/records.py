@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.model.columns import Labelled, small
+from decision.model.column import Labelled, small
 from decision.model.record import Floats, Ints
 
 from .account import Account

@@ -90,13 +90,7 @@ def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[st
         going = np.array([each in UNFINISHED for each in state])
         ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
         start = np.where(unassigned & ~(run > 0), np.nan, start)
-    return {
-        "submit": submit,
-        "start": start,
-        "end": np.where(going, np.nan, ended),
-        "run": run,
-        "suspended": suspended,
-    }
+    return {"submit": submit, "start": start, "end": np.where(going, np.nan, ended), "run": run, "suspended": suspended}
 
 
 def _sizes(text: Texts, count: int) -> dict[str, Floats]:

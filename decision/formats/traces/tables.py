@@ -124,12 +124,7 @@ class _Reader:
     """Columns of a table as those of records."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        names: Sequence[str],
-        account: Account,
-        clock: Clock,
-        mapping: TableMapping,
+        self, path: str | os.PathLike[str], names: Sequence[str], account: Account, clock: Clock, mapping: TableMapping
     ) -> None:
         self._account, self._clock, self._mapping = account, clock, mapping
         said = {name: getattr(mapping, name) for name in ("submit", "wait", "start", "run", "end", "size", "walltime")}

@@ -20,7 +20,8 @@ from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
 
 from ..jobs import workload_of
-from ..lublin import WHOLE, cycle, draw_below, draw_sizes, through_the_day
+from ..lublin import cycle, draw_below, draw_sizes, through_the_day
+from ..lublin_parameters import WHOLE
 
 _NB_JOBS, _NB_HOSTS = 2000, 256
 SINGLE = {"WL1": 0.8, "WL2": 0.2}  # share of single-node jobs

@@ -16,8 +16,8 @@ from decision.compiling.jit import kernel
 from decision.envs import Outputs, Setup
 from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
-from decision.learned import deepscheduling_kernels as kernels
-from decision.learned.deepscheduling_kernels import DeepSchedulingMemory, fits
+from decision.learned import deepscheduling_seen as obs
+from decision.learned.deepscheduling_seen import DeepSchedulingMemory, fits
 from decision.learned.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.model.record import Floats
 from decision.state.bitmap import count_hosts
@@ -94,15 +94,15 @@ def _choose_all(addresses, which, actions):
 @kernel
 def _choose(state, facts, plan, memory, which):
     """The next job that the rule books hosts for; void where there is none."""
-    shown = memory.counted[kernels.SHOWN]
+    shown = memory.counted[obs.SHOWN]
     if shown == 0:
-        return kernels.VOID
+        return obs.VOID
     if which == _FIRST_FIT or fits(state, memory, memory.window[0]):
         for i in range(shown):
             if fits(state, memory, memory.window[i]):
                 return i + 1
-        return kernels.VOID
-    shadow, best, least = _shadow(state, facts, plan, memory), kernels.VOID, np.inf
+        return obs.VOID
+    shadow, best, least = _shadow(state, facts, plan, memory), obs.VOID, np.inf
     for i in range(1, shown):
         job = memory.window[i]
         rank = state.walltime[job] * state.size[job] if which == _SAF else i
@@ -126,7 +126,7 @@ def _shadow(state, facts, plan, memory):
         job = memory.booked[i]
         begin = state.now[0] if _starts(plan, job) else state.now[0] + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
-    missing, shadow = state.size[memory.window[0]] - memory.counted[kernels.AVAILABLE], state.now[0]
+    missing, shadow = state.size[memory.window[0]] - memory.counted[obs.AVAILABLE], state.now[0]
     for i in np.argsort(end):
         if missing <= 0:
             break

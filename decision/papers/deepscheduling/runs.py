@@ -200,14 +200,7 @@ _PER_CORE, _SEQUENTIAL = claims.per_processor, claims.sequential_slowdown
 _WASTE = "orion -6.5 %, graphite -7.0 %, econome +2.9 %"
 _LESS, _MORE, _SAME = Kind.BELOW, Kind.ABOVE, Kind.EQUAL  # of the one against the other, by the paper
 _CLAIMS: tuple[tuple[str, str, Kind | None, Statistic, str, str], ...] = (
-    (
-        "waste, learned against EASY",
-        _WASTE,
-        _LESS,
-        claims.waste,
-        _HELD_OUT,
-        "EASY",
-    ),
+    ("waste, learned against EASY", _WASTE, _LESS, claims.waste, _HELD_OUT, "EASY"),
     ("waste, learned against First-Fit", "", None, claims.waste, _HELD_OUT, _FIRST_FIT),
     ("waste, EASY against First-Fit", "about the same", _SAME, claims.waste, "EASY", _FIRST_FIT),
     ("waste, SAF against First-Fit", "about the same", _SAME, claims.waste, "SAF", _FIRST_FIT),
@@ -220,31 +213,10 @@ _CLAIMS: tuple[tuple[str, str, Kind | None, Statistic, str, str], ...] = (
     ("wait of all, learned against SAF", "", None, claims.pooled_wait, _HELD_OUT, "SAF"),
     ("wait, IQM over days, learned against First-Fit", "", None, claims.daily_wait, _HELD_OUT, _FIRST_FIT),
     ("slowdown per processor, learned against First-Fit", "alike", _SAME, _PER_CORE, _HELD_OUT, _FIRST_FIT),
-    (
-        "slowdown per processor, EASY against First-Fit",
-        "worse on econome",
-        None,
-        _PER_CORE,
-        "EASY",
-        _FIRST_FIT,
-    ),
+    ("slowdown per processor, EASY against First-Fit", "worse on econome", None, _PER_CORE, "EASY", _FIRST_FIT),
     ("jobs in slowdowns 1 to 5, learned against First-Fit", "more", _MORE, claims.share_slowed, _HELD_OUT, _FIRST_FIT),
-    (
-        "sequential jobs' slowdown, learned against First-Fit",
-        "most",
-        _MORE,
-        _SEQUENTIAL,
-        _HELD_OUT,
-        _FIRST_FIT,
-    ),
-    (
-        "sequential jobs' slowdown, EASY against First-Fit",
-        "more",
-        _MORE,
-        _SEQUENTIAL,
-        "EASY",
-        _FIRST_FIT,
-    ),
+    ("sequential jobs' slowdown, learned against First-Fit", "most", _MORE, _SEQUENTIAL, _HELD_OUT, _FIRST_FIT),
+    ("sequential jobs' slowdown, EASY against First-Fit", "more", _MORE, _SEQUENTIAL, "EASY", _FIRST_FIT),
 )
 _ON = {  # what the paper says of one cluster alone
     ("waste, learned against EASY", "econome"): _MORE,

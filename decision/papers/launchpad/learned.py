@@ -13,12 +13,13 @@ from decision.envs import Setup, evaluate, make_setup
 from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
-from decision.learn.choices import collect, write_choices
+from decision.learn.choices import collect
+from decision.learn.choices_file import write_choices
 from decision.learn.config import TrainConfig, load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
 from decision.learn.schedulers import choosing_setup
 from decision.learn.training import Report
-from decision.learned import green_kernels as kernels
+from decision.learned import green_seen as obs
 from decision.model.record import Floats
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
@@ -170,7 +171,7 @@ def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArr
 
     As in recorded choices, which do not say in which order jobs of one instant were started.
     """
-    jobs = seen[:, kernels.CLUSTER :].reshape(len(seen), -1, kernels.COMPACT_FEATURES)
+    jobs = seen[:, obs.CLUSTER :].reshape(len(seen), -1, obs.COMPACT_FEATURES)
     pool, rows = jobs.shape[1], np.arange(len(seen))
     feature, sign = _KEYS[name]
     key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)

@@ -185,9 +185,5 @@ def _figures(found: tables.Results) -> dict[str, bytes]:
 
 
 LAUNCHPAD = Campaign(
-    _BUDGETS,
-    _parts_of,
-    _do_part,
-    _show,
-    few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)",
+    _BUDGETS, _parts_of, _do_part, _show, few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)"
 )

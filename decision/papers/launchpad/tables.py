@@ -174,13 +174,7 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
             change = mean_difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
             rows.append(
-                (
-                    "C10",
-                    what,
-                    str(size),
-                    str(change),
-                    *verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own),
-                )
+                ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own))
             )
     return rows
 

@@ -187,7 +187,7 @@ def packer_command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Evolve the policy packing, on made workloads of many kinds.
+    """Evolve the policy packer, on made workloads of many kinds.
 
     They are like those of decision reproduce packing, but of other seeds and
     other shares of single-node jobs. A second run goes on where the first was
@@ -212,11 +212,7 @@ def packer_command(
 
 
 def ranking_command(
-    swf: Log,
-    output: PartsFolder = None,
-    seeds: Seeds = 5,
-    steps: PlacedJobs = None,
-    as_json: JsonOption = False,
+    swf: Log, output: PartsFolder = None, seeds: Seeds = 5, steps: PlacedJobs = None, as_json: JsonOption = False
 ) -> None:
     """Learned rankings against every order with backfilling, on held-out jobs.
 

@@ -30,7 +30,8 @@ from decision.envs import equal_hosts, evaluate, make_setup
 from decision.estimates import apply_estimates
 from decision.formats.selection import Selection
 from decision.generate.lublin import lublin_workload
-from decision.model.columns import columns_of, labelled
+from decision.model.column import labelled
+from decision.model.columns import columns_of
 from decision.model.demand import submit_times
 from decision.model.record import Floats, Ints
 from decision.model.workload import Workload

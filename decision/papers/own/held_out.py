@@ -27,7 +27,8 @@ from decision.model.workload import Workload
 from decision.policies import find_policy
 from decision.runs.advise import ORDERS
 from decision.runs.chunks import file_digest
-from decision.runs.gates import Measures, gates_beside, idle_gate, measure
+from decision.runs.gates import idle_gate
+from decision.runs.gates_beside import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks

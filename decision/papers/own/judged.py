@@ -20,9 +20,11 @@ from decision.analysis.whole import LogPart
 from decision.learn.checkpoint import Gate
 from decision.model.dates import DAY
 from decision.model.record import Floats
-from decision.runs.advise import MEAN_METRICS, heuristics
+from decision.runs.advice import MEAN_METRICS
+from decision.runs.advise import heuristics
 from decision.runs.chunks import file_digest
-from decision.runs.gates import GATE_COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
+from decision.runs.gates import GATE_COPIES, idle_gate
+from decision.runs.gates_beside import LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
 from decision.runs.whole import Log, WholeRun, perform_whole_run

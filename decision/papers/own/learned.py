@@ -24,12 +24,13 @@ from decision.formats import load_workload
 from decision.formats.input_facts import file_facts
 from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
-from decision.learned.learned import NB_WEIGHTS, SCALE, Learned
+from decision.learned.learned import SCALE, Learned
+from decision.learned.learned_kernels import NB_WEIGHTS
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.runs.advise import ORDERS
 from decision.runs.chunks import file_digest
-from decision.runs.gates import Measures, gates_beside, measure
+from decision.runs.gates_beside import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks

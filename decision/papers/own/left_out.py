@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from decision.envs import equal_hosts
 from decision.formats.input_facts import file_facts
 from decision.learn.evolution import CmaEs
-from decision.learned.learned import NB_WEIGHTS, SCALE, Learned
+from decision.learned.learned import SCALE, Learned
+from decision.learned.learned_kernels import NB_WEIGHTS
 from decision.model.record import Floats
 from decision.model.resample import shaken
 from decision.runs.chunks import file_digest
-from decision.runs.gates import GATE_COPIES, Measures, measure
+from decision.runs.gates import GATE_COPIES
+from decision.runs.gates_beside import Measures, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks

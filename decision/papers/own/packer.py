@@ -1,7 +1,7 @@
-"""How the policy `packing` was made: evolution on whole schedules of made workloads of many kinds.
+"""How the policy `packer` was made: evolution on whole schedules of made workloads of many kinds.
 
 They are as WL1 and WL2 of Takizawa, Nomura and Matsuba, but of other seeds and of other shares of single-node jobs than
-those that `packing` is tested on. Predictions are perfect: walltimes are run times. What is maximised is utilization to
+those that `packer` is tested on. Predictions are perfect: walltimes are run times. What is maximised is utilization to
 the last end, from the largest area first with EASY on; the linear numbers evolve, and the units stay without effect.
 """
 
@@ -76,7 +76,7 @@ def made_kind(number: int, jobs: int) -> Workload:
 
 
 def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, jobs: int = 1000) -> Findings:
-    """Evolve, and write ``packing.ckpt``; finished generations are not repeated.
+    """Evolve, and write ``packer.ckpt``; finished generations are not repeated.
 
     Args:
         parts: where finished generations are kept; progress counts generations.
@@ -99,7 +99,7 @@ def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, job
             parts.progress(generation + 1, generations)
     steps = generations * _POPULATION * _SEQUENCES * jobs
     write_evolved(
-        folder / "packing.ckpt",
+        folder / "packer.ckpt",
         Packer(),
         _weights(average),
         {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": _SEQUENCES},
@@ -109,7 +109,7 @@ def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, job
         seed=_SEED,
     )
     table = ResultTable("Utilization of what evolves", ("generation", "mean", "best"), rows)
-    return Findings((table,), f"{folder}: packing.ckpt")
+    return Findings((table,), f"{folder}: packer.ckpt")
 
 
 def _draw_halves(rng: np.random.Generator) -> list[int]:

@@ -20,7 +20,7 @@ def packing_command(
 
     Heuristics, an upper bound, chance and trained networks on five made pairs of
     WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again; and
-    the policy packing, one for all, on twenty. A second run goes on where the
+    the policy packer, one for all, on twenty. A second run goes on where the
     first was stopped.
 
     Examples:

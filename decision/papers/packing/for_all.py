@@ -1,4 +1,4 @@
-"""One policy for all: the shipped `packing` on halves b of made pairs, against heuristics and specialists.
+"""One policy for all: the shipped `packer` on halves b of made pairs, against heuristics and specialists.
 
 It was learned from other seeds and other shares of single-node jobs (`decision reproduce packer`). A specialist is a
 network that was learned from half a of the workload whose half b it schedules.
@@ -12,11 +12,11 @@ from ..findings import ResultTable
 from .claims import METHODS, WORKLOADS
 from .parts import PackingPart, interval, made_half, packed_utilization, setup_of
 
-FOR_ALL = "packing"  # a part
-_OWN = "packing,estimate=given"
+FOR_ALL = "packer"  # a part
+_OWN = "packer,estimate=given"
 _RIVALS = {"laf+easy": "laf+easy", "lqf+easy": "lqf+easy", "FCFS w/ BF": "easy"}
 _PREDICTING = {f"{name}, predictions": f"{policy},estimate=given" for name, policy in _RIVALS.items()}
-_POLICIES = {"packing, predictions": _OWN, "packing": "packing", **_RIVALS, **_PREDICTING}
+_POLICIES = {"packer, predictions": _OWN, "packer": "packer", **_RIVALS, **_PREDICTING}
 
 Values = Mapping[str, Mapping[str, float]]
 

@@ -24,7 +24,7 @@ from decision.model.errors import InputError
 from decision.model.names import nearest
 from decision.model.workload import Workload
 from decision.runs.chunks import file_digest
-from decision.runs.gates import measure
+from decision.runs.gates_beside import measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks

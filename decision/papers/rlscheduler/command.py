@@ -11,11 +11,7 @@ from ..command import Data, PartsFolder, parts_in, reproduce
 
 @with_groups
 def rlscheduler_table_command(
-    data: Data = Path(),
-    output: PartsFolder = None,
-    *,
-    spread: Spread,
-    as_json: JsonOption = False,
+    data: Data = Path(), output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
 ) -> None:
     """RLScheduler's table of bounded slowdowns, by its simulator's rules and by the usual ones.
 

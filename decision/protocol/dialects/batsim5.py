@@ -18,10 +18,23 @@ from decision.protocol.messages import Message
 from decision.protocol.versions import Version
 
 from .binary5 import BinaryForm
-from .wire5_read import WireMessage, WireReply
+from .wire5_batsim import BatsimWire
+from .wire5_decision import DecisionWire
 from .wire5_write import wire_event
 
-JSON_FLAG, BINARY_FLAG = 2, 1
+
+class WireMessage(msgspec.Struct, frozen=True):
+    """A message of either end as it is on the wire, with the names that Batsim's schema gives its fields."""
+
+    events: tuple[BatsimWire | DecisionWire, ...]
+    now: float = 0.0
+
+
+class WireReply(WireMessage, frozen=True, forbid_unknown_fields=True):
+    """A message of the decision process."""
+
+
+JSON_FLAG = 2
 FLAGS = struct.Struct("<I")
 _decoders: Mapping[m.Role, msgspec.json.Decoder[WireMessage]] = {
     m.Role.BATSIM: msgspec.json.Decoder(WireMessage),

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
 
-from .wire5_parts import FromBatsim, UInt32, WireJob, WireProfile
+from .wire5_parts import FromBatsim, UInt32, WireJob, WireProfile, notice, wire_events
 
 _SIGN = 2**31
 
@@ -19,14 +19,10 @@ class _Submission(Struct, frozen=True):
     profile: WireProfile | None = None
 
 
-class _JobSubmittedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Submission
-
-    def build(self) -> Event:
-        said = self.event
-        profile: Any = UNSET if said.profile is None else said.profile.build()
-        job = said.job.build(said.job_id, said.submission_time)
-        return m.JobSubmitted(self.timestamp, m.JobSubmittedData(said.job_id, job, profile))
+def _job_submitted(time: float, said: _Submission) -> Event:
+    profile: Any = UNSET if said.profile is None else said.profile.build()
+    job = said.job.build(said.job_id, said.submission_time)
+    return m.JobSubmitted(time, m.JobSubmittedData(said.job_id, job, profile))
 
 
 class _Completion(Struct, frozen=True):
@@ -35,13 +31,9 @@ class _Completion(Struct, frozen=True):
     return_code: UInt32 = 0
 
 
-class _JobCompletedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Completion
-
-    def build(self) -> Event:
-        said = self.event
-        code = (said.return_code + _SIGN) % (2 * _SIGN) - _SIGN
-        return m.JobCompleted(self.timestamp, m.JobCompletedData(said.job_id, said.state, code, ""))
+def _job_completed(time: float, said: _Completion) -> Event:
+    code = (said.return_code + _SIGN) % (2 * _SIGN) - _SIGN
+    return m.JobCompleted(time, m.JobCompletedData(said.job_id, said.state, code, ""))
 
 
 class _KillProgress(Struct, frozen=True):
@@ -74,14 +66,10 @@ class _Kills(Struct, frozen=True):
     profiles: tuple[WireProfile, ...] = ()
 
 
-class _JobsKilledEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Kills
-
-    def build(self) -> Event:
-        said = self.event
-        progress = {one.job_id: one.wrapper.kill_progress.build() for one in said.progresses}
-        profiles = {profile.id: profile.build() for profile in said.profiles}
-        return m.JobKilled(self.timestamp, m.JobKilledData(said.job_ids, progress, profiles or UNSET))
+def _jobs_killed(time: float, said: _Kills) -> Event:
+    progress = {one.job_id: one.wrapper.kill_progress.build() for one in said.progresses}
+    profiles = {profile.id: profile.build() for profile in said.profiles}
+    return m.JobKilled(time, m.JobKilledData(said.job_ids, progress, profiles or UNSET))
 
 
 # --- The simulation ------------------------------------------------------------------------------------------
@@ -136,54 +124,29 @@ class _Beginning(Struct, frozen=True, kw_only=True):
     profiles: tuple[WireProfile, ...] = ()
 
 
-class _SimulationBeginsEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Beginning
-
-    def build(self) -> Event:
-        said = self.event
-        profiles: dict[str, dict[str, dict[str, Any]]] = {file.name: {} for file in said.workloads}
-        for profile in said.profiles:
-            workload, _, name = profile.id.partition("!")
-            profiles.setdefault(workload, {})[name] = profile.build()
-        facts = m.BatsimFacts(
-            said.batsim_version, said.batsim_commit or "", said.batsim_arguments, said.batsim_execution_context_json
-        )
-        data = m.SimulationBeginsData(
-            nb_resources=said.host_number,
-            nb_compute_resources=said.computation_host_number,
-            nb_storage_resources=said.storage_host_number,
-            allow_compute_sharing=False,
-            allow_storage_sharing=True,
-            config=m.Config(),
-            compute_resources=tuple(host.build() for host in said.computation_hosts),
-            storage_resources=tuple(host.build() for host in said.storage_hosts),
-            workloads={file.name: file.filename for file in said.workloads},
-            profiles=profiles,
-            external_events={file.name: file.filename for file in said.external_events},
-            batsim=facts,
-        )
-        return m.SimulationBegins(self.timestamp, data)
-
-
-class _SimulationEndsEvent(FromBatsim, frozen=True, kw_only=True):
-    event: m.NoData
-
-    def build(self) -> Event:
-        return m.SimulationEnds(self.timestamp)
-
-
-class _AllStaticJobsHaveBeenSubmittedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: m.NoData
-
-    def build(self) -> Event:
-        return m.Notify(self.timestamp, m.NotifyData(type="no_more_static_job_to_submit"))
-
-
-class _AllStaticExternalEventsHaveBeenInjectedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: m.NoData
-
-    def build(self) -> Event:
-        return m.Notify(self.timestamp, m.NotifyData(type="no_more_external_event_to_occur"))
+def _simulation_begins(time: float, said: _Beginning) -> Event:
+    profiles: dict[str, dict[str, dict[str, Any]]] = {file.name: {} for file in said.workloads}
+    for profile in said.profiles:
+        workload, _, name = profile.id.partition("!")
+        profiles.setdefault(workload, {})[name] = profile.build()
+    facts = m.BatsimFacts(
+        said.batsim_version, said.batsim_commit or "", said.batsim_arguments, said.batsim_execution_context_json
+    )
+    data = m.SimulationBeginsData(
+        nb_resources=said.host_number,
+        nb_compute_resources=said.computation_host_number,
+        nb_storage_resources=said.storage_host_number,
+        allow_compute_sharing=False,
+        allow_storage_sharing=True,
+        config=m.Config(),
+        compute_resources=tuple(host.build() for host in said.computation_hosts),
+        storage_resources=tuple(host.build() for host in said.storage_hosts),
+        workloads={file.name: file.filename for file in said.workloads},
+        profiles=profiles,
+        external_events={file.name: file.filename for file in said.external_events},
+        batsim=facts,
+    )
+    return m.SimulationBegins(time, data)
 
 
 class _Text(Struct, frozen=True):
@@ -196,13 +159,9 @@ class _Occurrence(Struct, frozen=True):
     external_event: _Text
 
 
-class _ExternalEventOccurredEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Occurrence
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.ExternalEventData(said.id, said.external_event.data, said.external_event_type)
-        return m.ExternalEvent(self.timestamp, data)
+def _external_event_occurred(time: float, said: _Occurrence) -> Event:
+    data = m.ExternalEventData(said.id, said.external_event.data, said.external_event_type)
+    return m.ExternalEvent(time, data)
 
 
 class _Call(Struct, frozen=True):
@@ -210,12 +169,8 @@ class _Call(Struct, frozen=True):
     last_periodic_call: bool = False
 
 
-class _RequestedCallEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Call
-
-    def build(self) -> Event:
-        said = self.event
-        return m.RequestedCall(self.timestamp, m.RequestedCallData(said.call_me_later_id, said.last_periodic_call))
+def _requested_call(time: float, said: _Call) -> Event:
+    return m.RequestedCall(time, m.RequestedCallData(said.call_me_later_id, said.last_periodic_call))
 
 
 # --- Hosts ---------------------------------------------------------------------------------------------------
@@ -226,13 +181,9 @@ class _Switch(Struct, frozen=True):
     state: m.Natural
 
 
-class _HostsTurnedOnOffEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Switch
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.ResourceStateChangedData(said.host_ids, str(said.state), at_once=False)
-        return m.ResourceStateChanged(self.timestamp, data)
+def _hosts_turned_on_off(time: float, said: _Switch) -> Event:
+    data = m.ResourceStateChangedData(said.host_ids, str(said.state), at_once=False)
+    return m.ResourceStateChanged(time, data)
 
 
 class _Change(Struct, frozen=True):
@@ -240,13 +191,9 @@ class _Change(Struct, frozen=True):
     pstate: m.Natural
 
 
-class _HostsPStateChangedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Change
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.ResourceStateChangedData(said.host_ids, str(said.pstate), at_once=True)
-        return m.ResourceStateChanged(self.timestamp, data)
+def _hosts_pstate_changed(time: float, said: _Change) -> Event:
+    data = m.ResourceStateChangedData(said.host_ids, str(said.pstate), at_once=True)
+    return m.ResourceStateChanged(time, data)
 
 
 class _Hosts(Struct, frozen=True):
@@ -264,26 +211,25 @@ class _Emission(Struct, frozen=True):
     metrics: str = "Power"
 
 
-class _ProbeDataEmittedEvent(FromBatsim, frozen=True, kw_only=True):
-    event: _Emission
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.ProbeData(said.probe_id, said.resources.host_ids, said.data.data, said.metrics)
-        return m.ProbeDataEmitted(self.timestamp, data)
+def _probe_data_emitted(time: float, said: _Emission) -> Event:
+    data = m.ProbeData(said.probe_id, said.resources.host_ids, said.data.data, said.metrics)
+    return m.ProbeDataEmitted(time, data)
 
 
-BatsimWire = (
-    _JobSubmittedEvent
-    | _JobCompletedEvent
-    | _JobsKilledEvent
-    | _SimulationBeginsEvent
-    | _SimulationEndsEvent
-    | _AllStaticJobsHaveBeenSubmittedEvent
-    | _AllStaticExternalEventsHaveBeenInjectedEvent
-    | _ExternalEventOccurredEvent
-    | _RequestedCallEvent
-    | _HostsTurnedOnOffEvent
-    | _HostsPStateChangedEvent
-    | _ProbeDataEmittedEvent
+BatsimWire: Any = wire_events(
+    FromBatsim,
+    {
+        "JobSubmittedEvent": (_Submission, _job_submitted),
+        "JobCompletedEvent": (_Completion, _job_completed),
+        "JobsKilledEvent": (_Kills, _jobs_killed),
+        "SimulationBeginsEvent": (_Beginning, _simulation_begins),
+        "SimulationEndsEvent": (m.NoData, lambda time, _: m.SimulationEnds(time)),
+        "AllStaticJobsHaveBeenSubmittedEvent": (m.NoData, notice("no_more_static_job_to_submit")),
+        "AllStaticExternalEventsHaveBeenInjectedEvent": (m.NoData, notice("no_more_external_event_to_occur")),
+        "ExternalEventOccurredEvent": (_Occurrence, _external_event_occurred),
+        "RequestedCallEvent": (_Call, _requested_call),
+        "HostsTurnedOnOffEvent": (_Switch, _hosts_turned_on_off),
+        "HostsPStateChangedEvent": (_Change, _hosts_pstate_changed),
+        "ProbeDataEmittedEvent": (_Emission, _probe_data_emitted),
+    },
 )

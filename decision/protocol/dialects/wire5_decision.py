@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
 
-from .wire5_parts import ClosedJob, EventPart, FromDecision, Nothing, UInt32, UInt64, WireProfile
+from .wire5_parts import ClosedJob, EventPart, FromDecision, Nothing, UInt32, UInt64, WireProfile, notice, wire_events
 
 
 class _HelloBody(EventPart, frozen=True, kw_only=True):
@@ -19,19 +19,15 @@ class _HelloBody(EventPart, frozen=True, kw_only=True):
     requested_simulation_features: m.Features
 
 
-class _EDCHelloEvent(FromDecision, frozen=True, kw_only=True):
-    event: _HelloBody
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.HelloData(
-            name=said.decision_component_name,
-            version=said.decision_component_version,
-            commit=said.decision_component_commit,
-            protocol_version=said.batprotocol_version,
-            features=said.requested_simulation_features,
-        )
-        return m.Hello(self.timestamp, data)
+def _hello(time: float, said: _HelloBody) -> Event:
+    data = m.HelloData(
+        name=said.decision_component_name,
+        version=said.decision_component_version,
+        commit=said.decision_component_commit,
+        protocol_version=said.batprotocol_version,
+        features=said.requested_simulation_features,
+    )
+    return m.Hello(time, data)
 
 
 class _Placement(EventPart, frozen=True):
@@ -57,47 +53,30 @@ class _Start(EventPart, frozen=True):
     storage_placement: tuple[_Storage, ...] | UnsetType = UNSET
 
 
-class _ExecuteJobEvent(FromDecision, frozen=True, kw_only=True):
-    event: _Start
-
-    def build(self) -> Event:
-        said, where = self.event, self.event.allocation
-        placement = where.executor_placement
-        optional: dict[str, Any] = {}
-        if where.executor_placement_type == "CustomExecutorToHostMapping":
-            places: Any = placement.mapping
-            if places is UNSET:
-                raise ValueError(f"the custom mapping of {said.job_id} has no field `mapping`")
-            optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
-        elif placement.strategy != "SpreadOverHostsFirst":
-            optional["strategy"] = placement.strategy
-        if said.storage_placement is not UNSET:
-            optional["storage_mapping"] = {one.storage_name: one.host_id for one in said.storage_placement}
-        if said.profile_allocation_override is not UNSET:
-            optional["overrides"] = said.profile_allocation_override
-        return m.ExecuteJob(self.timestamp, m.ExecuteJobData(said.job_id, where.host_allocation, **optional))
+def _execute_job(time: float, said: _Start) -> Event:
+    where = said.allocation
+    placement = where.executor_placement
+    optional: dict[str, Any] = {}
+    if where.executor_placement_type == "CustomExecutorToHostMapping":
+        places: Any = placement.mapping
+        if places is UNSET:
+            raise ValueError(f"the custom mapping of {said.job_id} has no field `mapping`")
+        optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
+    elif placement.strategy != "SpreadOverHostsFirst":
+        optional["strategy"] = placement.strategy
+    if said.storage_placement is not UNSET:
+        optional["storage_mapping"] = {one.storage_name: one.host_id for one in said.storage_placement}
+    if said.profile_allocation_override is not UNSET:
+        optional["overrides"] = said.profile_allocation_override
+    return m.ExecuteJob(time, m.ExecuteJobData(said.job_id, where.host_allocation, **optional))
 
 
 class _JobId(EventPart, frozen=True):
     job_id: str
 
 
-class _RejectJobEvent(FromDecision, frozen=True, kw_only=True):
-    event: _JobId
-
-    def build(self) -> Event:
-        return m.RejectJob(self.timestamp, m.RejectJobData(self.event.job_id))
-
-
 class _JobIds(EventPart, frozen=True):
     job_ids: tuple[str, ...]
-
-
-class _KillJobsEvent(FromDecision, frozen=True, kw_only=True):
-    event: _JobIds
-
-    def build(self) -> Event:
-        return m.KillJob(self.timestamp, m.KillJobData(self.event.job_ids))
 
 
 class _Mode(EventPart, frozen=True):
@@ -134,29 +113,18 @@ class _CallBody(EventPart, frozen=True):
     when: dict[str, Any]
 
 
-class _CallMeLaterEvent(FromDecision, frozen=True, kw_only=True):
-    event: _CallBody
-
-    def build(self) -> Event:
-        said = self.event
-        if said.when_type == "Periodic":
-            periodic = msgspec.convert(said.when, _Period).build()
-            return m.CallMeLater(self.timestamp, m.CallMeLaterData(0.0, said.call_me_later_id, periodic=periodic))
-        once = msgspec.convert(said.when, _OneShot)
-        in_ms = once.time_unit == "Millisecond"
-        time = once.time / 1000 if in_ms else float(once.time)
-        return m.CallMeLater(self.timestamp, m.CallMeLaterData(time, said.call_me_later_id, "ms" if in_ms else "s"))
+def _call_me_later(time: float, said: _CallBody) -> Event:
+    if said.when_type == "Periodic":
+        periodic = msgspec.convert(said.when, _Period).build()
+        return m.CallMeLater(time, m.CallMeLaterData(0.0, said.call_me_later_id, periodic=periodic))
+    once = msgspec.convert(said.when, _OneShot)
+    in_ms = once.time_unit == "Millisecond"
+    when = once.time / 1000 if in_ms else float(once.time)
+    return m.CallMeLater(time, m.CallMeLaterData(when, said.call_me_later_id, "ms" if in_ms else "s"))
 
 
 class _CallId(EventPart, frozen=True):
     call_me_later_id: str
-
-
-class _StopCallMeLaterEvent(FromDecision, frozen=True, kw_only=True):
-    event: _CallId
-
-    def build(self) -> Event:
-        return m.StopCall(self.timestamp, m.StopCallData(self.event.call_me_later_id))
 
 
 class _JobBody(EventPart, frozen=True):
@@ -164,42 +132,21 @@ class _JobBody(EventPart, frozen=True):
     job: ClosedJob
 
 
-class _RegisterJobEvent(FromDecision, frozen=True, kw_only=True):
-    event: _JobBody
-
-    def build(self) -> Event:
-        said = self.event
-        description = said.job.build(said.job_id, self.timestamp)
-        return m.RegisterJob(self.timestamp, m.RegisterJobData(said.job_id, description))
+def _register_job(time: float, said: _JobBody) -> Event:
+    description = said.job.build(said.job_id, time)
+    return m.RegisterJob(time, m.RegisterJobData(said.job_id, description))
 
 
 class _ProfileBody(EventPart, frozen=True):
     profile: WireProfile
 
 
-class _RegisterProfileEvent(FromDecision, frozen=True, kw_only=True):
-    event: _ProfileBody
-
-    def build(self) -> Event:
-        said = self.event.profile
-        workload, mark, name = said.id.partition("!")
-        if not (mark and workload and name):
-            raise ValueError(f"the profile's id {said.id[:80]!r} is not of the form WORKLOAD!NAME")
-        return m.RegisterProfile(self.timestamp, m.RegisterProfileData(workload, name, said.build()))
-
-
-class _FinishRegistrationEvent(FromDecision, frozen=True, kw_only=True):
-    event: Nothing
-
-    def build(self) -> Event:
-        return m.Notify(self.timestamp, m.NotifyData(type="registration_finished"))
-
-
-class _ForceSimulationStopEvent(FromDecision, frozen=True, kw_only=True):
-    event: Nothing
-
-    def build(self) -> Event:
-        return m.ForceStop(self.timestamp)
+def _register_profile(time: float, body: _ProfileBody) -> Event:
+    said = body.profile
+    workload, mark, name = said.id.partition("!")
+    if not (mark and workload and name):
+        raise ValueError(f"the profile's id {said.id[:80]!r} is not of the form WORKLOAD!NAME")
+    return m.RegisterProfile(time, m.RegisterProfileData(workload, name, said.build()))
 
 
 class _SwitchBody(EventPart, frozen=True):
@@ -207,13 +154,9 @@ class _SwitchBody(EventPart, frozen=True):
     state: m.Natural = 0
 
 
-class _TurnOnOffHostsEvent(FromDecision, frozen=True, kw_only=True):
-    event: _SwitchBody
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.SetResourceStateData(said.host_ids, str(said.state), at_once=False)
-        return m.SetResourceState(self.timestamp, data)
+def _turn_on_off_hosts(time: float, said: _SwitchBody) -> Event:
+    data = m.SetResourceStateData(said.host_ids, str(said.state), at_once=False)
+    return m.SetResourceState(time, data)
 
 
 class _ChangeBody(EventPart, frozen=True):
@@ -221,13 +164,9 @@ class _ChangeBody(EventPart, frozen=True):
     pstate: m.Natural = 0
 
 
-class _ChangeHostsPStateEvent(FromDecision, frozen=True, kw_only=True):
-    event: _ChangeBody
-
-    def build(self) -> Event:
-        said = self.event
-        data = m.SetResourceStateData(said.host_ids, str(said.pstate), at_once=True)
-        return m.SetResourceState(self.timestamp, data)
+def _change_hosts_pstate(time: float, said: _ChangeBody) -> Event:
+    data = m.SetResourceStateData(said.host_ids, str(said.pstate), at_once=True)
+    return m.SetResourceState(time, data)
 
 
 class _ProbeHosts(EventPart, frozen=True):
@@ -273,47 +212,39 @@ _WITHOUT_EFFECT = (
 )
 
 
-class _CreateProbeEvent(FromDecision, frozen=True, kw_only=True):
-    event: _ProbeBody
-
-    def build(self) -> Event:
-        said = self.event
-        periodic = said.measurement_triggering_policy.temporal_trigger.build()
-        rest = {name: getattr(said, name) for name in _WITHOUT_EFFECT}
-        data = m.CreateProbeData(
-            said.probe_id,
-            said.resources.host_ids,
-            periodic,
-            said.resources_aggregation_function_type,
-            {name: value for name, value in rest.items() if value is not UNSET},
-        )
-        return m.CreateProbe(self.timestamp, data)
+def _create_probe(time: float, said: _ProbeBody) -> Event:
+    periodic = said.measurement_triggering_policy.temporal_trigger.build()
+    rest = {name: getattr(said, name) for name in _WITHOUT_EFFECT}
+    data = m.CreateProbeData(
+        said.probe_id,
+        said.resources.host_ids,
+        periodic,
+        said.resources_aggregation_function_type,
+        {name: value for name, value in rest.items() if value is not UNSET},
+    )
+    return m.CreateProbe(time, data)
 
 
 class _ProbeId(EventPart, frozen=True):
     probe_id: str
 
 
-class _StopProbeEvent(FromDecision, frozen=True, kw_only=True):
-    event: _ProbeId
-
-    def build(self) -> Event:
-        return m.StopProbe(self.timestamp, m.StopProbeData(self.event.probe_id))
-
-
-DecisionWire = (
-    _EDCHelloEvent
-    | _ExecuteJobEvent
-    | _RejectJobEvent
-    | _KillJobsEvent
-    | _CallMeLaterEvent
-    | _StopCallMeLaterEvent
-    | _RegisterJobEvent
-    | _RegisterProfileEvent
-    | _FinishRegistrationEvent
-    | _ForceSimulationStopEvent
-    | _TurnOnOffHostsEvent
-    | _ChangeHostsPStateEvent
-    | _CreateProbeEvent
-    | _StopProbeEvent
+DecisionWire: Any = wire_events(
+    FromDecision,
+    {
+        "EDCHelloEvent": (_HelloBody, _hello),
+        "ExecuteJobEvent": (_Start, _execute_job),
+        "RejectJobEvent": (_JobId, lambda time, said: m.RejectJob(time, m.RejectJobData(said.job_id))),
+        "KillJobsEvent": (_JobIds, lambda time, said: m.KillJob(time, m.KillJobData(said.job_ids))),
+        "CallMeLaterEvent": (_CallBody, _call_me_later),
+        "StopCallMeLaterEvent": (_CallId, lambda time, said: m.StopCall(time, m.StopCallData(said.call_me_later_id))),
+        "RegisterJobEvent": (_JobBody, _register_job),
+        "RegisterProfileEvent": (_ProfileBody, _register_profile),
+        "FinishRegistrationEvent": (Nothing, notice("registration_finished")),
+        "ForceSimulationStopEvent": (Nothing, lambda time, _: m.ForceStop(time)),
+        "TurnOnOffHostsEvent": (_SwitchBody, _turn_on_off_hosts),
+        "ChangeHostsPStateEvent": (_ChangeBody, _change_hosts_pstate),
+        "CreateProbeEvent": (_ProbeBody, _create_probe),
+        "StopProbeEvent": (_ProbeId, lambda time, said: m.StopProbe(time, m.StopProbeData(said.probe_id))),
+    },
 )

@@ -1,6 +1,7 @@
 """What both ends of a conversation with Batsim 5 say: kinds of events and their parts, jobs and profiles."""
 
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Union
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +15,7 @@ UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 UInt64 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=lambda name: name[1:]):
+class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=True):
     """An event of Batsim's."""
 
     timestamp: float = 0.0
@@ -26,6 +27,30 @@ class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=lambda name: n
 
 class FromDecision(FromBatsim, frozen=True, forbid_unknown_fields=True):
     """An event of the decision process."""
+
+
+Reader = Callable[[float, Any], Event]
+
+
+def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct], Reader]]) -> Any:
+    """The union of events on the wire.
+
+    Args:
+        base: of them all.
+        readers: of each type of event, by its name: what its field `event` is, and what makes our event of the time and
+            that.
+    """
+    return Union[tuple(_wire_event(base, name, *reader) for name, reader in readers.items())]  # noqa: UP007 - of values
+
+
+def _wire_event(base: type[FromBatsim], name: str, body: type[Struct], read: Reader) -> type[Struct]:
+    methods = {"build": lambda self: read(self.timestamp, self.event)}
+    return msgspec.defstruct(name, [("event", body)], bases=(base,), namespace=methods, frozen=True, kw_only=True)
+
+
+def notice(kind: str) -> Reader:
+    """The reader of an event that is a notification of Batsim 4's."""
+    return lambda time, _: m.Notify(time, m.NotifyData(type=kind))
 
 
 class EventPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,11 +11,7 @@ from decision.formats.green_files import read_green_files, write_green_files
 from decision.model.errors import InputError
 from decision.model.record import Context, FinalState, JobTable, SupplyTable, WorthTable
 
-SUCCESS, KILLED, REJECTED = (
-    FinalState.COMPLETED_SUCCESSFULLY,
-    FinalState.COMPLETED_KILLED,
-    FinalState.REJECTED,
-)
+SUCCESS, KILLED, REJECTED = (FinalState.COMPLETED_SUCCESSFULLY, FinalState.COMPLETED_KILLED, FinalState.REJECTED)
 
 
 def table(*rows: tuple[str, float, int, float, float, int]) -> JobTable:

@@ -36,3 +36,22 @@ def test_a_field_says_its_type_whatever_numpys_own_annotations_look_like():
 def test_an_array_of_another_kind_is_refused(weights):
     with pytest.raises(TypeError, match=r"Table\.weights: a float.* array of . dimensions, not"):
         Table(weights=weights, cells=np.zeros((1, 1), np.int32))
+
+
+@pytest.mark.parametrize("name", ["table", "address", "copy"])
+def test_a_field_named_as_what_each_bundle_has_is_refused(name):
+    with pytest.raises(TypeError, match=rf"Mine\.{name}: each bundle has an attribute of that name"):
+        type("Mine", (Bundle,), {"__annotations__": {name: F8}})
+
+
+@kernel
+def _heaviest(table, whole):
+    weights = table.weights
+    for _ in range(2):
+        weights = weights if whole else weights[1:]
+    return 1, weights
+
+
+def test_a_bundles_array_does_not_reach_python_where_nobody_would_keep_it():
+    with pytest.raises(TypeError, match="_heaviest: returns an array of a bundle"):
+        _heaviest(Table(weights=np.zeros(3), cells=np.zeros((1, 1), np.int32)), True)

@@ -119,22 +119,10 @@ FULL = {
         lambda g: (g.number.__setitem__(a.LOG_SENT, 0), fill("sim", a.N_LOG, "sim.log_kind")(g)),
         lambda g: log(g.world, a.LOG_CALLED, 0, 0.0),
     ),
-    "activities": (
-        fill("sim", a.N_ACTIVITIES, "sim.left"),
-        lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE),
-    ),
-    "instant activities": (
-        fill("sim", a.N_INSTANT, "sim.instant"),
-        lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE),
-    ),
-    "energy rows": (
-        fill("sim", a.N_ENERGY_ROWS, "rows.energy_time"),
-        lambda g: energy_row(g.world, ROW_START),
-    ),
-    "pstate rows": (
-        fill("sim", a.N_PSTATE_ROWS, "rows.pstate_time"),
-        lambda g: pstate_row(g.world, 0, 0),
-    ),
+    "activities": (fill("sim", a.N_ACTIVITIES, "sim.left"), lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE)),
+    "instant activities": (fill("sim", a.N_INSTANT, "sim.instant"), lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE)),
+    "energy rows": (fill("sim", a.N_ENERGY_ROWS, "rows.energy_time"), lambda g: energy_row(g.world, ROW_START)),
+    "pstate rows": (fill("sim", a.N_PSTATE_ROWS, "rows.pstate_time"), lambda g: pstate_row(g.world, 0, 0)),
     "host rows": (fill("sim", a.N_HOST_ROWS, "rows.host_time"), lambda g: host_row(g.world)),
     "finished jobs": (fill("sim", a.N_FINISHED, "sim.finished"), lambda g: note_end(g.world, 0)),
     "switch requests": (fill("sim", a.N_SWITCHES, "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),

@@ -9,12 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from decision.generate.lublin import (
-    BATCH,
-    CLASSES,
     DAY,
-    INTERACTIVE,
-    WHOLE,
-    JobClass,
     LublinJobs,
     arrivals,
     cycle,
@@ -22,8 +17,8 @@ from decision.generate.lublin import (
     lublin_workload,
     share_of_short,
     through_the_day,
-    with_settings,
 )
+from decision.generate.lublin_parameters import BATCH, CLASSES, INTERACTIVE, WHOLE, JobClass, with_settings
 from decision.model.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -79,10 +74,7 @@ def test_run_times_of_large_jobs_are_those_of_the_published_trace(recorded: Floa
     assert distance(np.log(large), np.log(same)) < 1.63 * math.sqrt(1 / len(large) + 1 / len(same))
 
 
-SECOND = {
-    "batch": {"size_medium_below": "2.5"},
-    "interactive": {"size_high_below": "0", "size_medium_below": "2.3"},
-}
+SECOND = {"batch": {"size_medium_below": "2.5"}, "interactive": {"size_high_below": "0", "size_medium_below": "2.3"}}
 
 
 @pytest.mark.parametrize("kind", SECOND)

@@ -23,11 +23,7 @@ RECORDED = Workload(
 
 @pytest.mark.parametrize(
     "tasks",
-    [
-        Tasks(kind="delay"),
-        Tasks(kind="computation", speed=2e9),
-        Tasks(kind="parallel", speed=2e9, comm_ratio=0.5),
-    ],
+    [Tasks(kind="delay"), Tasks(kind="computation", speed=2e9), Tasks(kind="parallel", speed=2e9, comm_ratio=0.5)],
     ids=lambda tasks: tasks.kind,
 )
 def test_jobs_take_as_long_as_recorded(tasks: Tasks) -> None:

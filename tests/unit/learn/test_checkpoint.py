@@ -15,7 +15,8 @@ from decision.learn.checkpoint import Manifest, read_checkpoint, read_manifest, 
 from decision.learn.config import TrainConfig
 from decision.learn.parametric import parametric_policy
 from decision.learned import read_encoder
-from decision.learned.learned import AGE, SHORT_GUARD, Learned
+from decision.learned.learned import Learned
+from decision.learned.learned_kernels import AGE, SHORT_GUARD
 from decision.model.errors import ConfigError, InputError
 
 NONE = InputFacts(name="p.xml", sha256="0" * 64)

@@ -62,10 +62,7 @@ def test_held_back_jobs_start_on_an_idle_cluster_or_where_all_that_wait_could():
     assert alone > 5
 
 
-@pytest.mark.parametrize(
-    ("submit", "begins"),
-    [([0, 1, 1], [0, 5000, 5000]), ([0, 4000, 4000], [0, 4000, 5000])],
-)
+@pytest.mark.parametrize(("submit", "begins"), [([0, 1, 1], [0, 5000, 5000]), ([0, 4000, 4000], [0, 4000, 5000])])
 def test_it_begins_with_holding_back_what_would_block_hosts_for_longer_than_the_last_jobs_took_to_come(submit, begins):
     """A sixteenth is one host: taking the last ones blocks it until the first job ends."""
     size, run = np.full(3, HOSTS // 2), np.array([5000.0, 3000.0, 4000.0])

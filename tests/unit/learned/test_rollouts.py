@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.envs import equal_hosts
-from decision.learned import learned, rollouts
+from decision.learned import learned, rollout_sets, rollouts
 from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
@@ -115,7 +115,7 @@ def memory():
 )
 def test_hosts_are_kept_for_the_first_job_and_always_for_a_guarded_one(memory, guarded, first, keeps, starting):
     state, found = memory
-    rollouts._start(state, found, 1, 3, 1, guarded, first, keeps)
+    rollout_sets._start(state, found, 1, 3, 1, guarded, first, keeps)
     assert found.starts[1, :3].tolist() == starting
 
 
@@ -123,7 +123,7 @@ def test_a_reservation_counts_all_that_ends_until_then(memory):
     _, found = memory
     found.begun_end[:2], found.begun_hosts[:2] = (20.0, 50.0), (1, 2)
     ends = found.release_time, found.release_hosts
-    assert rollouts._reserve(found, *ends, 0, 1, 0, 2, 0, 1) == (20.0, 0)
-    assert rollouts._reserve(found, *ends, 0, 1, 0, 2, 0, 2) == (50.0, 4), "3 and 2 hosts come free then, too"
-    assert rollouts._reserve(found, *ends, 0, 1, 1, 2, 0, 3) == (50.0, 2), "the first that begun has ended"
-    assert rollouts._reserve(found, *ends, 0, 1, 0, 2, 0, 7)[0] == np.inf
+    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 1) == (20.0, 0)
+    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 2) == (50.0, 4), "3 and 2 hosts come free then, too"
+    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 1, 2, 0, 3) == (50.0, 2), "the first that begun has ended"
+    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 7)[0] == np.inf

@@ -16,7 +16,7 @@ from decision.learn.checkpoint import read_manifest
 from decision.model.demand import runtimes
 from decision.papers.findings import Parts
 from decision.papers.own import learned as experiment
-from decision.runs.gates import Measures
+from decision.runs.gates_beside import Measures
 
 EASY = Measures(wait=100.0, slowdown=10.0, longest=1000.0)
 

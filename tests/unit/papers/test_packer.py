@@ -1,4 +1,4 @@
-"""How the policy packing is made, with few and short schedules; and what ships."""
+"""How the policy packer is made, with few and short schedules; and what ships."""
 
 import subprocess
 import sys
@@ -10,14 +10,17 @@ pytest.importorskip("torch")
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate
-from decision.learn import load_policy
+from decision.learn import existing_checkpoint, load_policy
 from decision.learn.checkpoint import read_manifest
+from decision.learn.gates import require_gates
 from decision.learned.packer import Packer, largest_area_first
+from decision.model import notices
 from decision.model.demand import runtimes
 from decision.papers.findings import Parts
 from decision.papers.own import packer
 from decision.papers.own.evolved import kept
 from decision.papers.packing.parts import made_half, setup_of
+from decision.policies import find_policy
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
@@ -32,10 +35,10 @@ def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path):
     assert shown == [(1, 2), (2, 2)]
     at_once = packer.reproduce_packer(Parts(tmp_path / "at once"), generations=2, jobs=30)
     assert stopped.tables == at_once.tables
-    learned = folder / "packing.ckpt"
-    assert learned.read_bytes() == (tmp_path / "at once" / "packing.ckpt").read_bytes()
+    learned = folder / "packer.ckpt"
+    assert learned.read_bytes() == (tmp_path / "at once" / "packer.ckpt").read_bytes()
     assert read_manifest(learned).config.scheduler == "packer"
-    assert load_policy(str(learned), {}).name == "packing.ckpt"
+    assert load_policy(str(learned), {}).name == "packer.ckpt"
 
 
 def test_what_is_kept_is_made_again_for_other_inputs(tmp_path):
@@ -66,7 +69,7 @@ def test_learning_begins_with_the_largest_area_first_and_easy():
 
 
 def test_packing_makes_the_same_schedule_in_environment_engine_and_messages():
-    jobs, platform, policy = made_half(0, "WL2_RND", "b", 120), equal_hosts(256), "packing,estimate=given"
+    jobs, platform, policy = made_half(0, "WL2_RND", "b", 120), equal_hosts(256), "packer,estimate=given"
     simulated = simulate_workloads(platform, [jobs], policy).jobs
     told = simulate_by_messages(EmbeddedEngine(platform, [jobs]), Agent(policy, {}, platform=platform)).jobs
     assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
@@ -81,15 +84,26 @@ def test_packing_uses_more_than_the_largest_area_first():
     setup = setup_of(made_half(3, "WL2_RND", "b", 400))
     used = {
         policy: evaluate(policy, setup, first=[0])["packed_utilization"][0]
-        for policy in ("packing,estimate=given", "laf+easy", "easy")
+        for policy in ("packer,estimate=given", "laf+easy", "easy")
     }
-    assert used["packing,estimate=given"] > used["laf+easy"] > used["easy"]
+    assert used["packer,estimate=given"] > used["laf+easy"] > used["easy"]
 
 
-def test_packing_needs_no_torch():
+def test_the_shipped_packer_needs_no_torch():
     code = (
         "import sys; sys.modules['torch'] = None; sys.modules['gymnasium'] = None\n"
-        "from decision.policies import find_policy; print(find_policy('packing,estimate=last2'))"
+        "from decision.policies import find_policy; print(find_policy('packer,estimate=last2'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout.strip()) == (0, "<policy packing, estimate=last2>"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "<policy packer, estimate=last2>"), done.stderr
+
+
+def test_the_name_that_it_had_before_still_names_it_and_says_the_new_one(caplog):
+    notices.warn_once.cache_clear()
+    former, present = find_policy("packing,estimate=last2"), find_policy("packer,estimate=last2")
+    assert (former.policy.weights == present.policy.weights).all()
+    assert [line for line in caplog.messages if "packing" in line] == [
+        "policy packing: call it packer; what decision train packing makes is another"
+    ]
+    assert existing_checkpoint("packing") == existing_checkpoint("packer")
+    require_gates("packing,estimate=given")  # shipped under either name

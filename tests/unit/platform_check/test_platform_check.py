@@ -119,13 +119,7 @@ def test_made_clusters_have_no_findings_in_the_simgrid_they_are_for(tmp_path, si
             "gw_dst 'master_host' is not in the zone 'c' but in 'head'",
             "the router of this cluster is 'n-c_router'",
         ),
-        (
-            cluster().replace('dst="c"', 'dst="d"'),
-            8,
-            "<zoneRoute>",
-            "the zone 'd' does not exist",
-            "correct its name",
-        ),
+        (cluster().replace('dst="c"', 'dst="d"'), 8, "<zoneRoute>", "the zone 'd' does not exist", "correct its name"),
         (
             cluster().replace('link_ctn id="up"', 'link_ctn id="down"'),
             8,

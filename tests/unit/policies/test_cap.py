@@ -63,7 +63,7 @@ def test_a_cap_and_a_supply_are_one_supply() -> None:
     away = MachineEvent(timestamp=15.0, type="machine_unavailable", hosts=(0,))
     events = capped_events(cap, [*supply, away])
     assert [(event.timestamp, event.hosts) for event in events] == [
-        *((0, (3,)), (10, (2, 2, 2)), (15, (0,)), (20, (1, 1, 1)), (30, (0, 0, 0))),
+        *((0, (3,)), (10, (2, 2, 2)), (15, (0,)), (20, (1, 1, 1)), (30, (0, 0, 0)))
     ]
 
 

@@ -92,8 +92,7 @@ def test_a_plan_refuses_arguments_in_words_and_names_the_line(policy, words, whe
 
 
 @pytest.mark.parametrize(
-    ("policy", "statement"),
-    [("Loops", None), ("Sleeps", "time.sleep(1e6)"), ("CatchesAll", None)],
+    ("policy", "statement"), [("Loops", None), ("Sleeps", "time.sleep(1e6)"), ("CatchesAll", None)]
 )
 def test_a_decision_that_takes_too_long_is_ended_where_it_was(policy, statement):
     text = complaint(policy, decide_limit=0.3)

@@ -30,8 +30,7 @@ def test_blank_lines_are_skipped():
 
 
 @pytest.mark.parametrize(
-    "bad",
-    ['{"from": "batsim", "message": {"now', "{}", '{"from": "nobody", "message": {}}', "hello", "[" * 100_000],
+    "bad", ['{"from": "batsim", "message": {"now', "{}", '{"from": "nobody", "message": {}}', "hello", "[" * 100_000]
 )
 def test_a_line_that_is_no_message_is_named(bad):
     with pytest.raises(InputError, match=r"run\.jsonl, line 2: not a recorded message"):

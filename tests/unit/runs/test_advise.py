@@ -8,8 +8,10 @@ import pytest
 from decision.analysis.statistics import Estimate
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
+from decision.runs import advice
 from decision.runs import advise as advising
-from decision.runs.advise import AdviceRow, Wish, expanded, find_advice, heuristics
+from decision.runs.advice import AdviceRow, Wish
+from decision.runs.advise import expanded, find_advice, heuristics
 from decision.runs.store import ResultStore
 from decision.runs.whole import Log, WholeRun
 
@@ -62,13 +64,13 @@ def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_i
     same = _row("d", (-0.005, -0.1, 0.1), (0.0, -0.1, 0.1))
     assert [advising._may_be_advised(row, Wish()) for row in (unsure, sure, worse, same)] == [True, True, False, False]
     assert advising._may_be_advised(worse, Wish(weights={"wait": 1.0}))
-    (line,) = advising._passed_over(worse, sure, Wish())
+    (line,) = advice.passed_over(worse, sure, Wish())
     assert line.startswith("c came first and is not advised: wait 30 % shorter (95 %: 21 to 36), bounded")
-    assert advising._passed_over(sure, sure, Wish()) == []
-    assert advising._sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
-    said = advising._sentence(sure, Wish(), ())
+    assert advice.passed_over(sure, sure, Wish()) == []
+    assert advice.advice_sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
+    said = advice.advice_sentence(sure, Wish(), ())
     assert said.startswith("Use b: the mean wait is 10 % shorter (95 %: 1 to 16)")
-    said = advising._sentence(unsure, Wish(), ())
+    said = advice.advice_sentence(unsure, Wish(), ())
     assert said.startswith("Perhaps use a: the mean wait is 20 % shorter (95 %: -50 to +20 %, so not for sure)")
 
 

@@ -128,8 +128,5 @@ def test_what_cannot_be_spread_is_one_line(options, message, tmp_path):
 
 def test_without_dask_a_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with (
-        pytest.raises(ConfigError, match=r'pip install "batsim-decision\[scale\]"'),
-        module.cluster("slurm", 1),
-    ):
+    with pytest.raises(ConfigError, match=r'pip install "batsim-decision\[scale\]"'), module.cluster("slurm", 1):
         pass

@@ -21,13 +21,15 @@ from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
 from decision.learn.weights import dump, dump_numbers
-from decision.learned.learned import GUARD_AFTER, RUNTIME, Learned
+from decision.learned.learned import Learned
+from decision.learned.learned_kernels import GUARD_AFTER, RUNTIME
 from decision.learned.timetable import Timetable
 from decision.model.errors import ConfigError
 from decision.model.notices import warn_once
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
+from decision.runs.gates import GATE_COPIES, check_gates, keep_check
+from decision.runs.gates_beside import Measures, gates_over, measure
 from decision.runs.inputs import LogOnHosts
 from decision.simulation import simulate_workloads
 
@@ -80,7 +82,7 @@ def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tm
 
 
 def test_a_packer_is_asked_for_little_idle_room_in_place_of_short_waits():
-    found = check_gates(find_checkpoint("packing"), LogOnHosts(equal_hosts(4), busy(), FILES))
+    found = check_gates(find_checkpoint("packer"), LogOnHosts(equal_hosts(4), busy(), FILES))
     assert [gate.name for gate in found.gates if not gate.passed] == []
     assert found.gates[0].name == "idle room" and len(found.gates) == 3
 
@@ -195,13 +197,13 @@ def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
 
 
 def test_the_shipped_packer_passes_where_the_machine_is_full_and_warns_of_the_log_that_it_fails_on(caplog):
-    checks = read_manifest(find_checkpoint("packing")).gates
+    checks = read_manifest(find_checkpoint("packer")).gates
     failed = {check.workload.name: [gate.name for gate in check.gates if not gate.passed] for check in checks}
     full = ("wl1_rnda.json", "lublin_256.json", "WL2-RND-b.json", "WL1-100-b.json")
     assert failed == {**{log: [] for log in full}, "coare.swf": ["jobs that wait on a nearly idle machine"]}
     warn_once.cache_clear()
-    require_gates("packing,estimate=given,guard=auto")
-    assert "policy packing: it fails jobs that wait on a nearly idle machine on coare.swf; decision pol" in caplog.text
+    require_gates("packer,estimate=given,guard=auto")
+    assert "policy packer: it fails jobs that wait on a nearly idle machine on coare.swf; decision pol" in caplog.text
 
 
 def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():
@@ -225,7 +227,7 @@ def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line_and_where_i
         warn_once.cache_clear()
         require_gates(name)
         assert f"policy {name}: it fails longest wait" in caplog.text
-    assert lines["packing"].endswith("; fails on coare.swf: jobs that wait on a nearly idle machine 90 (at most 0)")
+    assert lines["packer"].endswith("; fails on coare.swf: jobs that wait on a nearly idle machine 90 (at most 0)")
     assert lines["joint"].endswith("; fails on coare.swf: mean wait 156 (at most 114)")
     assert "fails" not in lines["learned"] + lines["timetable"]
 

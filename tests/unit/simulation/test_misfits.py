@@ -25,13 +25,7 @@ HOSTS = 4
 def workload() -> Workload:
     """Jobs of 1 to 6 hosts, several at one instant; every profile ends at whole seconds, so that there are ties."""
     jobs = tuple(
-        Job(
-            id=f"w0!{i:02}",
-            submit_time=float(3 * (i // 4)),
-            size=1 + (i * i) % 6,
-            walltime=20.0,
-            profile=f"p{i % 3}",
-        )
+        Job(id=f"w0!{i:02}", submit_time=float(3 * (i // 4)), size=1 + (i * i) % 6, walltime=20.0, profile=f"p{i % 3}")
         for i in range(40)
     )
     return Workload(name="w0", jobs=jobs, profiles={f"p{k}": Delay(1.0 + 2 * k) for k in range(3)}, nb_res=HOSTS)

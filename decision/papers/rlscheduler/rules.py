@@ -154,8 +154,9 @@ class Run:
     def start_first(self, backfilling: bool) -> None:
         """Commit to the first job of the order and start it as soon as it fits."""
         if self.true_waits:
-            self.scores = SCORES[self.order](self.jobs, self.now - self.jobs.submit).tolist()
-            first = min(self.queue, key=self.scores.__getitem__)  # ties by arrival
+            waiting = np.fromiter(self.queue, np.int64)
+            jobs = Sequence(*(column[waiting] for column in self.jobs))
+            first = int(waiting[SCORES[self.order](jobs, self.now - jobs.submit).argmin()])  # ties by arrival
         else:
             while self.ranks[0][1] not in self.queue:  # it was backfilled
                 heapq.heappop(self.ranks)

@@ -155,7 +155,8 @@ class Run:
         """Commit to the first job of the order and start it as soon as it fits."""
         if self.true_waits:
             waiting = np.fromiter(self.queue, np.int64)
-            jobs = Sequence(*(column[waiting] for column in self.jobs))
+            submit, runtime, requested, size = self.jobs
+            jobs = Sequence(submit[waiting], runtime[waiting], requested[waiting], size[waiting])
             first = int(waiting[SCORES[self.order](jobs, self.now - jobs.submit).argmin()])  # ties by arrival
         else:
             while self.ranks[0][1] not in self.queue:  # it was backfilled

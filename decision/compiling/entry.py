@@ -16,14 +16,10 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-import numba
-from numba import types
-from numba.core import cgutils
-from numba.core.typing import signature
-from numba.extending import intrinsic
-
-from decision.compiling.bundle import Bundle, array_type
+from decision.compiling.bundle import Bundle
+from decision.compiling.declared import Intrinsic
 from decision.compiling.jit import kernel
+from decision.compiling.machine import Raised
 from decision.model.errors import InternalError
 
 Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, such as `bundle.F8`
@@ -39,8 +35,8 @@ class Interface:
     """
 
     def __init__(self, result: type[int] | type[float], *arguments: Argument) -> None:
-        self.result = _numba_type(result)
-        self.arguments = tuple(map(_numba_type, arguments))
+        self.result = result
+        self.arguments = tuple(int if kind is Bundle else kind for kind in arguments)
         self._own = arguments.index(Bundle) if Bundle in arguments else -1
 
     def entry(self, function: Callable[..., Any]) -> "Entry":
@@ -51,7 +47,7 @@ class Interface:
         """Decorator: as `entry`, for functions whose own bundle is of this class; an address and a bundle are the same
         word to machine code."""
         at = self._own
-        arguments = (*self.arguments[:at], own._numba_type_, *self.arguments[at + 1 :])
+        arguments = (*self.arguments[:at], own, *self.arguments[at + 1 :])
         return lambda function: Entry(self.result, arguments, function)
 
     def callback(self, function: Callable[..., Any]) -> "Callback":
@@ -63,10 +59,15 @@ class Interface:
 
     def caller(self) -> Any:
         """A function for kernels: ``call(address, (argument, ...))`` calls the entry at an address."""
-        result, arguments = self.result, self.arguments
 
-        @intrinsic
         def call(_context: Any, address: Any, given: Any) -> Any:
+            from numba.core import cgutils
+            from numba.core.typing import signature
+
+            from decision.compiling.whole_program import numba_type
+
+            result, arguments = numba_type(self.result), tuple(map(numba_type, self.arguments))
+
             def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
                 parts = [
                     context.cast(builder, builder.extract_value(values[1], i), given[i], kind)
@@ -80,15 +81,15 @@ class Interface:
                     convention.return_status_propagate(builder, status)
                 return value
 
-            return signature(result, types.int64, given), generate
+            return signature(result, numba_type(int), given), generate
 
-        return call
+        return Intrinsic(call)
 
 
 class Entry:
     """A function of an interface. Called from Python it runs as plain Python."""
 
-    def __init__(self, result: types.Type, arguments: tuple[types.Type, ...], function: Callable[..., Any]) -> None:
+    def __init__(self, result: type, arguments: tuple[Argument, ...], function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self._shape, self._function = (arguments, result), function
 
@@ -106,18 +107,18 @@ class Entry:
     def from_python(self) -> Callable[..., Any]:
         """The machine code as a function for Python, to which bundles are given by their addresses.
 
-        A call takes a microsecond, where numba's own way takes three for each bundle. What the code raises arrives as
-        an InternalError without its text: what can go wrong in it is checked before.
+        A call takes a microsecond, where numba's own way takes three for each bundle.
         """
         arguments, result = self._shape
         kind: Any = _C_TYPES[result]
         code = _prototype(result, arguments)(self.address)
-        nothing, name = ctypes.byref(ctypes.c_void_p()), self._function.__name__
+        name = self._function.__name__
 
         def call(*given: int | float) -> Any:
-            returned = kind()
-            if code(ctypes.byref(returned), nothing, *given):
-                raise InternalError(f"the compiled function {name} failed")
+            returned, raised = kind(), ctypes.POINTER(Raised)()
+            if code(ctypes.byref(returned), ctypes.byref(raised), *given):
+                error = raised.contents.error() if raised else None
+                raise error or InternalError(f"the compiled function {name} failed")
             return returned.value
 
         return call
@@ -136,20 +137,10 @@ class Callback:
         self.address = int(ctypes.cast(self._function, ctypes.c_void_p).value or 0)
 
 
-_C_TYPES: dict[types.Type, Any] = {numba.float64: ctypes.c_double, numba.int64: ctypes.c_int64}
+_C_TYPES: dict[Any, Any] = {float: ctypes.c_double, int: ctypes.c_int64}
 
 
-def _prototype(result: types.Type, arguments: tuple[types.Type, ...]) -> Any:
+def _prototype(result: type, arguments: tuple[Argument, ...]) -> Any:
     """How numba's code is called: where the result goes, where to say what was raised, the arguments."""
     given = (_C_TYPES.get(kind, ctypes.c_size_t) for kind in arguments)
     return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_C_TYPES[result]), ctypes.c_void_p, *given)
-
-
-def _numba_type(kind: Argument) -> types.Type:
-    if typing.get_origin(kind) is typing.Annotated:
-        return array_type(kind)
-    if kind is Bundle:
-        return types.int64
-    if isinstance(kind, type) and issubclass(kind, Bundle):
-        return kind._numba_type_
-    return numba.float64 if kind is float else numba.int64

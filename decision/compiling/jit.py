@@ -37,18 +37,19 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import llvmlite.binding as llvm
-import numba
-from numba.core.registry import cpu_target
-from numba.core.serialize import dumps
 
+from .machine import Machine, function_at, load_machine, numba_folder
 from .sources import IMPORTED_FROM, stamp
-from .whole_program import Kernel, Machine
+
+if TYPE_CHECKING:
+    from .whole_program import Dispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +57,14 @@ _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = _PACKAGE / "compiled"  # the roots that a wheel carries, as in the cache
 BASELINE = "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"  # LLVM's words for what they run on
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
+
+
+def _is_set(name: str) -> bool:
+    """A setting of numba's that is on or off, as the environment has it."""
+    return os.environ.get(name, "0").strip() not in ("", "0")
+
+
+_IS_OFF, _BOUNDS_ARE_CHECKED = _is_set("NUMBA_DISABLE_JIT"), _is_set("NUMBA_BOUNDSCHECK")
 
 
 @functools.cache
@@ -82,7 +91,7 @@ def compile_ahead(*roots: Any) -> None:
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
-    if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
+    if not names or _IS_OFF or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
         return
     path = os.pathsep.join([IMPORTED_FROM, *filter(None, [os.environ.get("PYTHONPATH")])])
     script = f"from {__name__} import compile_named; compile_named()"
@@ -135,12 +144,84 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    if numba.config.DISABLE_JIT:
+    if _IS_OFF:
         return function
-    return cast(F, Kernel(function, _Roots(function), {"error_model": "numpy", "nogil": True, **options}))
+    return cast(F, Kernel(function, Roots(function), {"error_model": "numpy", "nogil": True, **options}))
 
 
-class _Roots:
+_VECTORS = "_has_vectors"
+
+
+def without_vectors(function: F) -> F:
+    """Decorator of a function that becomes a root: LLVM goes through it once, and looks for no loops to vectorise.
+
+    For code of branches and short loops, such as a simulation's: it is no slower so, and LLVM takes half the time.
+    """
+    setattr(function, _VECTORS, False)
+    return function
+
+
+class Kernel:
+    """A function that is compiled as part of the roots that reach it, and as a root itself where Python calls it.
+
+    What numba knows of it is made when it is first needed: a process makes hundreds of kernels, and calls a few.
+
+    Args:
+        function: to be compiled.
+        roots: where its machine code is kept.
+        options: numba's.
+    """
+
+    def __init__(self, function: Callable[..., Any], roots: "Roots", options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self._roots, self._options = function, roots, options
+
+    @functools.cached_property
+    def dispatcher(self) -> "Dispatcher":
+        """What numba knows of it."""
+        from .whole_program import Dispatcher
+
+        vectors = getattr(self.py_func, _VECTORS, True)
+        return Dispatcher(self.py_func, self._roots, {"boundscheck": _BOUNDS_ARE_CHECKED, **self._options}, vectors)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher.numba_type
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
+
+    @property
+    def signatures(self) -> list[tuple[Any, ...]]:
+        """The types of arguments of each root that Python calls in this process."""
+        return [*self.dispatcher.roots]
+
+    def prepare(self) -> None:
+        """Compile it for Python, or find what is kept, for the types that its annotations say.
+
+        They are int, float, bool, or what has numba's type at hand, as bundles and their arrays have; or a NamedTuple
+        of these.
+        """
+        self.dispatcher.prepare()
+
+    def address(self, arguments: tuple[Any, ...], result: Any) -> int:
+        """Where kernels call the function; types are int, float, classes of bundles and hints of arrays."""
+        with _LOADING:
+            kinds = tuple(map(_described, (*arguments, result)))
+            machine = self._roots.find(kinds, lambda: self.dispatcher.compiled(arguments, result))
+            load_machine(machine)
+        return function_at(machine.symbol)
+
+
+_LOADING = threading.RLock()
+
+
+def _described(kind: Any) -> Any:
+    """What names a type in the same way in each process."""
+    return getattr(kind, "_described", None) or getattr(kind, "__metadata__", (kind,))[0]
+
+
+class Roots:
     """The roots of one kernel, on disk: a file for each combination of arguments' types and kind of processor."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -165,8 +246,11 @@ class _Roots:
 
     def _name(self, args: Sequence[Any], processor: str) -> str:
         function = self._function
-        inside = [cell.cell_contents for cell in function.__closure__ or ()]
-        what = repr(args).encode() + function.__code__.co_code + (dumps(inside) if inside else b"")
+        what = repr(args).encode() + function.__code__.co_code
+        if function.__closure__:
+            from numba.core.serialize import dumps
+
+            what += dumps([cell.cell_contents for cell in function.__closure__])
         return f"{function.__name__}-{function.__code__.co_firstlineno}-{processor}-{_short(what)}.root"
 
 
@@ -180,7 +264,7 @@ def _places(module: str) -> list[tuple[Path, str]]:
 @functools.cache
 def _baseline() -> str:
     """As `_processor`, of the kind that wheels carry roots for."""
-    return _short(repr((cpu_target.target_context.codegen().magic_tuple()[0], *BASELINE)).encode())
+    return _short(repr((llvm.get_process_triple(), *BASELINE)).encode())
 
 
 @functools.cache
@@ -191,8 +275,11 @@ def _runs_baseline() -> bool:
 
 @functools.cache
 def _processor() -> str:
-    """A short name for the kind of processor that code is made for."""
-    return _short(repr(cpu_target.target_context.codegen().magic_tuple()).encode())
+    """A short name for the kind of processor that code is made for: this one, or what numba's settings say."""
+    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
+    changed = [os.environ[each] for each in ("NUMBA_ENABLE_AVX", "NUMBA_OPT") if each in os.environ]
+    return _short(repr((llvm.get_process_triple(), name, features, *changed)).encode())
 
 
 def _short(what: bytes) -> str:
@@ -210,7 +297,7 @@ def _read(file: Path) -> Machine | None:
 def _write(file: Path, machine: Machine) -> None:
     with contextlib.suppress(OSError):  # a folder that cannot be written
         beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(dumps(machine))
+        beside.write_bytes(pickle.dumps(machine))
         beside.replace(file)
 
 
@@ -230,7 +317,13 @@ def _alone(file: Path) -> Iterator[None]:
 
 @functools.cache
 def _stamp(module: str) -> str:
-    return stamp(module, f"{numba.__version__} {sys.version_info[:2]} {numba.config.BOUNDSCHECK}", cache_directory())
+    return stamp(module, f"{_numba_version()} {sys.version_info[:2]} {_BOUNDS_ARE_CHECKED}", cache_directory())
+
+
+@functools.cache
+def _numba_version() -> str:
+    """Names the numba that is installed, which is not imported for it."""
+    return _short(numba_folder().joinpath("_version.py").read_bytes())
 
 
 @functools.cache

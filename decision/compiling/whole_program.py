@@ -9,17 +9,19 @@ LLVM sees a whole program.
 Integers are int64 at every call between kernels: a kernel is typed once, and not again for an int32 and for a literal.
 Numba's own functions, which kernels call, are compiled in the same way, while a kernel is.
 
-This module and `parts` know numba's private parts, and no other does. They were tried with numba 0.63 and 0.68.
+This module, `parts` and `machine` know numba's private parts, and no other does. They were tried with numba 0.63 and
+0.68. Only what compiles, or is called from Python as a kernel, imports this one.
 """
 
 import contextlib
+import ctypes
 import functools
 import gc
 import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, Protocol, cast, get_type_hints
 
 import llvmlite.binding as llvm
 from numba import _dynfunc
@@ -29,141 +31,64 @@ from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime import _nrt_python, rtsys
+from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
 
+from decision.model.errors import InternalError
+
+from .bundle_types import array_type
+from .machine import Constants, Machine, function_at, load_machine, variable_at
 from .parts import Plain, parts_only
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
-
-
-_VECTORS = "_has_vectors"
 _FIRST: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}  # as numba: references
 _ONCE: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "opt": 2}
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def without_vectors(function: _F) -> _F:
-    """Decorator of a function that becomes a root: LLVM goes through it once, and looks for no loops to vectorise.
-
-    For code of branches and short loops, such as a simulation's: it is no slower so, and LLVM takes half the time.
-    """
-    setattr(function, _VECTORS, False)
-    return function
-
-
-class Constants(NamedTuple):
-    """What a function finds in Python, its environment, as it is kept on disk."""
-
-    name: str  # of the global variable that points to it
-    module: str  # of the function; numba's own way would load it
-    objects: list[Any]
-
-    def environment(self) -> Any:
-        """Numba's environment of these."""
-        module = sys.modules.get(self.module)
-        made = Environment(vars(module) if module else {"__name__": self.module})
-        made.consts[:], made.env_name = self.objects, self.name
-        return made
-
-
-class Machine(NamedTuple):
-    """The machine code of a root as it is kept on disk."""
-
-    name: str  # of the function, for people
-    module: str
-    symbol: str  # of the function, where kernels call it
-    wrapper: str  # of the function, where Python calls it; "" where only kernels do
-    code: bytes  # an object file
-    defined: tuple[str, ...]  # symbols in it
-    constants: tuple[Constants, ...]  # of the functions in it; the first one's are the root's where it has a wrapper
-
-
-class Root(NamedTuple):
-    """Machine code that can be called."""
-
-    owners: Any  # of the code, and of what it points to
-    address: int  # for kernels
-    entry_point: Any  # for Python; None where only kernels call it
 
 
 class Store(Protocol):
     """Keeps the machine code of the roots of one kernel."""
 
-    def find(self, args: tuple[types.Type, ...], make: Callable[[], Machine]) -> Machine:
+    def find(self, args: tuple[Any, ...], make: Callable[[], Machine]) -> Machine:
         """What is kept for arguments of these types, or else what `make` makes."""
 
 
-class Kernel:
-    """A function that is compiled as part of the roots that reach it, and as a root itself where Python calls it.
-
-    What numba knows of it is made when it is first needed: a process makes hundreds of kernels, and calls a few.
-
-    Args:
-        function: to be compiled.
-        store: keeps its roots.
-        options: numba's.
-    """
-
-    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.py_func, self._given = function, (store, options)
-
-    @functools.cached_property
-    def _dispatcher(self) -> "_Dispatcher":
-        return _Dispatcher(self.py_func, *self._given)
-
-    @property
-    def _numba_type_(self) -> types.Type:
-        return types.Dispatcher(self._dispatcher)
-
-    def __call__(self, *args: Any) -> Any:
-        return self._dispatcher(*args)
-
-    @property
-    def signatures(self) -> list[tuple[types.Type, ...]]:
-        """The types of arguments of each root that it has in this process."""
-        return [args for _, args in self._dispatcher.roots]
-
-    def prepare(self) -> None:
-        """Compile it for Python, or find what is kept, for the types that its annotations say.
-
-        They are int, float, bool, or what has numba's type at hand, as bundles and their arrays have; or a NamedTuple
-        of these.
-        """
-        hints = get_type_hints(self.py_func, include_extras=True)
-        self._dispatcher.root(tuple(_hinted(hint) for name, hint in hints.items() if name != "return"), None, True)
-
-    def address(self, args: tuple[types.Type, ...], result: types.Type) -> int:
-        """Where kernels call the function; the code lives as long as the kernel."""
-        return self._dispatcher.root(args, result, for_python=False).address
-
-
-def _hinted(hint: Any) -> types.Type:
-    """Numba's type of what is annotated so."""
-    if hasattr(hint, "__metadata__"):
-        return cast(types.Type, hint.__metadata__[0])
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    if issubclass(hint, tuple):
-        fields = get_type_hints(hint, include_extras=True).values()
-        return cast(types.Type, types.containers.BaseTuple.from_types([*map(_hinted, fields)], hint))
-    return cast(types.Type, hint._numba_type_)
+def numba_type(kind: Any) -> types.Type:
+    """Numba's type of what is annotated so: int, float, bool, a bundle, a hint of an array, a NamedTuple of these."""
+    if hasattr(kind, "__metadata__"):
+        return array_type(kind.__metadata__[0])
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if issubclass(kind, tuple):
+        fields = get_type_hints(kind, include_extras=True).values()
+        return cast(types.Type, types.containers.BaseTuple.from_types([*map(numba_type, fields)], kind))
+    return cast(types.Type, kind._numba_type_)
 
 
 _PLAIN: dict[type, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}
 
 
-class _Dispatcher(CPUDispatcher):
-    """Numba's part of a kernel."""
+class Dispatcher(CPUDispatcher):
+    """Numba's part of a kernel.
 
-    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
+    Args:
+        function: to be compiled.
+        store: keeps the machine code of its roots.
+        options: numba's.
+        vectors: whether LLVM goes through a root of it twice, and looks for loops to vectorise.
+    """
+
+    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any], vectors: bool) -> None:
         plain = not any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
         pipeline = Plain if plain else Compiler
-        super().__init__(function, None, {"nopython": True, "boundscheck": None, **options}, pipeline)
-        self._store = store
+        super().__init__(function, None, {"nopython": True, **options}, pipeline)
+        self._store, self._vectors = store, vectors
         self._parts: dict[tuple[types.Type, ...], CompileResult] = {}
-        self.roots: dict[tuple[bool, tuple[types.Type, ...]], Root] = {}
+        self.roots: dict[tuple[types.Type, ...], tuple[Any, Any]] = {}  # for Python: what is called, and what it owns
+
+    @functools.cached_property
+    def numba_type(self) -> types.Type:
+        """How numba sees it where a kernel calls it."""
+        return types.Dispatcher(self)
 
     # --- As a part of others ------------------------------------------------------------------------------------
 
@@ -197,21 +122,25 @@ class _Dispatcher(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """The function for Python, for arguments of these types (numba asks)."""
-        args = tuple(normalize_signature(sig)[0])
-        known = (True, args) in self.roots
-        root = self.root(args, None, for_python=True)
-        if not known:
-            self._insert([each._code for each in args], root.entry_point, False)
-        return root.entry_point
+        return self._for_python(tuple(normalize_signature(sig)[0]))
 
-    def root(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Root:
-        """The machine code for these types, from the store or compiled now."""
+    def prepare(self) -> None:
+        """Compile it for Python, or find what is kept, for the types that its annotations say."""
+        hints = get_type_hints(self.py_func, include_extras=True)
+        self._for_python(tuple(numba_type(hint) for name, hint in hints.items() if name != "return"))
+
+    def compiled(self, arguments: tuple[Any, ...], result: Any) -> Machine:
+        """The machine code for kernels that have its address; types are as those of `numba_type`."""
         with global_compiler_lock:
-            if (for_python, args) not in self.roots:
-                _declare_runtime()
-                machine = self._store.find(args, lambda: self._compiled(args, result, for_python))
-                self.roots[for_python, args] = self._loaded(machine)
-            return self.roots[for_python, args]
+            return self._compiled(tuple(map(numba_type, arguments)), numba_type(result), for_python=False)
+
+    def _for_python(self, args: tuple[types.Type, ...]) -> Any:
+        with global_compiler_lock:
+            if args not in self.roots:
+                machine = self._store.find(args, lambda: self._compiled(args, None, for_python=True))
+                self.roots[args] = _callable(machine)
+                self._insert([cast(Any, each)._code for each in args], self.roots[args][0], False)
+            return self.roots[args][0]
 
     def _compiled(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Machine:
         with _no_garbage():
@@ -225,43 +154,37 @@ class _Dispatcher(CPUDispatcher):
                 wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper
                 wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
             library.add_linking_library(part.library)
-            library.link(fndesc.llvm_func_name, vectors=getattr(self.py_func, _VECTORS, True))
+            library.link(fndesc.llvm_func_name, vectors=self._vectors)
             constants = library.constants(fndesc.env_name, f"{fndesc.llvm_func_name} {for_python}")
+            if not for_python and any(each.objects for each in constants):
+                raise InternalError(f"{fndesc.qualname}: what only kernels call cannot have objects of Python in it")
             return Machine(
                 name=fndesc.qualname,
                 module=self.py_func.__module__,
                 symbol=fndesc.llvm_func_name,
                 wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
                 code=codegen._tm.emit_object(library._final_module),
-                defined=library.visible(),
-                constants=constants,
+                constants=constants if for_python else (),
             )
 
-    def _loaded(self, machine: Machine) -> Root:
-        codegen = self.targetctx.codegen()
-        library = _Library(codegen, machine.name)
-        library.enable_object_caching()
-        library._set_compiled_object(machine.code)
-        library._finalize_final_module()
-        codegen._engine._defined_symbols.update(machine.defined)
-        environments = [constants.environment() for constants in machine.constants]
-        for each in environments:
-            codegen.set_env(each.env_name, each)
-        entry_point = None
-        if machine.wrapper:
-            wrapper = library.get_pointer_to_function(machine.wrapper)
-            module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
-            entry_point = _dynfunc.make_function(module, name, "", wrapper, environments[0], (library,))
-        address = library.get_pointer_to_function(machine.symbol)
-        return Root((library, environments), address, entry_point)
+
+def _callable(machine: Machine) -> tuple[Any, Any]:
+    """A function for Python, and the environments that its machine code points to."""
+    load_machine(machine)
+    environments = [*map(_environment, machine.constants)]
+    for each in environments:
+        ctypes.c_void_p.from_address(variable_at(each.env_name)).value = id(each)
+    module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
+    wrapper = function_at(machine.wrapper)
+    return _dynfunc.make_function(module, name, "", wrapper, environments[0], ()), environments
 
 
-@functools.cache
-def _declare_runtime() -> None:
-    """Tell LLVM where numba's functions for memory are: all that machine code from disk needs of numba's runtime, whose
-    own code is compiled where something else is."""
-    for name, address in _nrt_python.c_helpers.items():
-        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+def _environment(constants: Constants) -> Any:
+    """Numba's environment of these."""
+    module = sys.modules.get(constants.module)
+    made = Environment(vars(module) if module else {"__name__": constants.module})
+    made.consts[:], made.env_name = constants.objects, constants.name
+    return made
 
 
 def _unified(kind: types.Type) -> types.Type:

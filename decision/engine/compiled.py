@@ -36,7 +36,7 @@ from .kernels import arrays as a
 from .kernels import commands as c
 from .kernels import links
 from .kernels.network import flows
-from .kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, ask_engine, engine
+from .kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, engine
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
@@ -81,7 +81,7 @@ class CompiledEngine:
             self.world.sim.network[:] = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
-        ask_engine(self.world, BEGIN_RUN, 0.0)
+        self._ask(BEGIN_RUN)
 
     @property
     def state(self) -> ClusterState:
@@ -98,6 +98,10 @@ class CompiledEngine:
         """Where a decision is written; another object after arrays have grown."""
         return self.world.plan
 
+    def _ask(self, operation: int, now: float = 0.0) -> int:
+        """What `engine` does, and returns."""
+        return int(engine.from_python(*a.addresses(self.world), operation, now))
+
     # --- Steps --------------------------------------------------------------------------------------------------
 
     def advance(self) -> int:
@@ -107,7 +111,7 @@ class CompiledEngine:
             PolicyError: if a command of the last reply is impossible.
             DeadlockError: if nothing can happen any more.
         """
-        return self.resume(ask_engine(self.world, ADVANCE, 0.0))
+        return self.resume(self._ask(ADVANCE))
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
@@ -121,13 +125,13 @@ class CompiledEngine:
                 raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
             self.grow()
             number = self.world.sim.number
-            code = ask_engine(self.world, ADVANCE, 0.0)
+            code = self._ask(ADVANCE)
         self._over = code == a.DONE
         return code
 
     def reply(self, now: float) -> None:
         """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
-        while not ask_engine(self.world, REPLY, now):
+        while not self._ask(REPLY, now):
             self.grow()
 
     def release(self) -> None:
@@ -157,7 +161,7 @@ class CompiledEngine:
             self._network = links.grow_network(self._network)
             sim.network[0] = self._network.address
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
-        if number[a.N_SUSPENDING] and (jobs := int(ask_engine(self.world, COUNT_JOBS, 0.0))) > len(state.size):
+        if number[a.N_SUSPENDING] and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
         self.world = self.world._replace(

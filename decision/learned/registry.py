@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import msgspec
@@ -45,6 +44,8 @@ def records() -> Mapping[str, Scheduler]:
 @functools.cache
 def _load_installed() -> None:
     """Once: to look through what is installed takes ten milliseconds."""
+    from importlib.metadata import entry_points  # 10 ms of a start
+
     for point in entry_points(group=_ENTRY_POINTS):
         if point.name not in _RECORDS:
             register(point.load())

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.entry import Entry
-from decision.compiling.jit import kernel
-from decision.compiling.whole_program import without_vectors
+from decision.compiling.jit import kernel, without_vectors
 from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import START, add, clear
 

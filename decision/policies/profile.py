@@ -7,11 +7,9 @@ put back; planning asks for the earliest moment at which a job fits.
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.declared import Intrinsic
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
@@ -26,12 +24,14 @@ class Profile(Bundle):
     step_free: I4  # (S,) hosts free from step_time[i] to step_time[i + 1]
 
 
-@intrinsic
+@Intrinsic
 def shift(_context: Any, array: Any, begin: Any, end: Any, by: Any) -> Any:
     """Move ``array[begin:end]`` by so many places; nothing where it is empty.
 
     One memmove. A loop over two arrays at once is compiled to moves of single elements, ten times slower.
     """
+    from numba.core import cgutils, types
+    from numba.np.arrayobj import make_array
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]

@@ -17,7 +17,6 @@ because then ``dbf`` exists only for those who have imported it.
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from importlib.metadata import entry_points
 from typing import Any
 
 from decision.model.arguments import mapping, text
@@ -227,6 +226,8 @@ def _class_of(name: str) -> Any:
         return _CLASSES[name]
     if ":" in name:
         return find_class(name)
+    from importlib.metadata import entry_points  # 10 ms of a start
+
     installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
         shipped = [each for source in (*_REGISTERED, *shipped_sources()) for each in source.names if "*" not in each]

@@ -6,7 +6,8 @@ from typing import overload
 
 from msgspec.structs import replace
 
-from decision.compiling.jit import compile_ahead, kernel
+from decision.compiling.entry import Interface
+from decision.compiling.jit import compile_ahead
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.arrays import (
     ASK,
@@ -27,7 +28,9 @@ from decision.engine.kernels.arrays import (
     STOPPED,
     TIMED_COMMANDS,
     UNCARRIED,
+    WORLD,
     World,
+    addresses,
 )
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
@@ -149,12 +152,8 @@ def simulate_on(
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
-        code = simulate_episode(
-            engine.world,
-            prepared.address,
-            memory.address,
-            stretch,
-            misfits,
+        code = simulate_episode.from_python(
+            *addresses(engine.world), prepared.address, memory.address, stretch, misfits
         )
         if code == STOPPED:
             raise prepared.error()
@@ -190,8 +189,8 @@ class _Watch:
             raise DeadlockError(f"{asked}: nothing else can happen any more; start or reject {waiting}")
 
 
-@kernel
-def simulate_episode(world: World, policy: int, memory: int, decisions: int, misfits: bool):
+@Interface(int, *WORLD, int, int, int, int).entry
+def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decisions, misfits):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
     To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `misfits` is
@@ -200,16 +199,17 @@ def simulate_episode(world: World, policy: int, memory: int, decisions: int, mis
     Returns:
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
-    world.sim.number[TIMED_COMMANDS] = 0
-    world.sim.number[POLICY_WATCHES] = 1
+    world = World(state, facts, truth, sim, rows, plan)
+    sim.number[TIMED_COMMANDS] = 0
+    sim.number[POLICY_WATCHES] = 1
     while decisions > 0:
         if misfits:
-            planned = ask_about_others(policy, world.state, world.facts, memory, world.plan)
+            planned = ask_about_others(policy, state, facts, memory, plan)
         else:
-            planned = ask(policy, world.state, world.facts, memory, world.plan)
+            planned = ask(policy, state, facts, memory, plan)
         if not planned:
             return STOPPED
-        code = ask_engine(world, CARRY_OUT, world.state.now[0])
+        code = ask_engine(world, CARRY_OUT, state.now[0])
         if code != ASK:
             return code
         decisions -= 1

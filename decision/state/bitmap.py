@@ -1,41 +1,39 @@
 """Sets of hosts as bitmaps (W,) u8: bit h % 64 of word h // 64 is host h."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
+from decision.compiling.declared import Intrinsic
 from decision.compiling.jit import kernel
 
 
-@intrinsic
+@Intrinsic
 def trailing_zeros(_context: Any, word: Any) -> Any:
     """Number of zero bits below the lowest one; 64 for an empty word."""
-
-    def generate(_target: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
+    return _of_word(lambda builder, word, zero: builder.cttz(word, zero))
 
 
-@intrinsic
+@Intrinsic
 def count_ones(_context: Any, word: Any) -> Any:
     """Number of bits set."""
-
-    def generate(_target: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), generate
+    return _of_word(lambda builder, word, _: builder.ctpop(word))
 
 
-@intrinsic
+@Intrinsic
 def leading_zeros(_context: Any, word: Any) -> Any:
     """Number of zero bits above the highest one; 64 for an empty word."""
+    return _of_word(lambda builder, word, zero: builder.ctlz(word, zero))
+
+
+def _of_word(instruction: Callable[[Any, Any, Any], Any]) -> Any:
+    """The signature and the code of an instruction that makes a word of a word, and may be told that 0 is no error."""
+    from llvmlite import ir
+    from numba.core import types
 
     def generate(_target: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+        return instruction(builder, args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
 

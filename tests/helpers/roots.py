@@ -4,9 +4,10 @@ from decision.batsim.kernels import ask_now
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.server import engine
 from decision.policies.composed_kernels import decide_composed
+from decision.simulation.simulate import simulate_episode
 
 if __name__ == "__main__":
-    roots = engine, ask_now, decide_composed
+    roots = engine, ask_now, decide_composed, simulate_episode
     compile_ahead(*roots)
     for root in roots:
         _ = root.address

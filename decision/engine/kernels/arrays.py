@@ -293,6 +293,11 @@ class World(NamedTuple):
 WORLD = (ClusterState, PlatformFacts, Truth, Sim, Rows, PlanArrays)  # as arguments of an interface
 
 
+def addresses(world: World) -> tuple[int, ...]:
+    """The arguments of such an interface for calls from Python."""
+    return tuple(bundle.address for bundle in world)
+
+
 def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: Sequence[Route] = ()) -> Sim:
     """A simulation at time 0 of which nothing has happened; `routes` are the platform's."""
     workloads, lists = len(truth.workload_end), len(truth.list_end)

@@ -10,8 +10,7 @@ logged becomes one question.
 import numpy as np
 
 from decision.compiling.entry import Interface
-from decision.compiling.jit import inlined, kernel
-from decision.compiling.whole_program import without_vectors
+from decision.compiling.jit import inlined, kernel, without_vectors
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE

@@ -204,6 +204,21 @@ def test_help_needs_no_heavy_module():
     assert output.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_warm_run_does_not_import_numba(tmp_path):
+    """Numba takes longer to import than all else; what compiles nothing needs none of it."""
+    arguments = ["run", "-p", "toy", "-w", "toy", "--policy", "easy", "-o", str(tmp_path / "out")]
+    assert cli(*arguments).exit_code == 0  # compiles what is not on disk
+    code = (
+        f"import sys; sys.argv = ['decision', *{arguments}, '--force']\n"
+        "from decision.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numba', 'torch'} & set(sys.modules)), 'decision.engine.compiled' in sys.modules)"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert output.stdout.splitlines()[-1] == "[] True"
+
+
 def test_the_module_is_the_command():
     output = subprocess.run(
         [sys.executable, "-m", "decision", "--version"], capture_output=True, text=True, check=True, timeout=60

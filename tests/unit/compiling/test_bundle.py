@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numba import types
 
-from decision.compiling.bundle import F8, Bundle, I4x2, array_type
+from decision.compiling.bundle import F8, Bundle, I4x2
 from decision.compiling.jit import kernel
+from decision.compiling.whole_program import numba_type
 
 
 class Table(Bundle):
@@ -27,8 +28,8 @@ def test_a_kernel_reads_and_writes_the_arrays_of_a_bundle():
 
 
 def test_a_field_says_its_type_whatever_numpys_own_annotations_look_like():
-    assert array_type(F8) == types.Array(types.float64, 1, "C")
-    assert array_type(Annotated[Any, I4x2.__metadata__[0]]) == types.Array(types.int32, 2, "C")
+    assert numba_type(F8) == types.Array(types.float64, 1, "C")
+    assert numba_type(Annotated[Any, I4x2.__metadata__[0]]) == types.Array(types.int32, 2, "C")
 
 
 @pytest.mark.parametrize("weights", [np.zeros(1, np.float32), np.zeros((1, 1)), np.zeros(4)[::2]])

@@ -58,6 +58,16 @@ def test_what_an_entry_raises_goes_up_through_the_loop() -> None:
         loop(fail_at_one.address, numbers, 2)
 
 
+def test_what_an_entry_raises_arrives_in_python_with_its_text_and_place() -> None:
+    numbers = Numbers(values=np.array([1.0, 2.0, 3.0]))
+    fails = fail_at_one.from_python
+    assert fails(numbers.address, 0, 2.0) == 2.0
+    with pytest.raises(InternalError, match="there is no room") as raised:
+        fails(numbers.address, 1, 2.0)
+    line = fail_at_one.__wrapped__.__code__.co_firstlineno + 3
+    assert raised.value.__notes__ == [f"in fail_at_one, {__file__}:{line}"]
+
+
 def test_an_entry_is_plain_python_when_called_from_python() -> None:
     numbers = Numbers(values=np.array([1.0]))
     assert add(numbers, 0, 1.5) == 2.5

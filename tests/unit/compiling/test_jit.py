@@ -10,16 +10,19 @@ import numba
 import numpy as np
 import pytest
 
-from decision.compiling import jit, parts, sources, whole_program
+from decision.compiling import jit
 from decision.compiling.jit import kernel
 
 PACKAGE = {
     "__init__.py": "",
     "compiling/__init__.py": "",
     "compiling/jit.py": Path(jit.__file__).read_text(),
-    "compiling/sources.py": Path(sources.__file__).read_text(),
-    "compiling/parts.py": Path(parts.__file__).read_text(),
-    "compiling/whole_program.py": Path(whole_program.__file__).read_text(),
+    **{
+        f"compiling/{name}.py": Path(jit.__file__).with_name(f"{name}.py").read_text()
+        for name in ("bundle_types", "declared", "machine", "parts", "sources", "whole_program")
+    },
+    "model/__init__.py": "",
+    "model/errors.py": (Path(jit.__file__).parents[1] / "model/errors.py").read_text(),
     "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
     "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"
     "@kernel\ndef high(x):\n    return 2 * low(x)\n",
@@ -143,9 +146,9 @@ def test_a_kernel_is_typed_once_for_all_integers() -> None:
         def find(self, args, make):  # compiles each time, whatever is on disk
             return make()
 
-    twice = whole_program.Kernel(_taken_twice.py_func, Unkept(), {"error_model": "numpy"})
+    twice = jit.Kernel(_taken_twice.py_func, Unkept(), {"error_model": "numpy"})
     assert twice(np.array([2, 5, 7], np.int32), 0) == 14
-    parts = _taken._dispatcher.overloads
+    parts = _taken.dispatcher.overloads
     assert [args[1] for args in parts] == [numba.int64]
 
 
@@ -180,9 +183,8 @@ def test_what_is_needed_later_is_compiled_by_another_process(tmp_path: Path) -> 
         f"@I.entry\ndef {name}(x):\n    return x\n" for name in ("first", "second")
     )
     source = Path(jit.__file__).parents[1]
-    names = ("compiling/entry.py", "compiling/bundle.py", "model/errors.py")
-    others = {name: (source / name).read_text() for name in names}
-    _write(tmp_path, PACKAGE | others | {"model/__init__.py": "", "two.py": entries})
+    others = {f"compiling/{name}.py": (source / f"compiling/{name}.py").read_text() for name in ("bundle", "entry")}
+    _write(tmp_path, PACKAGE | others | {"two.py": entries})
     said = _run(tmp_path, AHEAD, {})
     assert said.splitlines() == ["second is there", "0 of 2"]
 

@@ -1,0 +1,87 @@
+"""How kernels see bundles and their arrays: numba's types, and what they are compiled to."""
+
+import functools
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
+
+from .declared import WORDS, ArrayKind
+from .parts import Borrowing
+
+
+class BundleType(Borrowing):
+    """Numba's view of a bundle class."""
+
+    def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
+        self.arrays = arrays
+        self.index = {field: i for i, field in enumerate(arrays)}
+        super().__init__(name=name)
+
+
+@functools.cache
+def bundle_type(name: str, **arrays: ArrayKind) -> BundleType:
+    """The type of the bundles of a class of this name, with these fields."""
+    return BundleType(name, {field: array_type(kind) for field, kind in arrays.items()})
+
+
+@functools.cache
+def array_type(kind: ArrayKind) -> types.Array:
+    """The type of arrays of a kind."""
+    dtype = types.boolean if kind.dtype == "bool" else getattr(types, kind.dtype)
+    return types.Array(dtype, kind.ndim, "C")
+
+
+@register_model(BundleType)
+class _BundleModel(models.OpaqueModel):
+    """A bare pointer to the table."""
+
+
+@unbox(BundleType)
+def _unbox_bundle(kind: BundleType, value: Any, c: Any) -> NativeValue:
+    address = c.pyapi.object_getattr_string(value, "address")
+    pointer = c.builder.inttoptr(c.pyapi.long_as_ulonglong(address), c.context.get_value_type(kind))
+    c.pyapi.decref(address)
+    return NativeValue(pointer, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+@infer_getattr
+class _BundleAttributes(AttributeTemplate):
+    key = BundleType
+
+    def generic_resolve(self, kind: BundleType, field: str) -> types.Type | None:
+        return kind.arrays.get(field)
+
+
+@lower_getattr_generic(BundleType)
+def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:
+    """Build the array from its table entry; it owns nothing, so no references are counted."""
+    array_type = kind.arrays[field]
+    words = [_load(builder, pointer, WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
+    model = context.data_model_manager[array_type]
+    itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
+    parts = {
+        "nitems": words[1] if array_type.ndim == 1 else builder.mul(words[1], words[2]),
+        "itemsize": itemsize,
+        "data": builder.inttoptr(words[0], context.get_value_type(types.CPointer(array_type.dtype))),
+        "shape": cgutils.pack_array(builder, words[1:]),
+        "strides": cgutils.pack_array(
+            builder, [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
+        ),
+    }
+    array = ir.Constant(context.get_value_type(array_type), None)  # of no owner
+    for name, value in parts.items():
+        array = model.set(builder, array, value, name)
+    return array
+
+
+def _load(builder: Any, pointer: Any, index: int) -> Any:
+    """A word of the table; it never changes while a kernel runs, which lets LLVM keep it in a register."""
+    table = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+    word = builder.load(builder.gep(table, [ir.Constant(ir.IntType(32), index)]))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word

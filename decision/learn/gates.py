@@ -1,9 +1,10 @@
 """Whether a learned policy may be deployed: ``decision gates`` has checked it, and it has passed."""
 
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 from decision.model.workload import Workload
 
-from . import find_checkpoint
+from . import SHIPPED_MODELS, find_checkpoint
 
 
 def require_unseen(policy: str, workload: Workload) -> str:
@@ -27,6 +28,8 @@ def require_unseen(policy: str, workload: Workload) -> str:
 def require_gates(policy: str) -> None:
     """Refuse to deploy a checkpoint that has not passed its gates; any other policy passes.
 
+    A policy that is shipped is known for what it fails, which ``decision policies`` says: there a warning names it.
+
     Args:
         policy: as ``--policy`` takes it.
 
@@ -34,7 +37,8 @@ def require_gates(policy: str) -> None:
         ConfigError: naming what is missing.
         InputError: if the checkpoint cannot be read.
     """
-    checkpoint = find_checkpoint(policy.split(",")[0])
+    name = policy.split(",")[0]
+    checkpoint = find_checkpoint(name)
     if checkpoint is None:
         return
     from .checkpoint import read_manifest
@@ -44,6 +48,9 @@ def require_gates(policy: str) -> None:
     if checks and not failed:
         return
     why = f"it fails {failed[0]}" if failed else "its manifest has no gates"
+    if name in SHIPPED_MODELS:
+        warn_once(f"policy {name}: {why}; decision policies says what shipped policies are for")
+        return
     raise ConfigError(
         f"policy {policy}: {why}, so it is not deployed; decision gates checks a checkpoint on your logs, and --force "
         "runs it all the same",

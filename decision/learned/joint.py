@@ -180,7 +180,7 @@ class Joint(ParametricScheduler):
         OptionLine(name, f"{default:g}", "", f"weight of {name}; shares of the sum count")
         for name, default in TRADED.items()
     )
-    model_summary = "learned starts, waking and sleeping of servers"
+    model_summary = "learned starts, waking and sleeping of servers, for little waste; for any number of them"
 
     def episodes(self, settings: JointSettings, workload: Workload) -> Episodes:
         """Days."""

@@ -404,7 +404,7 @@ class Learned(ParametricScheduler):
     added = 1  # SHORT_GUARD
     model_summary = (
         "learned order, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
-        "1.99 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.46 times"
+        "2.01 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.4 times"
     )
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:

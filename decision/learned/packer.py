@@ -48,7 +48,7 @@ class Packer(ParametricScheduler):
     weights = RANKING_WEIGHTS
     model_summary = (
         "order, reservations and restraint learned for utilization; for any number of hosts; keeps one job waiting 19 "
-        "times as long as EASY on CTC, with guard=1.5x at most 1.47 times"
+        "times as long as EASY on CTC, with guard=1.5x at most 1.45 times"
     )
     for_utilization = True  # gates ask for little idle room, not for short waits
 

@@ -131,7 +131,7 @@ class Ranking(ParametricScheduler):
     weights = RANKING_WEIGHTS
     model_summary = (
         "learned order, reservations and restraint; keeps one job waiting 83 times as long as EASY on CTC, with "
-        "guard=1.5x at most 1.49 times"
+        "guard=1.5x at most 1.58 times"
     )
 
     def episodes(self, settings: RankingSettings, workload: Workload) -> Episodes:

@@ -96,7 +96,7 @@ class Timetable(ParametricScheduler):
     observation = "green"  # in whose environments schedules are made, and measured
     sees = {"name": "timetable", "version": 1}  # raised whenever a number changes its meaning
     weights = (NB_TABLE_WEIGHTS,)
-    model_summary = "learned timetable of starts and suspensions under a supply of power"
+    model_summary = "learned timetable of starts and suspensions under a supply of power; for jobs with values"
 
     def episodes(self, settings: TimetableSettings, workload: Workload) -> Episodes:
         """As many jobs in a row, from any at which so many are left."""

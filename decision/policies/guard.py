@@ -10,7 +10,7 @@ at one job. A decision at which a job becomes guarded is asked for only where th
 start before the next event anyway.
 
 The limit is a number of seconds. Or the guard says how many times the longest wait so far under FCFS with EASY
-(`shadow`) a job may wait: then the limit lies so far below that as guarded jobs have started late, and from its
+(`shadow`) a job may wait: then a job is guarded before its start could come later than that (`promise`), and from its
 submission on each waiting job keeps its right to hosts in time (`watch`), after slack-based backfilling (Talby and
 Feitelson, IPPS 1999). What is guaranteed: where no older job waits, a job starts by 29/30 of what it may wait, or by
 the earliest time at which running jobs leave it its hosts if they run to their walltime, whichever is later. That all
@@ -33,16 +33,13 @@ from .backfill import take
 from .capacity import TOLERANCE
 from .config import AUTO, Backfill, Power
 from .conservative import keep_reservations, next_call, take_due
-from .memory import GUARDED, HEAD, KEPT, LIMIT, N_LATE, NEXT_CALL, NEXT_START, OVERSHOOT, note_decision
+from .memory import GUARDED, HEAD, KEPT, LIMIT, NEXT_CALL, NEXT_START, note_decision
 from .profile import add_free, earliest, least_free
+from .promise import LARGEST, LEAST, count_late
 from .shadow import longest_known, longest_wait
 from .watch import harms_watched, nobody_is_late, watch, watch_start
 
 OPTION = "guard"  # its name, for every policy
-_FIRST = 2 / 3  # of what a job may wait: the limit, until so many jobs have started after it
-_FEW = 8
-_AIM = 14 / 15  # of what it may wait: the latest start, the longest delay after the limit so far coming again
-_LEAST, _LARGEST = 0.4, 5 / 6  # of what it may wait: the limit
 _SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
 
 
@@ -68,9 +65,10 @@ def read_guard(policy: str, value: Any) -> float:
 @kernel
 def follow_guard(state, config, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
-    limit = config.guard if config.guard >= 0.0 else _follow_easy(state, memory, -config.guard)
+    if config.guard < 0.0:
+        return note_guarded(memory, state.queue, _follow_easy(state, memory, -config.guard))
+    limit, count, length, queue = config.guard, 0, state.count[N_QUEUED], state.queue
     memory.times[LIMIT] = limit
-    count, length, queue = 0, state.count[N_QUEUED], state.queue
     while count < length and (
         queue[count] < memory.counts[GUARDED] or state.now[0] - state.submit_time[queue[count]] >= limit - TOLERANCE
     ):
@@ -80,36 +78,18 @@ def follow_guard(state, config, memory):
 
 @kernel
 def _follow_easy(state, memory, times):
-    """Bring the watch up to date; returns the limit (seconds) that keeps waits below so many times EASY's longest."""
+    """Bring the watch up to date; returns how many are guarded to keep waits below so many times EASY's longest."""
     memory.watch_count[0] = 0
     if state.count[N_QUEUED] == 0:
-        return memory.times[LIMIT]
-    first, known = state.queue[0], longest_known(memory)
+        return 0
+    first, most = state.queue[0], times * longest_known(memory)
     waited = state.now[0] - state.submit_time[first]
-    limit = _limit(memory, times * known)
-    if first >= memory.counts[GUARDED] and waited < limit - TOLERANCE and nobody_is_late(state, times * known):
-        return limit  # so far below that the present does not matter
-    most = times * longest_wait(state, memory)
-    watch(state, memory, most)
-    return _limit(memory, most)
-
-
-@kernel
-def _limit(memory, most):
-    """After which wait jobs are guarded so that none waits for more than `most` seconds, by how late others started."""
-    if memory.counts[N_LATE] < _FEW:
-        return _FIRST * most
-    return min(max(_AIM * most - memory.times[OVERSHOOT], _LEAST * most), _LARGEST * most)
-
-
-@kernel
-def note_late(state, memory, due):
-    """Remember by how much the first so many chosen jobs, which are guarded, started later than the limit."""
-    for i in range(due):
-        late = state.now[0] - state.submit_time[memory.chosen[i]] - memory.times[LIMIT]
-        if late >= -TOLERANCE:
-            memory.counts[N_LATE] += 1
-            memory.times[OVERSHOOT] = max(memory.times[OVERSHOOT], late)
+    sure = first >= memory.counts[GUARDED] and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
+    if not sure:  # else so far below that the present does not matter
+        most = times * longest_wait(state, memory)
+        watch(state, memory, most)
+    memory.times[LIMIT] = LARGEST * most
+    return 0 if sure else count_late(state, memory, most)
 
 
 @kernel
@@ -131,7 +111,6 @@ def choose_guarded(state, facts, config, memory, queue, length, guarded):
     """
     reserve_guarded(state, facts, config, memory, guarded)
     chosen = take_due(state, memory, state.queue, guarded)
-    note_late(state, memory, chosen)
     waits = chosen < guarded
     if not (waits and config.backfill == Backfill.NONE):
         chosen = _take_others(state, config, memory, chosen, queue, length, waits)

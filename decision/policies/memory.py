@@ -38,17 +38,15 @@ KEPT = 14  # the profile was kept up to date by the last decision, for guarded j
 CANDIDATES = 15  # jobs numbered below this have been put into `candidates`, and the next count is its length
 SEEN_REVISIONS = 17  # after the last plan: of what is expected
 N_HEIRS = 18  # length of heirs
-N_LATE = 19  # jobs that have started and waited for longer than the limit
-N_COUNTS = 20
+N_COUNTS = 19
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
 NEXT_START = 1  # seconds: no reservation begins earlier
 NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
 LAST_NOW = 3  # seconds: time of the last decision
-LIMIT = 4  # seconds: a job that has waited for so long is guarded
-OVERSHOOT = 5  # seconds: the most that one of them waited beyond the limit
-N_TIMES = 6
+LIMIT = 4  # seconds: a job that has waited for so long is guarded in any case
+N_TIMES = 5
 
 # Memory.slots: what few policies do, compiled for those alone
 NETWORK = 0  # gives an action hosts by the network that connects them

@@ -14,6 +14,7 @@ from decision.cli.app import app
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DeepSchedulingEnv, make_setup
 from decision.formats import load_workload, write_platform, write_workload
+from decision.learn import find_checkpoint
 from decision.learn.checkpoint import read_checkpoint, read_manifest
 from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
@@ -109,6 +110,7 @@ def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
 
 def test_the_joint_policy_ships_has_not_learned_its_gates_and_is_turned_by_weights(tmp_path):
     require_gates("joint,energy=0.8")
+    assert [check.passed for check in read_manifest(find_checkpoint("joint")).gates] == [True, False]
     done = CliRunner().invoke(app, ["gates", "joint", "-p", "orion_cores", "-w", "orion_days"])
     assert (done.exit_code, "learned from days that are made like those of orion" in done.stderr) == (2, True)
     waste = []

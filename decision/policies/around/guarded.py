@@ -7,15 +7,7 @@ from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
 from decision.policies.config import PolicyConfig, Power
 from decision.policies.conservative import take_due
-from decision.policies.guard import (
-    ask_for_call,
-    follow_guard,
-    guard_call,
-    is_harmless,
-    note_late,
-    reserve_guarded,
-    switch_times,
-)
+from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
 from decision.policies.memory import (
     GUARDED,
     KEPT,
@@ -94,7 +86,6 @@ def guard_plan(state, facts, memory, plan):
     if guarded > 0 or memory.watch_count[0] > 0:
         reserve_guarded(state, facts, config, memory, guarded)
         due = take_due(state, memory, state.queue, guarded)
-        note_late(state, memory, due)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
         refused = _keep_harmless(state, facts, memory, plan)

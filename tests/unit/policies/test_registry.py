@@ -76,7 +76,7 @@ def test_a_policy_that_an_installed_package_names_is_found(file, monkeypatch):
     monkeypatch.syspath_prepend(file.parent)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     installed = EntryPoints([EntryPoint("mine-of-theirs", "mine:Mine", registry._ENTRY_POINTS)])
-    monkeypatch.setattr(registry, "entry_points", lambda group: installed)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: installed)
     assert find_policy("mine-of-theirs,depth=1").options[0] == 1
     assert "did you mean mine-of-theirs?" in complaint_of("mine-of-their")
 

@@ -24,6 +24,7 @@ from decision.learn.weights import dump, dump_numbers
 from decision.learned.learned import GUARD_AFTER, RUNTIME, Learned
 from decision.learned.timetable import Timetable
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
@@ -193,9 +194,14 @@ def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
     assert [(len(check.gates), len(check.events)) for check in checks] == [(4, 1)] * 3
 
 
-def test_the_shipped_packer_may_be_deployed():
-    require_gates("packing")
+def test_the_shipped_packer_passes_where_the_machine_is_full_and_warns_of_the_log_that_it_fails_on(caplog):
+    checks = read_manifest(find_checkpoint("packing")).gates
+    failed = {check.workload.name: [gate.name for gate in check.gates if not gate.passed] for check in checks}
+    full = ("wl1_rnda.json", "lublin_256.json", "WL2-RND-b.json", "WL1-100-b.json")
+    assert failed == {**{log: [] for log in full}, "coare.swf": ["jobs that wait on a nearly idle machine"]}
+    warn_once.cache_clear()
     require_gates("packing,estimate=given,guard=auto")
+    assert "policy packing: it fails jobs that wait on a nearly idle machine on coare.swf; decision pol" in caplog.text
 
 
 def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():
@@ -209,16 +215,19 @@ def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data()
     assert shipped.read_bytes() == before
 
 
-def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line():
+def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line_and_where_it_runs(caplog):
     lines = {line.name: line.summary for line in shipped_policies()}
     coare, made = "coare.swf", "lublin_10000.json"
     found = {"ranking": (coare, 2.2), "rlscheduler": (coare, 2.13), "dbf": (coare, 1.58), "dbf-0-10": (made, 7.17)}
     for name, (log, times) in found.items():
         said = f"; fails on {log}: longest wait, times EASY's, median of the copies {times} (at most 1.5)"
         assert lines[name].endswith(said)
-        with pytest.raises(ConfigError, match="it fails longest wait"):
-            require_gates(name)
-    assert "fails" not in lines["learned"] + lines["packing"]
+        warn_once.cache_clear()
+        require_gates(name)
+        assert f"policy {name}: it fails longest wait" in caplog.text
+    assert lines["packing"].endswith("; fails on coare.swf: jobs that wait on a nearly idle machine 90 (at most 0)")
+    assert lines["joint"].endswith("; fails on coare.swf: mean wait 156 (at most 114)")
+    assert "fails" not in lines["learned"] + lines["timetable"]
 
 
 def test_a_policy_of_numbers_is_checked_without_torch(tmp_path):

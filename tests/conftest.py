@@ -42,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     cases.night = config.getoption("--nightly")
+    gc.disable()  # until all is collected
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,4 +65,5 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: to look through it again and again took a tenth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(700, 10, 100)  # what kernels and networks leave is large, and most of it stays, too

@@ -1,7 +1,7 @@
 """What both engines are given, and refuse: Batsim's own options, hosts, workloads and external events."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,7 +49,10 @@ def check_inputs(
         ConfigError: if a host has no speed, or no power where energy is simulated; if two workloads have the same name;
             if an external event is of unknown type.
     """
+    kinds: dict[Any, Host] = {}  # the first host of each
     for host in (*platform.hosts, *platform.storage):
+        kinds.setdefault((host.pstates, host.sleep, host.initial_pstate, host.has_power), host)
+    for host in kinds.values():
         _check_host(host, platform.path or "platform", options)
     names = [workload.name for workload in workloads]
     if len(set(names)) < len(names):

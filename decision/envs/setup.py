@@ -143,7 +143,8 @@ def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) ->
 
 def equal_hosts(hosts: int) -> Platform:
     """A platform of so many hosts of one power state."""
-    return Platform(hosts=tuple(Host(id=i, name=f"host{i:06}", pstates=(PowerState(1e9),)) for i in range(hosts)))
+    pstates = (PowerState(1e9),)
+    return Platform(hosts=tuple(Host(id=i, name=f"host{i:06}", pstates=pstates) for i in range(hosts)))
 
 
 def _read(workload: Workload | Source, platform: Platform | Source | None) -> tuple[Workload, Platform]:

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from operator import itemgetter
 
 import numpy as np
 
@@ -13,6 +14,8 @@ LEVEL_STEP = 0.005  # by which a level moves, at most
 EDGE = 0.02  # levels that jobs which took what was said do not move beyond, nor beyond 1 minus that
 HAIR = 1e-3  # seconds: times are sums of others
 MIDDLE = 0.5  # below are the lower ends of intervals
+
+_COUNTS = [FADE**age for age in range(RECENT)]  # what jobs of a kind count, from the last one back
 
 Sample = list[tuple[float, float]]  # (seconds, weight), ascending
 
@@ -35,11 +38,13 @@ class Quantiles:
         if sample:
             said = [_read_off(sample, level, walltime) for level in self.levels]
             self._said.setdefault((user, size, walltime, submit_time), deque()).append(said)
-        return self.quantile(user, size, walltime, 0.0, 0.5)
+        return self._quantile(sample, walltime, 0.0, 0.5)
 
     def quantile(self, user: str, size: int, walltime: float, elapsed: float, level: float) -> float:
         """Seconds that a job which has run for `elapsed` seconds takes in so many cases (`level`, between 0 and 1)."""
-        sample = self._sample(user, size, walltime)
+        return self._quantile(self._sample(user, size, walltime), walltime, elapsed, level)
+
+    def _quantile(self, sample: Sample, walltime: float, elapsed: float, level: float) -> float:
         if not sample:
             return walltime
         longer = [each for each in sample if elapsed == 0 or each[0] > elapsed + HAIR]
@@ -72,13 +77,14 @@ class Quantiles:
         for key in _kinds(user, size, walltime):
             recent = self._recent.get(key)
             if recent:
-                counts = [FADE**age for age in range(len(recent))]
-                share = 1.0 if key[0] == "all" else sum(counts) / (sum(counts) + PRIOR)
+                counts = _COUNTS[: len(recent)]
+                total = sum(counts)
+                share = 1.0 if key[0] == "all" else total / (total + PRIOR)
                 for each, count in zip(recent, counts, strict=True):
                     seconds = min(max(math.floor(each * unit + 0.5), 1.0), walltime)
-                    sample.append((seconds, left * share * count / sum(counts)))
+                    sample.append((seconds, left * share * count / total))
                 left *= 1 - share
-        return sorted(sample, key=lambda each: each[0])
+        return sorted(sample, key=itemgetter(0))
 
 
 def _kinds(user: str, size: int, walltime: float) -> list[tuple[object, ...]]:

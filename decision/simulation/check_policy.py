@@ -4,10 +4,12 @@ What Gymnasium's `check_env` is to environments.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.bundle import Bundle
 from decision.engine.embedded import EmbeddedEngine
@@ -117,7 +119,7 @@ class _Watched:
         self.__wrapped__.reset(platform, seed)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        before = cluster.arrays.copy()
+        before = [getattr(cluster.arrays, field).tobytes() for field in cluster.arrays._fields]
         self.__wrapped__.decide(cluster, plan)
         for field in _changed(before, cluster.arrays):
             finding = f"it writes the state ({field}), which it may only read"
@@ -129,9 +131,14 @@ class _Watched:
             raise PolicyError(f"t={cluster.now:g} s: asked {_PATIENCE} times, and jobs still wait")
 
 
-def _changed(before: Bundle, after: Bundle) -> list[str]:
-    same = (np.array_equal(getattr(before, f), getattr(after, f), equal_nan=True) for f in before._fields)
-    return [field for field, equal in zip(before._fields, same, strict=True) if not equal]
+def _changed(before: Sequence[bytes], arrays: Bundle) -> list[str]:
+    """The fields whose values are others now; 0 and -0 are the same."""
+    pairs = ((field, was, getattr(arrays, field)) for field, was in zip(arrays._fields, before, strict=True))
+    return [field for field, was, now in pairs if was != now.tobytes() and not _same(was, now)]
+
+
+def _same(was: bytes, now: NDArray[Any]) -> bool:
+    return np.array_equal(np.frombuffer(was, now.dtype), now.ravel(), equal_nan=True)
 
 
 # --- The trials ---------------------------------------------------------------------------------------------------

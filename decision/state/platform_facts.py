@@ -1,5 +1,7 @@
 """A platform as arrays."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,10 +63,14 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         network=network_codes(platform.topology),
         place=np.array(platform.places or range(len(hosts)), np.int32),
     )
+    alike: dict[Any, list[int]] = {}
     for i, host in enumerate(hosts):
-        _fill_pstates(facts, i, host)
+        alike.setdefault((host.pstates, host.sleep), []).append(i)
+    for rows in alike.values():
+        first = hosts[rows[0]]
+        _fill_pstates(facts, rows, first)
         if energy:
-            _fill_sleep(facts, i, host)
+            _fill_sleep(facts, rows, first)
     return facts, np.array([h.initial_pstate for h in hosts], np.int32)
 
 
@@ -87,23 +93,25 @@ def server_name(facts: PlatformFacts, server: int) -> str:
     return facts.server_name.tobytes().split(b"\0")[server].decode()
 
 
-def _fill_pstates(facts: PlatformFacts, i: int, host: Host) -> None:
+def _fill_pstates(facts: PlatformFacts, rows: list[int], host: Host) -> None:
+    """Fill the rows of hosts that are all like `host`."""
     for p, power in enumerate(host.pstates):
-        facts.speed[i, p] = power.speed
-        facts.idle[i, p] = power.idle
-        facts.epsilon[i, p] = power.epsilon
-        facts.full[i, p] = power.full
-        facts.pstate_kind[i, p] = PSTATE_COMPUTING
+        facts.speed[rows, p] = power.speed
+        facts.idle[rows, p] = power.idle
+        facts.epsilon[rows, p] = power.epsilon
+        facts.full[rows, p] = power.full
+        facts.pstate_kind[rows, p] = PSTATE_COMPUTING
 
 
-def _fill_sleep(facts: PlatformFacts, i: int, host: Host) -> None:
+def _fill_sleep(facts: PlatformFacts, rows: list[int], host: Host) -> None:
     for sleep in host.sleep:
-        facts.pstate_kind[i, sleep.pstate] = PSTATE_SLEEP
-        facts.pstate_kind[i, [sleep.switch_off, sleep.switch_on]] = PSTATE_VIRTUAL
-        facts.switch_off[i, sleep.pstate] = sleep.switch_off
-        facts.switch_on[i, sleep.pstate] = sleep.switch_on
+        facts.pstate_kind[rows, sleep.pstate] = PSTATE_SLEEP
+        facts.pstate_kind[rows, sleep.switch_off] = PSTATE_VIRTUAL
+        facts.pstate_kind[rows, sleep.switch_on] = PSTATE_VIRTUAL
+        facts.switch_off[rows, sleep.pstate] = sleep.switch_off
+        facts.switch_on[rows, sleep.pstate] = sleep.switch_on
     if host.sleep:
         first = host.sleep[0]
-        facts.sleep_pstate[i] = first.pstate
-        facts.off_time[i] = 1.0 / facts.speed[i, first.switch_off]
-        facts.on_time[i] = 1.0 / facts.speed[i, first.switch_on]
+        facts.sleep_pstate[rows] = first.pstate
+        facts.off_time[rows] = 1.0 / facts.speed[rows, first.switch_off]
+        facts.on_time[rows] = 1.0 / facts.speed[rows, first.switch_on]

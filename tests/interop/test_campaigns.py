@@ -13,7 +13,7 @@ from helpers import slurm_real
 from helpers.golden import ROOT
 
 GUIDE = (ROOT / "docs/guide/campaigns.md").read_text()
-SHARES = 3  # where the guide has 10
+SHARES = 2  # where the guide has 10
 WINDOWS = 12  # where the guide has 1000
 
 OARSUB = """#!/bin/bash
@@ -32,7 +32,9 @@ OARDEL = '#!/bin/bash\nfor job; do pkill -P "$job"; kill "$job" 2>/dev/null; don
 def script(contains):
     """The guide's block with these words, made smaller."""
     (found,) = (block for block in re.findall(r"```\n(.*?)```", GUIDE, re.S) if contains in block)
-    smaller = found.replace("--windows 1000", f"--windows {WINDOWS} --length 20").replace("/10", f"/{SHARES}")
+    smaller = found.replace("--windows 1000", f"--windows {WINDOWS} --length 20 --metric wait").replace(
+        "/10", f"/{SHARES}"
+    )
     return smaller.replace("range(10)", f"range({SHARES})").replace("array=0-9", f"array=0-{SHARES - 1}")
 
 
@@ -55,7 +57,7 @@ def place(tmp_path, monkeypatch):
 
 def compare(*options, **more):
     command = ["decision", "compare", "-p", "cluster.xml", "-w", "log.swf", "--policy", "easy", "--policy", "sjf+easy"]
-    windows = ["--windows", str(WINDOWS), "--length", "20"]
+    windows = ["--windows", str(WINDOWS), "--length", "20", "--metric", "wait"]  # few pictures
     done = subprocess.run([*command, *windows, *options], capture_output=True, text=True, timeout=300, **more)
     assert done.returncode == 0, done.stderr
     return done

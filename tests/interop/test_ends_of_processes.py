@@ -138,7 +138,8 @@ def test_a_signal_to_the_whole_group_ends_a_comparison_in_order(slow, number):
 
 def test_two_comparisons_work_side_by_side_in_one_folder(root, tmp_path):
     files = ["-p", root / "platforms/toy.xml", "-w", root / "workloads/toy.json", "-o", tmp_path / "new" / "folder"]
-    words = ["compare", *files, "--policy", "easy", "--policy", "fcfs", "--seeds", "3", "--whole", "-j", "1"]
+    words = ["compare", *files, "--policy", "easy", "--policy", "fcfs", "--metric", "wait"]
+    words += ["--seeds", "3", "--whole", "-j", "1"]
     both = [
         subprocess.Popen(
             [sys.executable, "-m", "decision", *map(str, words)],

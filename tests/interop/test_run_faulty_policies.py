@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from helpers.complaints import complaints
+from typer.testing import CliRunner
+
+from decision.cli.app import app
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 STANDIN = Path(sys.executable).parent / "decision-batsim"
@@ -22,9 +25,19 @@ def command(root, tmp_path):
         arguments = ["run", "-p", root / "platforms" / "toy.xml", "-w", root / "workloads" / "toy.json"]
         arguments += ["--policy", f"{HELPERS / 'faulty_policies.py'}:{policy}", "--engine", engine]
         arguments += [*(["--batsim", STANDIN] if engine == "batsim" else []), "-o", tmp_path / "out"]
-        return [sys.executable, "-m", "decision", *map(str, arguments)]
+        return [*map(str, arguments)]
 
     return make
+
+
+def run(words: list[str]):
+    """Run the command in this process."""
+    return CliRunner().invoke(app, words)
+
+
+def started(words: list[str]) -> list[str]:
+    """The command line of a process of its own."""
+    return [sys.executable, "-m", "decision", *words]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -37,8 +50,8 @@ def command(root, tmp_path):
     ],
 )
 def test_an_impossible_decision_ends_the_run_in_one_line_with_its_time(command, tmp_path, policy, complaint, engine):
-    result = subprocess.run(command(policy, engine), capture_output=True, text=True, timeout=120)
-    assert result.returncode == 2, result.stderr
+    result = run(command(policy, engine))
+    assert result.exit_code == 2, result.stderr
     (line,) = complaints(result.stderr)
     assert line.startswith("error: t=")
     assert complaint in line
@@ -47,8 +60,8 @@ def test_an_impossible_decision_ends_the_run_in_one_line_with_its_time(command, 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_policy_that_never_starts_anything_is_named_not_waited_for(command, engine):
-    result = subprocess.run(command("NeverStarts", engine), capture_output=True, text=True, timeout=120)
-    assert result.returncode == (3 if engine == "batsim" else 2)
+    result = run(command("NeverStarts", engine))
+    assert result.exit_code == (3 if engine == "batsim" else 2)
     assert "nothing can happen any more" in result.stderr
     assert "w0!" in result.stderr
 
@@ -56,7 +69,7 @@ def test_a_policy_that_never_starts_anything_is_named_not_waited_for(command, en
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ctrl_c_ends_a_run_at_once_and_leaves_no_files(command, tmp_path, engine):
     with subprocess.Popen(
-        command("Sleeps", engine), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        started(command("Sleeps", engine)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
@@ -69,18 +82,9 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_no_files(command, tmp_path, engine
 
 def test_a_disk_that_fills_up_leaves_no_files_behind(root, tmp_path):
     week = ["-p", root / "platforms" / "taurus.xml", "-w", root / "workloads" / "taurus_week.json"]
-    arguments = [
-        sys.executable,
-        "-m",
-        "decision",
-        "run",
-        *map(str, week),
-        "--policy",
-        "fcfs",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    subprocess.run([*arguments[:-1], str(tmp_path / "warm")], check=True, capture_output=True, timeout=300)
+    arguments = ["run", *map(str, week), "--policy", "fcfs", "-o"]
+    assert run([*arguments, str(tmp_path / "warm")]).exit_code == 0
+    arguments = started([*arguments, str(tmp_path / "out")])
     result = subprocess.run(arguments, capture_output=True, text=True, timeout=120, preexec_fn=only_small_files)
     assert result.returncode == 2
     assert "out_jobs.csv: cannot be written (File too large)" in result.stderr
@@ -94,14 +98,13 @@ def only_small_files() -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_run(command):
-    arguments = [*command("First", "embedded")[:-1], "/proc/out"]
-    result = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 2
+    result = run([*command("First", "embedded")[:-1], "/proc/out"])
+    assert result.exit_code == 2
     assert result.stderr.startswith("error: /proc/out: cannot be written")
 
 
 def test_a_file_where_the_output_folder_should_be_is_told_before_the_run(command, tmp_path):
     (tmp_path / "out").write_text("in the way")
-    result = subprocess.run(command("First", "embedded"), capture_output=True, text=True, timeout=120)
-    assert result.returncode == 2
+    result = run(command("First", "embedded"))
+    assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {tmp_path / 'out'}: cannot be written")

@@ -21,7 +21,8 @@ from decision.learn.schedulers import choosing_setup
 from decision.model.errors import InputError
 
 SMALL = ("--set", "env.jobs=40", "--set", "env.head=8", "--set", "env.tail=0")
-SAC = (*SMALL, "--set", "learn.envs=4", "--set", "learn.warmup=128", "--set", "learn.offline=150")
+FEW = (*SMALL, "--set", "learn.batch=64")
+SAC = (*FEW, "--set", "learn.envs=4", "--set", "learn.warmup=128", "--set", "learn.offline=150")
 
 
 def cli(*arguments):
@@ -103,7 +104,7 @@ def test_cloning_learns_to_choose_as_was_recorded_and_resumes(train, tmp_path, c
     assert (tmp_path / "parts" / "dbf.ckpt").read_bytes() == checkpoint.read_bytes()
 
 
-@pytest.mark.parametrize(("preset", "steps", "more"), [("dbf-crr", (100, 200), SMALL), ("dbf-sac", (256, 512), SAC)])
+@pytest.mark.parametrize(("preset", "steps", "more"), [("dbf-crr", (100, 200), FEW), ("dbf-sac", (256, 512), SAC)])
 def test_what_was_stopped_goes_on_as_if_it_had_not(train, tmp_path, preset, steps, more):
     half, whole = steps
     assert train(preset, "whole", *more, "--steps", whole).exit_code == 0

@@ -10,12 +10,14 @@ from typer.testing import CliRunner
 from decision.cli.app import app
 from decision.envs import EPISODE_METRICS, PlacedJobs
 from decision.formats.run_facts import read_facts
+from decision.papers.dbf import runs
 from decision.papers.dbf.results import read_types, types_csv
 from decision.papers.dbf.runs import DBF_BUDGETS
 
 pytest.importorskip("matplotlib")
 
 RUNS = ("10-0-0", "9-1-0", "inspector-f1-0", "10-0-1", "9-1-1", "inspector-f1-1")
+EPISODE = 250  # placed jobs
 PICTURES = ("comparison.png", "curves-10.png", "invisible.png", "splits.png", "types.png")
 
 
@@ -34,6 +36,7 @@ def reproduce(tmp_path_factory):
     call.folder = folder / "smoke"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(DBF_BUDGETS, "smoke", DBF_BUDGETS["smoke"]._replace(steps=2048))
+        patch.setattr(runs, "EPISODE_JOBS", EPISODE)
         yield call
 
 
@@ -76,9 +79,9 @@ def test_a_result_is_the_mean_over_the_episodes_of_its_run(reproduced):
     for name in EPISODE_METRICS:
         assert float(rows["9", "1", "1"][name]) == pytest.approx(np.mean([float(row[name]) for row in episodes]))
     jobs = read(folder / "9-1-1" / "types.csv")
-    assert sum(int(row["jobs"]) for row in jobs) == 4 * 1000
+    assert sum(int(row["jobs"]) for row in jobs) == 4 * EPISODE
     waited = sum(int(row["jobs"]) * float(row["waiting_time"]) for row in jobs)
-    assert waited / 4000 == pytest.approx(float(rows["9", "1", "1"]["placed_waiting_time"]))
+    assert waited / (4 * EPISODE) == pytest.approx(float(rows["9", "1", "1"]["placed_waiting_time"]))
 
 
 def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, reproduce):

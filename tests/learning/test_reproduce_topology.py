@@ -19,7 +19,8 @@ from decision.placement.exact import place_exactly
 @pytest.fixture(scope="module", autouse=True)
 def few_windows():
     """One for each model, by a solver that soon gives up. With a Batsim on the path there were more claims."""
-    few = TOPOLOGY_BUDGETS["smoke"]._replace(models=1, limit=0.5)
+    smoke = TOPOLOGY_BUDGETS["smoke"]
+    few = smoke._replace(models=1, limit=0.2, training=(*smoke.training, "learn.steps=128"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TOPOLOGY_BUDGETS, "smoke", few)
         patch.setattr(topology.shutil, "which", lambda *_, **__: None)

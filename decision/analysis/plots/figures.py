@@ -215,7 +215,10 @@ def _lines(text: str, room: float, size: str) -> list[str]:
     for piece in re.findall(r"[^\s,/+]*[\s,/+]*", text):
         if lines[-1] and _width((lines[-1] + piece).rstrip(), size) > room:
             lines.append("")
-        for letter in piece:  # a piece may itself be wider than a line
+        if _width((lines[-1] + piece).rstrip(), size) <= room:
+            lines[-1] += piece
+            continue
+        for letter in piece:  # it is itself wider than a line
             if lines[-1] and _width((lines[-1] + letter).rstrip(), size) > room:
                 lines.append("")
             lines[-1] += letter

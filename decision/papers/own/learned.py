@@ -206,11 +206,14 @@ def _made(hosts: int, seed: int, load: float, estimates: str) -> Workload:
 # --- Schedules ------------------------------------------------------------------------------------------------------
 
 
+_machine = functools.lru_cache(equal_hosts)  # each trial has the same ones
+
+
 def measure_logs(trial: _Trial) -> Result:
     """The `Measures` of the policy on each log."""
     policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
     return {
-        log.name: measure(simulate_workloads(equal_hosts(log.workload.nb_res), [log.workload], policy).jobs)
+        log.name: measure(simulate_workloads(_machine(log.workload.nb_res), [log.workload], policy).jobs)
         for log in training_logs(trial.data)
     }
 

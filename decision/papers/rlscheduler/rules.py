@@ -130,6 +130,7 @@ class Run:
         self.start = [math.nan] * len(self.submit)
         self.free, self.now, self.arrived, self.started = nb_hosts, 0.0, 0, 0
         self.queue: dict[int, None] = {}  # an ordered set: job numbers by arrival
+        self.ranks: list[tuple[float, int]] = []  # a heap of those that came, and their scores where these stay
         self.ends: list[tuple[float, int, int]] = []  # a heap of (end, serial, job)
 
     def fill_queue(self) -> bool:
@@ -143,6 +144,7 @@ class Run:
         if self.arrived < len(self.submit) and (not self.ends or self.submit[self.arrived] <= self.ends[0][0]):
             self.now = max(self.now, self.submit[self.arrived])
             self.queue[self.arrived] = None
+            heapq.heappush(self.ranks, (self.scores[self.arrived], self.arrived))
             self.arrived += 1
         else:
             end, _, job = heapq.heappop(self.ends)
@@ -152,8 +154,14 @@ class Run:
     def start_first(self, backfilling: bool) -> None:
         """Commit to the first job of the order and start it as soon as it fits."""
         if self.true_waits:
-            self.scores = SCORES[self.order](self.jobs, self.now - self.jobs.submit).tolist()
-        first = min(self.queue, key=self.scores.__getitem__)  # ties by arrival
+            waiting = np.fromiter(self.queue, np.int64)
+            submit, runtime, requested, size = self.jobs
+            jobs = Sequence(submit[waiting], runtime[waiting], requested[waiting], size[waiting])
+            first = int(waiting[SCORES[self.order](jobs, self.now - jobs.submit).argmin()])  # ties by arrival
+        else:
+            while self.ranks[0][1] not in self.queue:  # it was backfilled
+                heapq.heappop(self.ranks)
+            first = heapq.heappop(self.ranks)[1]
         shadow = self.shadow(first) if backfilling and self.size[first] > self.free else -math.inf
         while self.size[first] > self.free:
             self.backfill(shadow)
@@ -172,8 +180,11 @@ class Run:
 
     def backfill(self, shadow: float) -> None:
         """Start the jobs that fit and should be over before the shadow time."""
-        for job in list(self.queue) if self.free else ():
-            if self.size[job] <= self.free and self.now + self.requested[job] < shadow:
+        if not self.free:
+            return
+        size, free, requested, now = self.size, self.free, self.requested, self.now
+        for job in [job for job in self.queue if size[job] <= free and now + requested[job] < shadow]:
+            if size[job] <= self.free:
                 self.begin(job)
 
     def begin(self, job: int) -> None:

@@ -195,7 +195,8 @@ def test_no_text_is_cut_and_no_title_lies_over_another(picture, paper):
         figure.draw_without_rendering()
     frame = figure.bbox.padded(1)
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
-    drawn = [text for text in texts if text not in _beyond(figure)]
+    beyond = _beyond(figure)
+    drawn = [text for text in texts if text not in beyond]
     assert not [text.get_text() for text in drawn if "mathdefault" in text.get_text()]
     assert not [text.get_text() for text in drawn if not _within(text.get_window_extent(), frame)]
     titles = [axes._left_title for axes in figure.axes if axes._left_title.get_text()]

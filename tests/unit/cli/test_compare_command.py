@@ -127,7 +127,7 @@ def test_whole_workloads_are_judged_on_shaken_copies_and_finished_runs_are_kept(
 
 
 def test_windows_say_that_starvation_cannot_show_and_where_the_whole_disagrees(compare, tmp_path):
-    policies = ("--policy", "easy", "--policy", "fcfs", "-j", "1", "-o", str(tmp_path))
+    policies = ("--policy", "easy", "--policy", "fcfs", "--metric", "wait", "-j", "1", "-o", str(tmp_path))
     windows = (*policies, "--windows", "4", "--length", "4")
     first = compare(*windows)
     assert "starvation cannot show in them; the same command without --windows" in " ".join(first.stderr.split())
@@ -137,7 +137,8 @@ def test_windows_say_that_starvation_cannot_show_and_where_the_whole_disagrees(c
 
 
 def test_windows_that_share_most_jobs_are_a_warning_of_one_line(compare, tmp_path):
-    result = compare("--policy", "easy", "--windows", "9", "--length", "4", "-j", "1", "-o", str(tmp_path))
+    windows = ("--windows", "9", "--length", "4", "--metric", "wait")
+    result = compare("--policy", "easy", *windows, "-j", "1", "-o", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "warning: the windows of toy are worth 0.5 independent ones, too few for intervals" in " ".join(
         result.stderr.split()

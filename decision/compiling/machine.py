@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
+from .sources import IMPORTED_FROM
+
 _LIBRARIES = {"numba._helperlib": "numba_", "numba.core.runtime._nrt_python": "NRT_"}  # how their names begin in code
 
 
@@ -74,7 +76,7 @@ class Raised(ctypes.Structure):
         error: Exception = kind(*arguments or ())
         if place:
             function, file, line = place
-            error.add_note(f"in {function}, {file}:{line}")
+            error.add_note(f"in {function}, {Path(IMPORTED_FROM, file)}:{line}")
         return error
 
 

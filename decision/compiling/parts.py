@@ -23,6 +23,8 @@ from numba.core.registry import cpu_target
 from numba.extending import overload
 from numba.np import arrayobj
 
+from .sources import IMPORTED_FROM
+
 
 class Borrowing(types.Type):
     """A type whose attributes are arrays that somebody else owns."""
@@ -80,6 +82,12 @@ class _Lower(Lower):
     def _is_counted(self, kind: types.Type) -> bool:
         return cast(bool, self.context.data_model_manager[kind].contains_nrt_meminfo())
 
+    def return_exception(self, exc_class: Any, exc_args: Any = None, loc: Any = None) -> None:
+        super().return_exception(exc_class, exc_args, loc and _in_any_checkout(loc))
+
+    def return_dynamic_exception(self, exc_class: Any, exc_args: Any, nb_types: Any, loc: Any = None) -> None:
+        super().return_dynamic_exception(exc_class, exc_args, nb_types, loc and _in_any_checkout(loc))
+
     def delvar(self, name: str) -> None:
         if name not in self._borrowed and self._is_counted(self.typeof(name)):
             super().delvar(name)
@@ -127,6 +135,11 @@ class _Lower(Lower):
                 cgutils.do_boundscheck(context, builder, step, size, axis)
             offset = step if offset is None else builder.add(builder.mul(offset, size), step)
         return builder.gep(model.get(builder, value, "data"), [offset])
+
+
+def _in_any_checkout(place: ir.Loc) -> ir.Loc:
+    """A place in a source as each checkout that shares the machine code may know it."""
+    return ir.Loc(place.filename.removeprefix(IMPORTED_FROM), place.line)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

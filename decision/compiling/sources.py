@@ -92,7 +92,8 @@ def _source(file: str, state: list[int]) -> _Source:
         base = _absolute(origin.decode(), package) if origin else plain.decode()
         parts = [_file_of(f"{base}.{name.decode()}") for name in _NAME.findall(names)]
         found += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
-    return _Source(state, _short(text), [each for each in found if each])
+    where = b"" if inside else file.encode()  # what kernels raise names their file; inside, from this package's folder
+    return _Source(state, _short(text + where), [each for each in found if each])
 
 
 def _absolute(origin: str, package: list[str]) -> str:

@@ -5,7 +5,8 @@ import pytest
 
 from decision.compiling.bundle import F8, Bundle
 from decision.compiling.entry import Interface
-from decision.compiling.jit import kernel
+from decision.compiling.jit import _places, kernel
+from decision.compiling.sources import IMPORTED_FROM
 from decision.model.errors import InternalError
 
 
@@ -66,6 +67,13 @@ def test_what_an_entry_raises_arrives_in_python_with_its_text_and_place() -> Non
         fails(numbers.address, 1, 2.0)
     line = fail_at_one.__wrapped__.__code__.co_firstlineno + 3
     assert raised.value.__notes__ == [f"in fail_at_one, {__file__}:{line}"]
+
+
+def test_machine_code_names_its_file_as_every_checkout_knows_it() -> None:
+    assert fail_at_one.address
+    kept = [file for place, _ in _places(__name__) for file in place.glob("fail_at_one-*.root")]
+    assert kept
+    assert all(IMPORTED_FROM.encode() not in file.read_bytes() for file in kept)
 
 
 def test_an_entry_is_plain_python_when_called_from_python() -> None:

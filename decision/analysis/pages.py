@@ -13,7 +13,6 @@ from string import Template
 
 from decision import __version__
 
-from .plots.figures import drawn
 from .plots.pictures import Picture
 
 _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
@@ -59,7 +58,7 @@ def bullets(lines: Sequence[str]) -> str:
 
 def embedded(shown: Picture, suffix: str) -> str:
     """A picture that stands in the page itself, ``.png`` or ``.svg``, with its caption; narrow windows scroll it."""
-    data = base64.b64encode(drawn(shown.figure, suffix)).decode()
+    data = base64.b64encode(shown.drawn(suffix)).decode()
     width = shown.figure.get_figwidth()  # inches, in which its type has the size that was asked for
     size = f"min-width: {0.93 * width:g}in; max-width: {1.5 * width:g}in"
     image = f'<img alt="{html.escape(shown.alt)}" style="{size}" src="data:{_MEDIA[suffix]};base64,{data}">'

@@ -20,7 +20,7 @@ from decision.model.record import SHORTEST_RUNTIME, Floats
 from .curves import CURVES, LearningCurve
 from .pages import REPORT, cell, embedded, fact_table, page, section, table, template
 from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
-from .plots.figures import JOB_COLORS, job_color, save
+from .plots.figures import JOB_COLORS, job_color
 from .plots.paper import paper
 from .plots.pictures import Picture
 from .plots.reservations import reservation_timeline
@@ -217,8 +217,7 @@ def analyse(
         pictures["learning"] = learning_curves(trainings)
     suffix = paper().suffix
     common = {folder / f"{name}{suffix}": shown for name, shown in pictures.items()}
-    for path, shown in common.items():
-        save(shown.figure, path)
+    write_files({path: [shown.drawn(suffix)] for path, shown in common.items()})
     charts = [folder / f"schedule-{_file_name(run.name)}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)

@@ -1,17 +1,27 @@
 """A figure with what a paper and a page need beside it, in sentences."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
+from .figures import drawn
 
-class Picture(NamedTuple):
+
+@dataclass(frozen=True)
+class Picture:
     """A figure with what a paper and a page need beside it, in sentences."""
 
     figure: Figure
     caption: str  # what is shown, and how it is read
     alt: str  # what is to be seen, for readers who do not see it
+    _drawn: dict[str, bytes] = field(default_factory=dict)
+
+    def drawn(self, ending: str) -> bytes:
+        """The figure in one of the `decision.analysis.plots.figures.FORMATS`, for a file and for a page drawn once."""
+        if ending not in self._drawn:
+            self._drawn[ending] = drawn(self.figure, ending)
+        return self._drawn[ending]
 
 
 def listed(names: Sequence[str]) -> str:

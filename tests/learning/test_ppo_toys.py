@@ -104,6 +104,7 @@ def test_rollouts_and_updates_compute_alike_in_half_precision_and_compiled(tmp_p
     learner.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("compiled", ["off", "on"])
 def test_it_learns_in_half_precision_and_compiled(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))

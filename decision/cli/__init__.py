@@ -18,9 +18,12 @@ Rejected: a module per command (53 files, of which 20 had fewer than 50 lines an
 each command's module (four definitions of ``--output``); translating errors by their text.
 """
 
+import gc
 import signal
 import sys
 from types import FrameType
+
+_GARBAGE = 100_000  # new objects after which Python looks for garbage: a short run makes fewer, and looking takes a tenth of it
 
 
 def main() -> None:
@@ -39,6 +42,7 @@ def batsim5() -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    gc.set_threshold(_GARBAGE)
     interrupts = _Interrupts()
     try:
         from .app import app, report_bug

@@ -23,7 +23,7 @@ import signal
 import sys
 from types import FrameType
 
-_GARBAGE = 100_000  # new objects after which Python looks for garbage: a short run makes fewer, and looking takes a tenth of it
+_GARBAGE = 100_000  # new objects after which Python looks for garbage: a short run has fewer, and need not look
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from enum import Enum
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from .codec import CodecError
-from .dialects import DIALECTS, version_begun, version_heard
+from .dialects import codec_of, version_begun, version_heard
 from .ledger import LATEST, Ledger, RefusalError, describe_event
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
 from .rules import rules_of
@@ -156,7 +156,7 @@ class Connection:
     def _choose(self, version: Version) -> None:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
-        self._codec = DIALECTS[version.encoding](version, self._schema, self._peer)
+        self._codec = codec_of(version, self._schema, self._peer)
         self._ledger = Ledger(version, rules_of(version))
 
     def _check_version(self, message: Message, data: bytes) -> None:

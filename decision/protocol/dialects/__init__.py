@@ -1,19 +1,21 @@
 """The wire forms: one module each, which reads and writes the messages of `decision.protocol.messages`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from decision.protocol.codec import Codec, CodecError
 from decision.protocol.messages import Role
 from decision.protocol.versions import V4, V5, Version
 
 from .batsim4 import JsonCodec, detect
-from .batsim5 import Json5Codec, says_flags_first, says_size
 
-# By a version's encoding
-DIALECTS: Mapping[str, Callable[[Version, Callable[[], str | None], Role], Codec]] = {
-    "json": JsonCodec,
-    "json5": Json5Codec,
-}
+
+def codec_of(version: Version, schema: Callable[[], str | None], peer: Role) -> Codec:
+    """What reads and writes messages of a version; arguments are those of the dialects' own classes."""
+    if version.encoding == "json":
+        return JsonCodec(version, schema, peer)
+    from .batsim5 import Json5Codec  # of ten modules, which no run without a Batsim 5 needs
+
+    return Json5Codec(version, schema, peer)
 
 
 def version_heard(data: bytes) -> Version:
@@ -22,6 +24,8 @@ def version_heard(data: bytes) -> Version:
     Raises:
         CodecError: if they are of a Batsim that is not supported.
     """
+    from .batsim5 import says_flags_first, says_size
+
     if says_flags_first(data):
         raise CodecError("the handshake of early 2025 (flags first), before Batsim 5.0.0-rc0; use 5.0.0-rc2")
     return V5 if says_size(data) else V4

@@ -1,9 +1,9 @@
 """Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
 
-Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies,
-`MOST_ROWS` - 1 beside the baseline, and if none of them can be advised so many more, as long as there are better ones
-than the baseline; the advised policy is the best of those that keep it on every copy, and would on another one for all
-that their spread says (`_keeps`). The best is the one with the least wait, or of those that wait hardly longer the one
+A copy of the log is run under every candidate, and a second one under the better half. The best of those that keep the
+bound there go on to all copies, `MOST_ROWS` - 1 beside the baseline, and if none of them can be advised so many more,
+as long as there are better ones than the baseline; the advised policy is the best of those that keep it on every copy,
+and would on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those that wait hardly longer the one
 with the least of what is weighed (`_ranked`).
 """
 
@@ -44,7 +44,6 @@ ORDERS = (*("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"), *("f1", "
 _BACKFILLS = ("first-fit", "easy")
 SHIPPED = ("learned",)
 MOST_ROWS = 8
-_FIRST_COPIES = 2
 _SURE = 0.95  # how sure it must be that one more copy keeps the bound
 
 
@@ -87,7 +86,6 @@ def find_advice(
     for name in names:
         find_policy(name)
     read = log.read()
-    first = min(_FIRST_COPIES, wish.copies)
     show = progress or (lambda what: lambda done, of: None)
 
     def results(policies: Sequence[str], copies: int) -> dict[str, list[Result]]:
@@ -95,8 +93,11 @@ def find_advice(
         found = run_tasks(perform_whole_run, tasks, runs, first=tasks[:1], progress=show(f"{copies} copies"), **how)
         return {name: [r for t, r in zip(tasks, found, strict=True) if t.policy == name] for name in policies}
 
-    looked_at = results(names, first)
-    candidates, promising = _candidates(_different(looked_at, wish), looked_at, wish)
+    looked_at = results(names, 1)
+    candidates, _ = _candidates(looked_at, wish)
+    half = [wish.baseline, *candidates[: len(names) // 2]]
+    twice = results(half, min(2, wish.copies))
+    candidates, promising = _candidates(twice, wish)
     found: dict[str, list[Result]] = {}
     for begin in range(0, max(promising, 1), MOST_ROWS - 1):
         found |= results([wish.baseline, *candidates[begin : begin + MOST_ROWS - 1]], wish.copies)
@@ -118,7 +119,7 @@ def find_advice(
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,
-        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at, wish, described["block"]),
+        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, described["block"]),
     )
 
 
@@ -147,12 +148,12 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
     return list(dict.fromkeys([wish.baseline, *seen.values(), *wish.policies]))
 
 
-def _candidates(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
-    """All but the baseline, and behind how many of them none is better that may keep the bound.
+def _candidates(found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
+    """Different policies but the baseline, and behind how many of them none is better that may keep the bound.
 
     First come those that were asked for, then the others that may keep the bound, from the best.
     """
-    base, logs, longest = found[wish.baseline], {}, {}
+    names, base, logs, longest = _different(found, wish), found[wish.baseline], {}, {}
     for name in names:
         pairs = zip(found[name], base, strict=True)
         longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))

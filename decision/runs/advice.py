@@ -71,7 +71,9 @@ def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:
 WEIGHED = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
 
-_SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", "long")
+_CLASS_NAMES = [
+    f"{size} {length}" for size in ("small", "middle-sized", "large") for length in ("short", "middle-long", "long")
+]
 
 
 def percent(change: Estimate, less: str, more: str) -> str:
@@ -109,8 +111,8 @@ def find_payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
     jobs = np.array(own[0]["class_jobs"])
     for at in range(len(jobs)):
         if jobs[at] >= 20 and mine[at] > 1.05 * theirs[at] and mine[at] - theirs[at] > 60 * jobs[at]:
-            name = f"{_SIZES[at // 3]} {_LENGTHS[at % 3]} jobs"
-            found.append((mine[at] - theirs[at], f"{name} ({mine[at] / max(theirs[at], 1.0):.1f} times)"))
+            times = mine[at] / max(theirs[at], 1.0)
+            found.append((mine[at] - theirs[at], f"{_CLASS_NAMES[at]} jobs ({times:.1f} times)"))
     text = [name for _, name in sorted(found, reverse=True)[:3]]
     worse = [
         user
@@ -202,6 +204,7 @@ def pictures_data(
         "classes": {
             who: (np.mean([r["class_waits"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
         },
+        "class_names": _CLASS_NAMES,
         "plane": {
             name: [mean_over_copies(each, metric) for metric in ("wait", "max_wait")]
             for name, each in looked_at.items()

@@ -106,7 +106,7 @@ def find_advice(
         best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
         if best is not rows[0]:
             break
-    shown = sorted(rows[1:], key=lambda row: (row.policy not in wish.policies, not row.keeps_bound))
+    shown = sorted(rows[1:], key=lambda row: (row is not best, row.policy not in wish.policies, not row.keeps_bound))
     rows = [rows[0], *_in_order(shown[: MOST_ROWS - 1], wish)]
     payers = find_payers(found[best.policy], found[wish.baseline])
     described = describe_log(log, read)

@@ -23,7 +23,7 @@ WEEK = 7.0 * DAY
 FEW_WEEKS = 8  # with fewer, blocks of time are days
 FEW_DAYS = 5  # with fewer, the log is one block
 FULL = 0.99  # share of the load that the machine has when the warm-up ends, were there hosts for all
-LEAST_COUNTED = 0.5  # of the log's time; a warm-up that leaves less is not applied
+LEAST_COUNTED = 0.5  # of the log's time and of its jobs; a warm-up that leaves less is not applied
 MEANS = {
     "bounded_slowdown": m.bounded_slowdowns,
     "slowdown": m.slowdowns,
@@ -71,11 +71,14 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
 def part_of(submit: Floats, size: Floats, runtime: Floats) -> LogPart:
     """The part of a log that counts: all but its first and last jobs, those of `warm_up` seconds.
 
-    Where that would leave less than half of the log's time, all jobs count. Arguments are of its jobs, (n,).
+    Where that would leave less than half of the log's time or of its jobs, all jobs count. Arguments are of its jobs,
+    (n,).
     """
     first, last = float(submit.min()), float(submit.max())
     span, wanted = last - first, warm_up(size, runtime)
-    applied = wanted if span - 2 * wanted > LEAST_COUNTED * span else 0.0
+    inside = (submit >= first + wanted) & (submit <= last - wanted)
+    enough = span - 2 * wanted > LEAST_COUNTED * span and inside.mean() >= LEAST_COUNTED
+    applied = wanted if enough else 0.0
     counted = span - 2 * applied
     block = WEEK if counted >= FEW_WEEKS * WEEK else float(DAY) if counted >= FEW_DAYS * DAY else math.inf
     return LogPart(first=first, last=last, warm_up=applied, wanted=wanted, block=block)
@@ -106,7 +109,8 @@ def counted_text(part: LogPart) -> str:
     rule = f"{duration(part.wanted)} fill a machine that begins empty to {100 * FULL:.0f} % of this log's load"
     rule += " (M/G/infinity queue, Eick, Massey and Whitt 1993)"
     if not part.warm_up:
-        return f"all jobs count: {rule}, and the log has {duration(part.last - part.first)}, too little for a warm-up"
+        rest = f"the rest of the log's {duration(part.last - part.first)}"
+        return f"all jobs count: {rule}, and {rest} is too little for a warm-up"
     which = f"jobs submitted in the first and the last {duration(part.warm_up)} do not count"
     return f"{which}, except for the longest wait, late starts and what is of a whole run: {rule}"
 

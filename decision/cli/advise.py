@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from decision.computer.shipped import find_platform
 from decision.model.errors import ConfigError
 
 from .grouped import Chosen, with_groups
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 Platform = Annotated[
     Path | None,
-    typer.Option("--platform", "-p", help="SimGrid platform (XML), or a shipped platform's name.", metavar="FILE"),
+    typer.Option(
+        "--platform",
+        "-p",
+        help="SimGrid platform (XML), or a shipped platform's name.",
+        metavar="FILE",
+        parser=find_platform,
+    ),
 ]
 Hosts = Annotated[
     int | None,
@@ -102,7 +109,7 @@ def advise_command(
     wish = Wish(
         baseline=baseline,
         longest_wait=longest_wait,
-        weights={name: _number(value) for name, value in read_pairs(weight.split(",")).items()},
+        weights={name: _number(value) for name, value in read_pairs(weight.split(","), "--weight").items()},
         policies=tuple(dict.fromkeys(policy or ())),
         copies=shake,
         metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
@@ -167,7 +174,7 @@ def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str],
     rows = [
         [
             row.policy,
-            *(rounded(row.metrics[name])[0] for name in metrics),
+            *(rounded(row.metrics[name])[0] if name in row.metrics else "-" for name in metrics),
             f"{max(row.longest_wait):.2f}",
             "advised" if row.policy == advice.policy else _standing(row, advice.pictures["bound"]),
         ]
@@ -184,10 +191,12 @@ def _standing(row: "AdviceRow", bound: float) -> str:
 
 
 def _about(log: dict[str, Any]) -> str:
+    from decision.analysis.whole import duration
+
     left_out = f"; left out: {log['left_out']}" if log["left_out"] else ""
     return (
-        f"{log['jobs']:,} jobs in {log['days']:.0f} days on {log['machine']}, load {log['load']:.2f}{left_out}. "
-        f"Submissions move by up to {log['shake']:.3g} s; {log['counted']}."
+        f"{log['jobs']:,} jobs in {duration(86_400 * log['days'])} on {log['machine']}, load {log['load']:.2f}"
+        f"{left_out}. Submissions move by up to {log['shake']:.3g} s; {log['counted']}."
     )
 
 

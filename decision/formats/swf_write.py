@@ -73,16 +73,19 @@ class _Beside:
         def numbers(part: str, name: str) -> list[str]:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
 
+        def texts(part: str, name: str) -> list[str]:
+            found = trace.texts(part, name)
+            return [found[at] for at in order]
+
         self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
         self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
         self.cpu_time, self.used_memory = numbers("recorded", "cpu_time"), numbers("recorded", "memory")
         self.walltime, self.memory = numbers("request", "walltime"), numbers("request", "memory")
         self.think_time = numbers("request", "think_time")
-        self.state = [trace.texts("recorded", "state")[at] for at in order]
-        self.partition, self.partitions = _numbers([trace.texts("request", "partition")[at] for at in order])
+        self.state, self.rest = texts("recorded", "state"), texts("recorded", "fields")
+        self.partition, self.partitions = _numbers(texts("request", "partition"))
         preceding = trace.number("request", "dependency")[order].tolist()
         self.preceding = [_text(-1.0 if number != number else number) for number in preceding]
-        self.rest = [trace.texts("recorded", "fields")[at] for at in order]
 
     def sizes(self, at: int, size: int) -> tuple[str, str]:
         """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""

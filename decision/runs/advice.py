@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, counted_text
+from decision.analysis.whole import WEEK, counted_text, duration
 from decision.model.columns import columns_of
 from decision.model.demand import offered_load
 from decision.model.resample import shake_of
@@ -38,7 +38,7 @@ class AdviceRow(msgspec.Struct, frozen=True, kw_only=True):
     """A policy on all copies."""
 
     policy: str
-    metrics: dict[str, Estimate]  # in each metric's unit
+    metrics: dict[str, Estimate]  # in each metric's unit; those that it has
     change: dict[str, Estimate]  # of means, against the baseline: -0.2 is a fifth less
     longest_wait: list[float]  # times the baseline's, by copy
     keeps_bound: bool
@@ -71,7 +71,9 @@ def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:
 WEIGHED = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
 
-_SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", "long")
+_CLASS_NAMES = [
+    f"{size} {length}" for size in ("small", "middle-sized", "large") for length in ("short", "middle-long", "long")
+]
 
 
 def percent(change: Estimate, less: str, more: str) -> str:
@@ -109,8 +111,8 @@ def find_payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
     jobs = np.array(own[0]["class_jobs"])
     for at in range(len(jobs)):
         if jobs[at] >= 20 and mine[at] > 1.05 * theirs[at] and mine[at] - theirs[at] > 60 * jobs[at]:
-            name = f"{_SIZES[at // 3]} {_LENGTHS[at % 3]} jobs"
-            found.append((mine[at] - theirs[at], f"{name} ({mine[at] / max(theirs[at], 1.0):.1f} times)"))
+            times = mine[at] / max(theirs[at], 1.0)
+            found.append((mine[at] - theirs[at], f"{_CLASS_NAMES[at]} jobs ({times:.1f} times)"))
     text = [name for _, name in sorted(found, reverse=True)[:3]]
     worse = [
         user
@@ -146,8 +148,8 @@ def describe_log(log: Log, read: LogRead) -> dict[str, Any]:
 
 
 def passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
-    """What came before the advised policy, if something did: it is worse in something that counts."""
-    if first.policy in (best.policy, wish.baseline):
+    """What came before the advised policy and is shown to be worse in something that counts, if something did."""
+    if first.policy in (best.policy, wish.baseline) or not any(each.low > 0 for each in weighed_changes(first, wish)):
         return []
     texts = zip(MEAN_METRICS, (("shorter", "longer"), ("lower", "higher")), strict=True)
     changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
@@ -156,13 +158,18 @@ def passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
 
 def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
     """What a reader of the advice should doubt, a line each."""
-    said = []
-    if described["days"] * 86_400 < _SHORT:
-        said.append(f"the log is short ({described['days']:.0f} days): how seasons change the answer is not known")
-    if described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
+    said, seconds = [], described["days"] * 86_400
+    if seconds < _SHORT:
+        said.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
+    if described["blocks"] == 1:
+        said.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
+    if described["load"] > 1:
+        said.append(f"jobs ask for more than the machine has (load {described['load']:.2f}): waits grow until the end.")
+        said[-1] += " Is the number of hosts right?"
+    elif described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
         wait = baseline.metrics["wait"].value
         said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
-        said[-1] += " differences are small in seconds, and would be others at a higher load"
+        said[-1] += " at a higher load the answer may be another"
     if read.missing > 0:
         said.append(
             f"{100 * read.missing:.0f} % of the jobs have no requested time, and their run times took its place:"
@@ -171,7 +178,7 @@ def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[s
     if not any(columns_of(read.workload.jobs).user.labels):
         said.append("the log does not say who submitted which job: whether single users pay is not known")
     if wish.copies < 3:
-        said.append(f"{wish.copies} shaken copies say little of how much chance decides; use --shake 10")
+        said.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
     said.append("jobs come as they came: that users submit more where they wait less is not simulated")
     return said
 
@@ -197,6 +204,7 @@ def pictures_data(
         "classes": {
             who: (np.mean([r["class_waits"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
         },
+        "class_names": _CLASS_NAMES,
         "plane": {
             name: [mean_over_copies(each, metric) for metric in ("wait", "max_wait")]
             for name, each in looked_at.items()

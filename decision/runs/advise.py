@@ -1,9 +1,10 @@
 """Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
 
-Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies, at
-most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, and would
-on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those that wait
-hardly longer the one with the least of what is weighed (`_ranked`).
+A copy of the log is run under every candidate, and a second one under the better half. The best of those that keep the
+bound there go on to all copies, `MOST_ROWS` - 1 beside the baseline, and if none of them can be advised so many more,
+as long as there are better ones than the baseline; the advised policy is the best of those that keep it on every copy,
+and would on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those
+that wait hardly longer the one with the least of what is weighed (`_ranked`).
 """
 
 import math
@@ -43,7 +44,6 @@ ORDERS = (*("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"), *("f1", "
 _BACKFILLS = ("first-fit", "easy")
 SHIPPED = ("learned",)
 MOST_ROWS = 8
-_FIRST_COPIES = 2
 _SURE = 0.95  # how sure it must be that one more copy keeps the bound
 
 
@@ -86,7 +86,6 @@ def find_advice(
     for name in names:
         find_policy(name)
     read = log.read()
-    first = min(_FIRST_COPIES, wish.copies)
     show = progress or (lambda what: lambda done, of: None)
 
     def results(policies: Sequence[str], copies: int) -> dict[str, list[Result]]:
@@ -94,13 +93,21 @@ def find_advice(
         found = run_tasks(perform_whole_run, tasks, runs, first=tasks[:1], progress=show(f"{copies} copies"), **how)
         return {name: [r for t, r in zip(tasks, found, strict=True) if t.policy == name] for name in policies}
 
-    looked_at = results(names, first)
-    finalists = _finalists(_different(looked_at, wish), looked_at, wish)
-    found = results(finalists, wish.copies)
-    rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
-    kept = _in_order([row for row in rows if row.keeps_bound], wish)
-    best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
-    rows = [rows[0], *_in_order(rows[1:], wish)]
+    looked_at = results(names, 1)
+    candidates, _ = _candidates(looked_at, wish)
+    half = [wish.baseline, *candidates[: len(names) // 2]]
+    twice = results(half, min(2, wish.copies))
+    candidates, promising = _candidates(twice, wish)
+    found: dict[str, list[Result]] = {}
+    for begin in range(0, max(promising, 1), MOST_ROWS - 1):
+        found |= results([wish.baseline, *candidates[begin : begin + MOST_ROWS - 1]], wish.copies)
+        rows = [_row(name, each, found[wish.baseline], wish) for name, each in found.items()]
+        kept = _in_order([row for row in rows if row.keeps_bound], wish)
+        best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
+        if best is not rows[0]:
+            break
+    shown = sorted(rows[1:], key=lambda row: (row is not best, row.policy not in wish.policies, not row.keeps_bound))
+    rows = [rows[0], *_in_order(shown[: MOST_ROWS - 1], wish)]
     payers = find_payers(found[best.policy], found[wish.baseline])
     described = describe_log(log, read)
     return Advice(
@@ -112,7 +119,7 @@ def find_advice(
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,
-        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at, wish, described["block"]),
+        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, described["block"]),
     )
 
 
@@ -120,8 +127,8 @@ def _check(wish: Wish) -> None:
     if not wish.longest_wait >= 1 or math.isinf(wish.longest_wait):
         raise ConfigError(f"longest_wait: must be at least 1; found {wish.longest_wait:g}", field="longest_wait")
     unknown = set(wish.weights) - {"wait", "slowdown"}
-    if unknown or not wish.weights or min(wish.weights.values()) < 0 or not sum(wish.weights.values()) > 0:
-        raise ConfigError("weight: give wait=NUMBER,slowdown=NUMBER, not below 0, one above", field="weight")
+    if unknown or not wish.weights or min(wish.weights.values()) < 0 or not 0 < sum(wish.weights.values()) < math.inf:
+        raise ConfigError("weight: give wait=NUMBER,slowdown=NUMBER, not below 0 and finite, one above", field="weight")
     if wish.copies < 1:
         raise ConfigError(f"shake: must be at least 1; found {wish.copies}", field="shake")
     for name in wish.metrics:
@@ -141,11 +148,14 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
     return list(dict.fromkeys([wish.baseline, *seen.values(), *wish.policies]))
 
 
-def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
-    """The baseline, and the best that may keep the bound; the policies that were asked for, too."""
-    base, logs, longest = found[wish.baseline], {}, {}
+def _candidates(found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
+    """Different policies but the baseline, and behind how many of them none is better that may keep the bound.
+
+    First come those that were asked for, then the others that may keep the bound, from the best.
+    """
+    names, base, logs, longest = _different(found, wish), found[wish.baseline], {}, {}
     for name in names:
-        pairs = list(zip(found[name], base, strict=True))
+        pairs = zip(found[name], base, strict=True)
         longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))
         logs[name] = [
             math.log(max(mean_over_copies(found[name], metric), 1e-3) / max(mean_over_copies(base, metric), 1e-3))
@@ -154,7 +164,9 @@ def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wi
     ranked = _ranked({name: logs[name] for name in names if longest[name] <= wish.longest_wait}, wish)
     others = sorted((name for name in names if name not in ranked), key=lambda name: longest[name])
     asked = [name for name in wish.policies if name in names]
-    return list(dict.fromkeys([wish.baseline, *asked, *ranked, *others]))[:MOST_ROWS]
+    ordered = [name for name in dict.fromkeys([*asked, *ranked, *others]) if name != wish.baseline]
+    better = [at for at, name in enumerate(ordered, 1) if name in ranked and _cost(logs[name], wish) < -_LEAST]
+    return ordered, max(better, default=0)
 
 
 def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
@@ -172,7 +184,7 @@ def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
     left, ranked = sorted(logs, key=lambda name: logs[name][0]), []
     while left:
         close = [name for name in left if logs[name][0] <= logs[left[0]][0] + near]
-        ranked.append(min(close, key=lambda name: wait * logs[name][0] + slowdown * logs[name][1]))
+        ranked.append(min(close, key=lambda name: _cost(logs[name], wish)))
         left.remove(ranked[-1])
     return ranked
 
@@ -182,7 +194,7 @@ def _ratio(own: float, baseline: float) -> float:
 
 
 def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> AdviceRow:
-    runs = {metric: _runs(own, metric) for metric in METRIC_NAMES}
+    runs = {metric: _runs(own, metric) for metric in METRIC_NAMES if all(metric in result for result in own)}
     changes = {metric: change(each, _runs(baseline, metric)) for metric, each in runs.items()}
     for metric in MEAN_METRICS:
         changes[metric] = changes[metric] or Estimate(math.inf, math.inf, math.inf)  # nothing waits under the baseline
@@ -214,13 +226,13 @@ def _keeps(longest: Sequence[float], bound: float) -> bool:
 
 
 def _runs(results: Sequence[Result], metric: str) -> Runs:
-    values = np.array([result.get(metric, math.nan) for result in results], np.float64)
+    values = np.array([result[metric] for result in results], np.float64)
     return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
 
 
 def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
     """Whether it is better as far as can be seen, and shown to be worse in nothing that counts."""
-    return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in weighed_changes(row, wish))
+    return _cost(_logs(row), wish) < -_LEAST and not any(each.low > 0 for each in weighed_changes(row, wish))
 
 
 def _in_order(rows: Sequence[AdviceRow], wish: Wish) -> list[AdviceRow]:
@@ -237,5 +249,5 @@ _NEAR = 0.03  # by which the logarithm of the mean wait may be above the least: 
 _LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
 
 
-def _cost(row: AdviceRow, wish: Wish) -> float:
-    return sum(wish.weights.get(name, 0.0) * each for name, each in zip(WEIGHED, _logs(row), strict=True))
+def _cost(logs: Sequence[float], wish: Wish) -> float:
+    return sum(wish.weights.get(name, 0.0) * each for name, each in zip(WEIGHED, logs, strict=True))

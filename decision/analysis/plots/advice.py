@@ -2,7 +2,7 @@
 
 import base64
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from .figures import BLUE, DARK, GREY, RED, drawn, styled
 
 _PAGE = "advice.html"
 _HOUR = 3600.0
-_CLASSES = [f"{size}\n{length}" for size in ("small", "middle", "large") for length in ("short", "middle", "long")]
 
 
 def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Path:
@@ -38,13 +37,13 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
         for name, (title, _) in PICTURES.items()
     )
     cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    heads = "".join(f"<th>{html.escape(text)}</th>" for text in header)
+    heads = "".join(f"<th>{html.escape(text.replace('_', ' '))}</th>" for text in header)
     cannot = "".join(f"<li>{html.escape(text)}</li>" for text in advice.cannot)
-    facts = "".join(f"<li>{html.escape(f'{name}: {value}')}</li>" for name, value in advice.log.items() if value)
+    facts = "".join(f"<li>{html.escape(line)}</li>" for line in _facts(advice.log))
     page = (
         "<!doctype html><meta charset='utf-8'><title>Advice</title><style>body{font:16px sans-serif;max-width:60em;"
-        "margin:2em auto}td,th{padding:2px 8px;text-align:right}td:first-child{text-align:left}img{max-width:100%}"
-        "</style>"
+        "margin:2em auto}td,th{padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;"
+        "white-space:nowrap}img{max-width:100%}table{display:block;overflow-x:auto}</style>"
         f"<h1>{html.escape(advice.policy)}</h1><p>{html.escape(advice.sentence)}</p>"
         f"<table><tr>{heads}</tr>{cells}</table>{pictures}"
         f"<h2>What cannot be told from this log</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
@@ -52,6 +51,14 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
     path = folder / _PAGE
     write_files({path: [page.encode()]})
     return path
+
+
+def _facts(log: Mapping[str, Any]) -> Iterator[str]:
+    """What is known of the log, a line each."""
+    for name, value in log.items():
+        if value:
+            text = value if isinstance(value, str) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+            yield f"{name.replace('_', ' ')}: {text}"
 
 
 def _encoded(name: str, advice: Any) -> str:
@@ -75,11 +82,12 @@ def _draw_load(axes: Axes, advice: Any) -> None:
 
 
 def _draw_classes(axes: Axes, advice: Any) -> None:
-    place = np.arange(len(_CLASSES))
+    names = [name.replace(" ", "\n") for name in advice.pictures["class_names"]]
+    place = np.arange(len(names))
     for shift, who in ((-0.2, "baseline"), (0.2, "advised")):
         hours = np.array(advice.pictures["classes"][who]) / _HOUR
         axes.bar(place + shift, hours, width=0.4, label=getattr(advice, "policy" if who == "advised" else who))
-    axes.set_xticks(place, _CLASSES, fontsize=8)
+    axes.set_xticks(place, names, fontsize=7)
     axes.set(ylabel="mean wait (h)")
     axes.legend()
 
@@ -108,14 +116,18 @@ def _draw_plane(axes: Axes, advice: Any) -> None:
 def _draw_weeks(axes: Axes, advice: Any) -> None:
     for who in ("baseline", "advised"):
         hours = np.array(advice.pictures["weeks"][who]) / _HOUR
-        axes.plot(hours, label=getattr(advice, "policy" if who == "advised" else who), linewidth=1)
+        axes.plot(hours, label=getattr(advice, "policy" if who == "advised" else who), linewidth=1, marker=".")
     axes.set(xlabel=advice.pictures["block"], ylabel="mean wait (h)")
     axes.legend()
 
 
 PICTURES = {  # by name: the caption, and what draws it
     "load": ("Load: jobs submitted by block of time", _draw_load),
-    "classes": ("Mean waits by size and run time", _draw_classes),
+    "classes": (
+        "Mean waits by size (small: up to 1/64 of the machine, middle-sized: 1/8) and run time (short: up to 10 min, "
+        "middle-long: 2 h)",
+        _draw_classes,
+    ),
     "plane": ("Mean and longest wait of all policies that were tried", _draw_plane),
     "weeks": ("Mean wait by block of time", _draw_weeks),
 }

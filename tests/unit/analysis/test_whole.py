@@ -53,6 +53,8 @@ def test_jobs_of_the_warm_up_and_the_cool_down_do_not_count_and_all_do_in_a_log_
     assert part.rows(submit).tolist() == list(range(1, 10)) and part.blocks == 1
     part = part_of(submit, np.ones(11), np.full(11, 4.0))
     assert part.rows(submit + 5.0).tolist() == list(range(11)) and "too little for a warm-up" in counted_text(part)
+    submit = np.array([0.0, 1.0, 2.0, 998.0, 999.0, 1000.0])  # none comes after the warm-up and before the cool-down
+    assert part_of(submit, np.ones(6), np.full(6, 10.0)).warm_up == 0.0
 
 
 @pytest.mark.parametrize(("days", "block", "blocks"), [(4, math.inf, 1), (10, DAY, 10), (60, WEEK, 9)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from decision.analysis.statistics import Estimate
+from decision.cli.advise import advice_table
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.runs import advice
@@ -88,7 +89,44 @@ def test_those_that_break_the_bound_are_looked_at_last():
         return [{"wait": wait, "bounded_slowdown": wait, "max_wait": longest}] * 2
 
     found = {"easy": runs(10.0, 100.0), "worst": runs(1.0, 900.0), "good": runs(8.0, 149.0), "bad": runs(2.0, 200.0)}
-    assert advising._finalists([*found], found, Wish()) == ["easy", "good", "bad", "worst"]
+    found = {name: [{**each, "schedule": name} for each in results] for name, results in found.items()}
+    assert advising._candidates(found, Wish()) == (["good", "bad", "worst"], 1)
+
+
+def test_where_the_first_finalists_break_the_bound_the_next_ones_run(tmp_path, monkeypatch):
+    waits = {"easy": 10.0, "first": 5.0, "second": 6.0, "third": 7.0, "worse": 20.0}
+
+    def run(task):
+        longest = 2.0 if task.policy == "first" and task.copy > 2 else 1.0
+        beside = {"class_waits": [0.0] * 9, "class_jobs": [0] * 9, "users": {}, "block_jobs": [1], "block_waits": [0.0]}
+        means = dict.fromkeys(("wait", "bounded_slowdown"), waits[task.policy])
+        return {**means, **beside, "max_wait": longest, "schedule": task.policy, "without": {}}
+
+    asked = []
+
+    def run_tasks(_, tasks, folder, **how):
+        asked.append(sorted({task.policy for task in tasks}))
+        return [run(task) for task in tasks]
+
+    monkeypatch.setattr(advising, "run_tasks", run_tasks)
+    monkeypatch.setattr(advising, "heuristics", lambda _: [*waits])
+    monkeypatch.setattr(advising, "find_policy", lambda name: name)
+    monkeypatch.setattr(advising, "SHIPPED", ())
+    monkeypatch.setattr(advising, "MOST_ROWS", 2)
+    found = find_advice(log(tmp_path), Wish(copies=4), tmp_path / "out")
+    assert (found.policy, [row.policy for row in found.rows]) == ("second", ["easy", "second"])
+    assert asked == [sorted(waits), ["easy", "first", "second"], ["easy", "first"], ["easy", "second"]]
+
+
+def test_jobs_of_one_instant_are_advised_on(tmp_path):
+    case = log(tmp_path, jobs=3)
+    text = json.loads(case.workload.read_text())
+    case.workload.write_text(json.dumps(text | {"jobs": [job | {"subtime": 5.0} for job in text["jobs"]]}))
+    found = find_advice(case, Wish(copies=2), tmp_path / "out")
+    assert advice_table(found, ("arrival_utilization",))[1][0][:2] == ["easy", "-"]
+    assert "too short for blocks" in " ".join(found.cannot) and "Is the number of hosts right?" in " ".join(
+        found.cannot
+    )
 
 
 def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_spread_says():
@@ -115,6 +153,7 @@ def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):
         (Wish(longest_wait=0.5), "longest_wait: must be at least 1"),
         (Wish(weights={"speed": 1.0}), "weight: give wait=NUMBER"),
         (Wish(weights={"wait": 0.0}), "weight: give wait=NUMBER"),
+        (Wish(weights={"wait": float("inf")}), "weight: give wait=NUMBER"),
         (Wish(metrics=("speed",)), "unknown metric 'speed'"),
         (Wish(policies=("nothing",)), "nothing"),
     ],

@@ -47,7 +47,7 @@ def gates_command(
     Writes what it finds into the checkpoint's manifest, with the hashes of
     platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
     refuse a checkpoint that was not checked or fails on one of its logs, unless
-    told --force. Exit codes: 0 if all gates are passed, 2 if not.
+    --force is given. Exit codes: 0 if all gates are passed, 2 if not.
 
     Examples:
 

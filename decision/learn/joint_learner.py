@@ -72,7 +72,7 @@ class JointEvolution(EvolutionLearner):
     def _judge(
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
-        """All candidates schedule the same days with even weights, and every second one with others, drawn anew."""
+        """All candidates schedule the same days with even weights, and every second one with others, new each time."""
         traded = self._rng.dirichlet(EVEN)
         again = np.arange(0, len(first), 2)
         items: list[Any] = [(None, EVEN, int(day)) for day in first]

@@ -1,7 +1,7 @@
 """Actors and critics: the kinds that a config names.
 
 `JobsNetwork` sees DBF's observation as what it is, a set of jobs next to a cluster: one small network is shared by all
-jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
+jobs of the window, so that what is learned about a job holds at each place of the window, and its size does not
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
 sees. `Mlp` takes any observation as one vector: DBF's paper has it, SchedInspector's, and with tanh that of neural
 annealing, whose `Convolutions` slide along the hosts of a sequence. `RecurrentNetwork` reads the three sequences of

@@ -146,7 +146,7 @@ class ResultStore:
                 yield msgspec.structs.replace(found, key=key)
 
     def close(self) -> None:
-        """End this process's file, and say in ``run.json`` beside it who has written what."""
+        """End this process's file, and say in ``run.json`` next to it who has written what."""
         for file in self._open.values():
             file.close()
         self._open.clear()

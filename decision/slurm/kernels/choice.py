@@ -37,7 +37,7 @@ def choose_nodes(w, job, part):
 def choose_at_once(w, job, part, capacity):
     """As `choose_nodes`; where it fails, the nodes with the least room are left out step by step.
 
-    Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
+    Most steps fail, and most of those can be recognised by the run of neighbours that `_choose` would begin with.
     """
     linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]

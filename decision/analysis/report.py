@@ -231,7 +231,7 @@ def analyse(
 
 
 def _files_of(report: Path) -> set[str]:
-    """The names of the files that were written beside an older report."""
+    """The names of the files that were written next to an older report."""
     found = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
     return set() if found is None else set(html.unescape(found[1]).split())
 

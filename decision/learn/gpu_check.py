@@ -1,4 +1,4 @@
-"""Whether learning on this machine's GPU works, and how fast beside a core: what ``scripts/gpu-check`` runs.
+"""Whether learning on this machine's GPU works, and how fast against a core: what ``scripts/gpu-check`` runs.
 
 Each algorithm makes some updates of a wide network on either device, from the same choices and the same first weights.
 In single precision both must come to nearly the same losses; the speed is that of the default precision.

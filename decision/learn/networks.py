@@ -61,7 +61,7 @@ class Convolutions(Mlp):
 
 
 class ImageNetwork(Mlp):
-    """Launchpad's three networks: two convolutions and a layer beside one for the other numbers, and 256 units twice.
+    """Launchpad's three networks: two convolutions and a layer next to one for the other numbers, and 256 units twice.
 
     The paper names them and no sizes. Ours: 3 x 3 with strides 1 and 2, 128 + 128 units, merged into 256; the critic is
     another of the same shape. One network's encoder may be another one's, too.

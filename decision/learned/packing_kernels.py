@@ -95,7 +95,7 @@ def _some_fit(state, cycles, memory):
 
 @kernel
 def _let_time_pass(state, cycles, plan, memory):
-    """Jobs that wait beside free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
+    """Jobs that wait next to free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
     number = memory.number
     if cycles.number[LENGTH] == 0:
         return

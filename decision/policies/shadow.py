@@ -1,4 +1,4 @@
-"""How long jobs would have waited so far under FCFS with EASY: a simulation of counts, beside the one that is going on.
+"""How long jobs would have waited so far under FCFS with EASY: a simulation of counts, besides the one that runs.
 
 The shadow gets the same jobs at the same times on the same number of hosts. It is simulated twice. The first simulation
 goes only as far as all run times are known that it needs: a job's run time is known once the job has really ended, and

@@ -1,7 +1,7 @@
 """Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
 
 Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies, at
-most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, and would
+most `MOST_ROWS` - 1 besides the baseline; the advised policy is the best of those that keep it on every copy, and would
 on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those that wait
 hardly longer the one with the least of what is weighed (`_ranked`).
 """

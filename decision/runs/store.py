@@ -238,7 +238,7 @@ class _Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_run_file(folder: Path) -> None:
-    """Write ``run.json`` beside the files of results: which commands, of which versions, had what done on which hosts.
+    """Write ``run.json`` next to the files of results: which commands, of which versions, had what done on which hosts.
 
     Raises:
         ConfigError: if it cannot be written.

@@ -1,4 +1,4 @@
-"""A figure with what a paper and a page need beside it, in sentences."""
+"""A figure with what a paper and a page need with it, in sentences."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 
 class Picture(NamedTuple):
-    """A figure with what a paper and a page need beside it, in sentences."""
+    """A figure with what a paper and a page need with it, in sentences."""
 
     figure: Figure
     caption: str  # what is shown, and how it is read

@@ -15,7 +15,8 @@ from decision.envs.evaluation import play_episode
 from decision.envs.setup import without_misfits
 from decision.generate.clusters import SwitchTimes, Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.generate.papers.grid5000_days import grid5000_days
+from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
 from decision.learned.joint import EVEN, Joint, JointPolicy, JointSettings
 from decision.model.dates import busy_days
 from decision.model.platform import Platform

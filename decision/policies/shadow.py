@@ -95,7 +95,7 @@ def longest_wait(state, shadow):
     _go_on(state, shadow, KNOWN_PAST)
     ended = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
     if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
-        _begin_anew(shadow)
+        _begin_again(shadow)
         count[_BEGUN_AT], count[_COST] = ended, _go_on(state, shadow, PRESENT)
     else:
         _go_on(state, shadow, PRESENT)
@@ -106,7 +106,7 @@ def longest_wait(state, shadow):
 
 
 @kernel
-def _begin_anew(shadow):
+def _begin_again(shadow):
     """Let the second simulation be where the first is."""
     shadow.shadow_time[PRESENT] = shadow.shadow_time[KNOWN_PAST]
     shadow.shadow_count[PRESENT] = shadow.shadow_count[KNOWN_PAST]

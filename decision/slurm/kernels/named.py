@@ -73,7 +73,7 @@ def _best_run(w, job, nb_spots):
 
 @kernel
 def _fits_better(size, enough, best_size, best_enough):
-    """Whether a run of this size goes before the best: the smallest that is enough, else the largest."""
+    """Whether a run of this size goes before the best: the smallest that is enough, else any that is larger."""
     if enough:
         return not best_enough or size < best_size
     return size > best_size

@@ -13,15 +13,14 @@ import torch
 from decision.envs.demonstrations import record_schedules, replay_schedules
 from decision.envs.setup import equal_hosts
 from decision.formats import load_workload
+from decision.learn.config import load_config
+from decision.learn.data_learner import BcLearner, CrrLearner
+from decision.learn.learner import PpoLearner
+from decision.learn.sac_learner import SacLearner
+from decision.learn.schedulers import choosing_setup
 from decision.learned.base import ChoosingScheduler
 from decision.learned.registry import find_scheduler
 from decision.model.errors import ConfigError
-
-from .config import load_config
-from .data_learner import BcLearner, CrrLearner
-from .learner import PpoLearner
-from .sac_learner import SacLearner
-from .schedulers import choosing_setup
 
 _HOSTS, _CHOICES = 10, 2000
 _NEAR = 0.02  # of a loss: what devices may differ by, in single precision

@@ -8,7 +8,7 @@ from decision.model.errors import InternalError
 
 from . import arrays as a
 from .links import N_FLOWS, N_PARTS, LinkState, find_way, top_of_way
-from .rates import LARGEST, set_rates
+from .rates import LARGEST_RATE, set_rates
 
 _network_at = bundle_at(LinkState)
 
@@ -161,7 +161,7 @@ def _speed(world, i):
 @kernel
 def _limit(world, leaf, hosts):
     """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
-    network, truth, delay, limit = network_of(world), world.truth, 0.0, LARGEST
+    network, truth, delay, limit = network_of(world), world.truth, 0.0, LARGEST_RATE
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(hosts):
             for j in range(hosts):
@@ -179,7 +179,7 @@ def _limit(world, leaf, hosts):
         flops = flops_of(truth, leaf, hosts, i)
         if flops > 0.0:
             limit = min(limit, _speed(world, i) / flops)
-    return limit if limit < LARGEST else -1.0
+    return limit if limit < LARGEST_RATE else -1.0
 
 
 @kernel

@@ -17,7 +17,7 @@ from decision.engine.constants import SHARE_PRECISION
 
 from .links import N_FLOWS, N_PARTS
 
-LARGEST = 1.7976931348623157e308  # a rate without a limit
+LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
 _LOOK_BACK = 32  # slots of a flow that are compared with a new one
 _RISES, _STOPS, _FROZEN = range(3)
 
@@ -89,7 +89,7 @@ def _raise(network, slots):
             share[at] = left[at] / users[at]
     for flow in range(network.number[N_FLOWS]):
         if network.flow_frozen[flow] == _RISES:
-            rise = LARGEST
+            rise = LARGEST_RATE
             for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
                 rise = min(rise, share[network.slot_of[entry]] / network.slot_amount[entry])
             if network.flow_limit[flow] > 0.0:

@@ -24,7 +24,7 @@ _WEEK = 7 * DAY
 _MOST_DAYS = 100_000  # of a log; more are a mistake
 _FULL = 0.9  # of the median day's utilization: a machine that is warm
 
-# what readers call the reasons of records that they leave out, where it is no text of `REASONS`
+# what readers call the reasons of records that they leave out, where it is not a text of `REASONS`
 _KEYS = {
     "not 18 numbers": "malformed",
     "with a field that is not a finite number": "malformed",

@@ -62,7 +62,7 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     outcomes: list[MeasuredRun]
     setup: dict[str, str] = {}  # how it was run, for people
-    recorded: list[Standing] = []  # of each workload, where what really happened stands beside the policies
+    recorded: list[Standing] = []  # of each workload, where what really happened stands next to the policies
     reading: list[str] = []  # what is to be known to read it
 
     @property

@@ -113,7 +113,7 @@ def _line(texts: Sequence[str]) -> str:
 
 
 def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks beside."""
+    """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks last."""
     found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
     for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
         own = [key for key in found if key[0] == workload]

@@ -58,7 +58,7 @@ def _first_quiet(running: Use, begin: float, end: float, few: float) -> float:
 
 
 def fitted_beside(jobs: Recorded, machine: int, outages: Sequence[Outage]) -> tuple[float, float]:
-    """The share of waiting beside enough free hosts, as it is, and where nothing fits during outages."""
+    """The share of waiting next to enough free hosts, as it is, and where nothing fits during outages."""
     use = use_of(jobs)
     edges: Floats = np.array([time for each in outages for time in (each.begin, each.end)])
     if not len(edges):

@@ -13,7 +13,7 @@ class PowerCourse(NamedTuple):
     """Between edges of time nothing changes. Powers are in hosts that compute."""
 
     edges: Floats  # (n + 1,) seconds
-    supply: Floats  # (n,) hosts that have power, inf where that is no limit
+    supply: Floats  # (n,) hosts that have power, inf where power is not limited
     busy: Floats  # (n,) hosts that compute
     level: Floats  # (n + 1,) host-seconds that the battery holds
     given: Floats  # (n,) hosts that the battery powers

@@ -1,4 +1,4 @@
-"""What really happened, as a run beside those of policies: the same measures, and no simulation.
+"""What really happened, as a run next to those of policies: the same measures, and no simulation.
 
 A recorded schedule is not a policy's. Jobs waited for what a log does not hold: outages, reservations, limits of users
 and partitions, memory, dependencies. So nothing is said to be better or worse than it; how far the two can be compared
@@ -27,7 +27,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far what was recorded of a workload can be compared with a simulation of it."""
 
     workload: str
-    fitted: float | None  # share of all waiting beside enough free hosts; None where nothing waited
+    fitted: float | None  # share of all waiting next to enough free hosts; None where nothing waited
     over: float  # share of the time with more than the machine in use
     hosts: int
     closest: str  # the simulated policy whose waits are nearest; "" where none was simulated
@@ -179,7 +179,7 @@ def standing_text(found: Standing) -> str:
     """A line for people."""
     waited = "nothing waited"
     if found.fitted is not None:
-        waited = f"{100 * found.fitted:.0f} % of its waiting was beside enough free hosts (fitted)"
+        waited = f"{100 * found.fitted:.0f} % of its waiting was next to enough free hosts (fitted)"
     parts = [
         f"recorded of {found.workload} is not comparable: {waited}, {100 * found.over:.1f} % of the time more than "
         f"{found.hosts:,} hosts were in use (over)"

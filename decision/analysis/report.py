@@ -76,7 +76,7 @@ def write_report(
         runs: side by side on one clock; may be none.
         pictures: what is put into the page, as PNG where that is the paper's format, else as SVG.
         trainings: what else is on the pictures.
-        files: names of those that are written beside it, for `analyse` to know again.
+        files: names of those that are written next to it, for `analyse` to know again.
         platform: says what was wasted, where it is known.
     """
     names = [*(run.name for run in runs), *trainings]
@@ -230,7 +230,7 @@ def analyse(
 
 
 def _files_of(report: Path) -> set[str]:
-    """The names of the files that were written beside an older report."""
+    """The names of the files that were written next to an older report."""
     found = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
     return set() if found is None else set(html.unescape(found[1]).split())
 

@@ -56,7 +56,7 @@ def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ..
             return ""
         constant |= bool(known)
     said = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
-    return f"{said}, so it is no data"
+    return f"{said}, so it is not data"
 
 
 def _values(workload: Workload, trace: Trace, part: str, name: str) -> set[Any]:

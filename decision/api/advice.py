@@ -49,7 +49,7 @@ def advise(
 
     Returns:
         The advice: ``policy``, ``baseline``, ``change`` (by metric: estimate and 95 % interval, -0.2 is a fifth less),
-        ``rows`` (at most eight policies), ``cannot`` (what cannot be told from this log), ``sentence``.
+        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``sentence``.
 
     Raises:
         ConfigError: if something cannot be read, does not fit together or makes no sense.

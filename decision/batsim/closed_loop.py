@@ -1,6 +1,6 @@
 """Jobs that come when their users have seen earlier ones end: registered by the decision process when it is time.
 
-Nothing of this is told to a policy before a job comes.
+No policy knows of this before a job comes.
 """
 
 import heapq

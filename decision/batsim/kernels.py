@@ -2,7 +2,7 @@
 
 They are entries, called with addresses: a message needs about three calls, and numba's own way into a kernel takes
 longer than most decisions. Batsim 5 prints times with the rounding errors of SimGrid's clock; the state has
-them as Batsim 4 prints them, lest what a policy decides hang on the last digit.
+them as Batsim 4 prints them, so that no decision depends on the last digit.
 """
 
 from decision.compiling.entry import Interface

@@ -49,7 +49,7 @@ def replay(session: Path, agent: Responder) -> Replay:
     same = 0
     for line, question, recorded in _exchanges(session):
         reply = agent.handle(question.data)
-        if question.greets:  # whoever decides has a name of its own
+        if question.greets:  # each decision process has a name of its own
             continue
         decided, wanted = _events(reply), _events(recorded.data)
         if Counter(decided) != Counter(wanted):
@@ -60,7 +60,7 @@ def replay(session: Path, agent: Responder) -> Replay:
 
 
 def recorded_starts(session: Path) -> tuple[dict[str, float], int]:
-    """When each job was started (seconds), by id, whoever decided it; and how many replies there were.
+    """When each job was started (seconds), by id, no matter who decided it; and how many replies there were.
 
     Raises:
         InputError: if the file is not a recording.

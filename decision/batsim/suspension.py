@@ -1,7 +1,7 @@
 """Jobs that are suspended, or whose hosts fail, under Batsim: killed, and what is left registered at the same instant.
 
-Batsim itself knows no suspension. What is left is counted by our clock, from when we were told that the job started to
-when we were told that it is over; the progress that Batsim sends has six decimals. It gets a profile of its own,
+Batsim itself knows no suspension. What is left is counted by our clock, from when we heard that the job started to when
+we heard that it is over; the progress that Batsim sends has six decimals. It gets a profile of its own,
 because Batsim forgets one with the last job that had it.
 """
 

@@ -75,7 +75,7 @@ def advise_command(
     submissions are shaken by up to a minute. The best waits least in the mean;
     among those that wait up to 3 % longer (times the weight of slowdown over
     that of wait) it has the least of both. Prints one sentence, at most eight
-    rows, and what cannot be told from this log. FOLDER/advice.html is a page
+    rows, and what this log cannot say. FOLDER/advice.html is a page
     with four pictures, FOLDER/advice.json what --json prints. Finished runs are
     kept in FOLDER/runs: with one more --policy only its runs are new.
 
@@ -133,7 +133,7 @@ def advise_command(
     for row in rows:
         table.add_row(*row)
     stdout().print(table)
-    say("What cannot be told from this log:\n" + "\n".join(f"- {line}" for line in advice.cannot))
+    say("What this log cannot say:\n" + "\n".join(f"- {line}" for line in advice.cannot))
     if page is not None:
         say(f"page with pictures: {page}")
 
@@ -204,7 +204,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(f"weight: {text!r} is no number; write wait=1,slowdown=1", field="weight") from None
+        raise ConfigError(f"weight: {text!r} is not a number; write wait=1,slowdown=1", field="weight") from None
 
 
 def _write(folder: Path, advice: "Advice") -> None:

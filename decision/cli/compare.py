@@ -45,6 +45,8 @@ from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.comparison import PolicyComparison
+    from decision.model.workload import Workload
+    from decision.runs.comparison_plan import ComparisonPlan
 
 
 @with_groups
@@ -137,19 +139,17 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.comparison_text import too_few_blocks
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
     from decision.runs.compare import read_workloads, run_comparison
     from decision.runs.comparison_plan import ComparisonPlan, find_baseline
-    from decision.runs.judging import beside_whole, judge_plan
+    from decision.runs.judging import judge_plan
     from decision.runs.setup_in_words import describe_setup
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
     from .tables import print_comparison, print_dropped, print_machines, print_worth, warn_of_seen_jobs
-    from .terminal import note
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
@@ -188,10 +188,7 @@ def compare_command(
     named = [*policy, *(plan.policies if engines[1:] or worth else ())]
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
-    if text := too_few_blocks(comparison):
-        note(f"warning: {text}")
-    if windows:
-        note(beside_whole(plan, comparison, logs, output))
+    _note_limits(plan, comparison, logs, output)
     if not as_json:
         print_comparison(comparison)
         print_worth(rows)
@@ -199,6 +196,19 @@ def compare_command(
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
         _write(output, comparison, plot, as_json)
+
+
+def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
+    """Say what these runs cannot show."""
+    from decision.analysis.comparison_text import too_few_blocks
+    from decision.runs.judging import beside_whole
+
+    from .terminal import note
+
+    if text := too_few_blocks(comparison):
+        note(f"warning: {text}")
+    if plan.windows:
+        note(beside_whole(plan, comparison, logs, output))
 
 
 def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """Options of ``decision compare`` alone: what is compared, and the runs of each."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from decision.runs import Engine
 
 from .command import read_config
 
-_RUNS = "Runs"
+_runs_option = partial(typer.Option, rich_help_panel="Runs")
 
 Policies = Annotated[
     list[str],
@@ -37,22 +38,12 @@ Engines = Annotated[
     list[Engine] | None,
     typer.Option("--engine", help="Simulator, all but docker; may be repeated.", show_default="embedded"),
 ]
-Windows = Annotated[
-    int,
-    typer.Option("--windows", help="Number of random sequences of each workload's jobs.", min=0, rich_help_panel=_RUNS),
-]
-Whole = Annotated[
-    bool, typer.Option("--whole", help="Run each workload once, as it is, and count all jobs.", rich_help_panel=_RUNS)
-]
-Length = Annotated[int, typer.Option("--length", help="Jobs in a sequence.", min=1, rich_help_panel=_RUNS)]
-Draw = Annotated[
-    int, typer.Option("--draw", help="Random seed of the sequences and the bootstrap.", min=0, rich_help_panel=_RUNS)
-]
+Windows = Annotated[int, _runs_option("--windows", help="Number of random sequences of each workload's jobs.", min=0)]
+Whole = Annotated[bool, _runs_option("--whole", help="Run each workload once, as it is, and count all jobs.")]
+Length = Annotated[int, _runs_option("--length", help="Jobs in a sequence.", min=1)]
+Draw = Annotated[int, _runs_option("--draw", help="Random seed of the sequences and the bootstrap.", min=0)]
 Seeds = Annotated[
-    int,
-    typer.Option(
-        "--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1, rich_help_panel=_RUNS
-    ),
+    int, _runs_option("--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1)
 ]
 PlotRows = Annotated[
     bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
@@ -60,10 +51,9 @@ PlotRows = Annotated[
 
 WorthOption = Annotated[
     bool,
-    typer.Option(
+    _runs_option(
         "--worth",
         help="Compare each policy with itself by walltimes and by perfect predictions, too; writes FOLDER/worth.csv.",
-        rich_help_panel=_RUNS,
     ),
 ]
 

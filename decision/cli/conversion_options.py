@@ -1,6 +1,7 @@
 """Options of conversions of workloads: which jobs, their times, their profiles; and how their values are read."""
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from decision.model.reshape import Filters
 
 
-_JOBS = "Selection of jobs"
-_TIMES = "Times of jobs"
-_TASKS = "Profiles of jobs"
+_jobs_option = partial(typer.Option, rich_help_panel="Selection of jobs")
+_times_option = partial(typer.Option, rich_help_panel="Times of jobs")
+_tasks_option = partial(typer.Option, rich_help_panel="Profiles of jobs")
 
 
 class ProfileName(StrEnum):
@@ -30,131 +31,93 @@ class ProfileName(StrEnum):
 
 Select = Annotated[
     str | None,
-    typer.Option(
-        "--select",
-        help="Keep only jobs A to B - 1 of those that are left, in order of submission.",
-        metavar="A:B",
-        rich_help_panel=_JOBS,
+    _jobs_option(
+        "--select", help="Keep only jobs A to B - 1 of those that are left, in order of submission.", metavar="A:B"
     ),
 ]
 From = Annotated[
     str | None,
-    typer.Option(
-        "--from",
-        help="Leave out jobs submitted earlier: seconds, or a date like 2016-05-10T08:30.",
-        metavar="TIME",
-        rich_help_panel=_JOBS,
+    _jobs_option(
+        "--from", help="Leave out jobs submitted earlier: seconds, or a date like 2016-05-10T08:30.", metavar="TIME"
     ),
 ]
 To = Annotated[
     str | None,
-    typer.Option(
+    _jobs_option(
         "--to",
         help="Leave out jobs submitted at this time or later. Or 4 or 5: the Batsim that the file is for.",
         metavar="TIME",
-        rich_help_panel=_JOBS,
     ),
 ]
 
 MaxNodes = Annotated[
     int | None,
-    typer.Option(
-        "--max-nodes",
-        help="Number of hosts of the workload; leave out jobs that need more.",
-        min=1,
-        rich_help_panel=_JOBS,
-    ),
+    _jobs_option("--max-nodes", help="Number of hosts of the workload; leave out jobs that need more.", min=1),
 ]
-Daily = Annotated[
-    bool,
-    typer.Option(
-        "--daily", help="Write one file per day, FILE_2016-05-10, with midnight at t=0.", rich_help_panel=_JOBS
-    ),
-]
+Daily = Annotated[bool, _jobs_option("--daily", help="Write one file per day, FILE_2016-05-10, with midnight at t=0.")]
 Walltime = Annotated[
     WalltimeName,
-    typer.Option(
-        "--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none.", rich_help_panel=_TIMES
-    ),
+    _times_option("--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none."),
 ]
 Estimates = Annotated[
     str | None,
-    typer.Option(
+    _times_option(
         "--estimates",
         help="Walltimes from the run times: exact, factor:F (F times the run times), or tsafrir (a few round values, "
         "as users choose them; tsafrir:SECONDS sets the longest).",
         metavar="MODEL",
-        rich_help_panel=_TIMES,
     ),
 ]
 EstimatesSeed = Annotated[
-    int,
-    typer.Option("--seed", help="Random seed of models of walltimes and of --by users.", min=0, rich_help_panel=_TIMES),
+    int, _times_option("--seed", help="Random seed of models of walltimes and of --by users.", min=0)
 ]
 Load = Annotated[
-    float | None,
-    typer.Option("--load", help="Scale arrival times to this offered load.", metavar="SHARE", rich_help_panel=_TIMES),
+    float | None, _times_option("--load", help="Scale arrival times to this offered load.", metavar="SHARE")
 ]
 LoadBy = Annotated[
     str,
-    typer.Option(
+    _times_option(
         "--by",
         help="How --load is reached: arrivals (times are stretched) or users (whole users are drawn, moved by weeks).",
         metavar="arrivals|users",
-        rich_help_panel=_TIMES,
     ),
 ]
 ScaleSizes = Annotated[
     int | None,
-    typer.Option(
-        "--scale-sizes",
-        help="Scale sizes to a machine of N hosts, rounded, at least 1.",
-        min=1,
-        metavar="N",
-        rich_help_panel=_JOBS,
-    ),
+    _jobs_option("--scale-sizes", help="Scale sizes to a machine of N hosts, rounded, at least 1.", min=1, metavar="N"),
 ]
 WithoutJobs = Annotated[
     str | None,
-    typer.Option(
-        "--filter",
-        help="Leave out the jobs that a filter of the archive's language names.",
-        metavar="FILTER",
-        rich_help_panel=_JOBS,
+    _jobs_option(
+        "--filter", help="Leave out the jobs that a filter of the archive's language names.", metavar="FILTER"
     ),
 ]
 Shift = Annotated[
-    bool,
-    typer.Option(
-        "--shift", help="Shift times so that --from (default: the first submission) is t=0.", rich_help_panel=_TIMES
-    ),
+    bool, _times_option("--shift", help="Shift times so that --from (default: the first submission) is t=0.")
 ]
 Profile = Annotated[
     ProfileName | None,
-    typer.Option(
+    _tasks_option(
         "--profile",
         help="Job profiles that take the recorded time: delays, computations, or computations with communication. "
         "By default logs become delays, and Batsim's JSON keeps its profiles.",
-        rich_help_panel=_TASKS,
         show_default=False,
     ),
 ]
 CommRatio = Annotated[
     float | None,
-    typer.Option(
+    _tasks_option(
         "--comm-ratio",
         help="With --profile parallel: share of its run time, 0 to 1, during which a job keeps its links busy.",
         metavar="SHARE",
-        rich_help_panel=_TASKS,
     ),
 ]
 LinkRate = Annotated[
     str | None,
-    typer.Option(
+    _tasks_option(
         "--bandwidth",
         help="With --profile parallel: bandwidth of a host's link in each direction; 1.25GBps by default.",
         metavar="RATE",
-        rich_help_panel=_TASKS,
     ),
 ]
 

@@ -1,5 +1,6 @@
 """``decision evaluate``: what is learned and policies side by side, in episodes or over whole workloads."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,28 +23,20 @@ from .options import (
 )
 from .readers import read_days
 
-_EPISODES = "Episodes"
+_episodes_option = partial(typer.Option, rich_help_panel="Episodes")
 _PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
 
 Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[
     int | None,
-    typer.Option(
-        "--episodes",
-        help="Run so many episodes in place of the whole workload; 100 with --placed or --offline.",
-        min=1,
-        rich_help_panel=_EPISODES,
+    _episodes_option(
+        "--episodes", help="Run so many episodes in place of the whole workload; 100 with --placed or --offline.", min=1
     ),
 ]
 Placed = Annotated[
-    int | None,
-    typer.Option(
-        "--placed", help="Number of jobs that an episode places.", min=1, show_default="1000", rich_help_panel=_EPISODES
-    ),
+    int | None, _episodes_option("--placed", help="Number of jobs that an episode places.", min=1, show_default="1000")
 ]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES)
-]
+Offline = Annotated[bool, _episodes_option("--offline", help="Submit only the jobs that the episode places.")]
 Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
     Path | None,

@@ -35,7 +35,7 @@ def gates_command(
     under EASY, in place of the first three.
 
     A checkpoint for servers that sleep (joint, deepscheduling) runs each day of
-    the log, beside first-fit with a timeout of 5 minutes on the same servers:
+    the log, against first-fit with a timeout of 5 minutes on the same servers:
     mean wait at most 1.1 times and longest wait at most 1.5 times as long, and
     neither waste nor switches above.
 
@@ -47,7 +47,7 @@ def gates_command(
     Writes what it finds into the checkpoint's manifest, with the hashes of
     platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
     refuse a checkpoint that was not checked or fails on one of its logs, unless
-    told --force. Exit codes: 0 if all gates are passed, 2 if not.
+    --force is given. Exit codes: 0 if all gates are passed, 2 if not.
 
     Examples:
 

@@ -1,5 +1,6 @@
 """Options of commands that read logs: the format, what a host is, the machine, the time zone, the columns."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -8,57 +9,49 @@ if TYPE_CHECKING:
     from decision.formats.traces.read import TraceOptions
 
 
-_LOGS = "How the file is read"
+_logs_option = partial(typer.Option, rich_help_panel="How the file is read")
 
 Format = Annotated[
     str | None,
-    typer.Option(
+    _logs_option(
         "--format",
         help="Format of the input, where its content is misread: json, swf, gwf, oar, sacct, sacct-json, pbs, lsf, "
         "sge, csv or parquet.",
         metavar="FORMAT",
         show_default=False,
-        rich_help_panel=_LOGS,
     ),
 ]
 UnitOption = Annotated[
     str,
-    typer.Option(
+    _logs_option(
         "--unit",
         help="What a host is: nodes, cores, gpus, or auto: nodes where at most 2 % of the jobs shared one, else cores.",
         metavar="UNIT",
-        rich_help_panel=_LOGS,
     ),
 ]
 Machine = Annotated[
     int | None,
-    typer.Option(
+    _logs_option(
         "--machine",
         help="Hosts of the machine; by default those of the header, a file FILE.machines, the distinct nodes, or the "
         "peak of recorded use.",
         min=1,
         metavar="N",
-        rich_help_panel=_LOGS,
     ),
 ]
 TimeZone = Annotated[
     str | None,
-    typer.Option(
-        "--time-zone",
-        help="Time zone of local times, such as Europe/Berlin.",
-        show_default="UTC",
-        metavar="ZONE",
-        rich_help_panel=_LOGS,
+    _logs_option(
+        "--time-zone", help="Time zone of local times, such as Europe/Berlin.", show_default="UTC", metavar="ZONE"
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
+    _logs_option(
         "--columns",
         help="Names of sacct's columns with commas between them, where there is no header; or a TOML file that says "
         "which columns of a table are submit, wait or start, run or end, size, walltime, user and id.",
         metavar="NAMES|FILE",
-        rich_help_panel=_LOGS,
     ),
 ]
 

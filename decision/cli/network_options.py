@@ -1,6 +1,7 @@
 """Options of platforms of equal hosts in a network: links, speed, power; and the file that they make."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -14,22 +15,21 @@ if TYPE_CHECKING:
     from decision.model.topology import Link, Topology
 
 
-_HOSTS = "Hosts"
+_hosts_option = partial(typer.Option, rich_help_panel="Hosts")
 _RATE = "Link bandwidth in each direction (GBps are bytes, Gbps bits)"
 
 Bandwidth = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}.", metavar="RATE")]
 Bandwidths = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}: one value, or L0,L1,L2.", metavar="RATE")]
 Latency = Annotated[str, typer.Option("--latency", help="Link latency.", metavar="TIME")]
 Latencies = Annotated[str, typer.Option("--latency", help="Link latency: one value, or L0,L1,L2.", metavar="TIME")]
-HostSpeed = Annotated[str, typer.Option("--speed", help="Host speed.", metavar="FLOPS", rich_help_panel=_HOSTS)]
+HostSpeed = Annotated[str, _hosts_option("--speed", help="Host speed.", metavar="FLOPS")]
 HostPower = Annotated[
     str,
-    typer.Option(
+    _hosts_option(
         "--power",
         help="Host power in watts, idle and computing; taurus for the frequencies and sleep states of a taurus server; "
         "or none.",
         metavar="IDLE:COMPUTING",
-        rich_help_panel=_HOSTS,
     ),
 ]
 

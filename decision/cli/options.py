@@ -1,6 +1,7 @@
 """Options and arguments that commands share."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,8 @@ from decision.computer.shipped import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
 
-_INPUT = "Input"
-_JOBS = "Jobs of the workload"
+_input_option = partial(typer.Option, rich_help_panel="Input")
+_jobs_option = partial(typer.Option, rich_help_panel="Jobs of the workload")
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -51,13 +52,12 @@ PlatformArgument = Annotated[
 ]
 PlatformOption = Annotated[
     Path,
-    typer.Option(
+    _input_option(
         "--platform",
         "-p",
         help="SimGrid platform (XML), or a shipped platform's name.",
         metavar="FILE",
         parser=find_platform,
-        rich_help_panel=_INPUT,
     ),
 ]
 MasterOption = Annotated[str, typer.Option("--master", help="Host on which Batsim itself runs.", metavar="HOST")]
@@ -72,75 +72,57 @@ WorkloadArgument = Annotated[
 ]
 WorkloadOption = Annotated[
     Path,
-    typer.Option(
+    _input_option(
         "--workload",
         "-w",
         help="Batsim workload (JSON), log of any known format, a shipped workload's name, or - for standard input.",
         metavar="FILE",
         parser=find_workload,
-        rich_help_panel=_INPUT,
     ),
 ]
 WorkloadsOption = Annotated[
     list[Path],
-    typer.Option(
+    _input_option(
         "--workload",
         "-w",
         help="Batsim workload (JSON), log of any known format, a shipped workload's name, or - for standard input; "
         "may be repeated.",
         metavar="FILE",
         parser=find_workload,
-        rich_help_panel=_INPUT,
     ),
 ]
 EventsOption = Annotated[
-    list[Path] | None,
-    typer.Option("--events", help="Batsim external events; may be repeated.", metavar="FILE", rich_help_panel=_INPUT),
+    list[Path] | None, _input_option("--events", help="Batsim external events; may be repeated.", metavar="FILE")
 ]
-EnergyOption = Annotated[
-    bool, typer.Option("--energy", "-E", help="Simulate power states and energy.", rich_help_panel=_INPUT)
-]
+EnergyOption = Annotated[bool, _input_option("--energy", "-E", help="Simulate power states and energy.")]
 SelectOption = Annotated[
-    str | None,
-    typer.Option(
-        "--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B", rich_help_panel=_JOBS
-    ),
+    str | None, _jobs_option("--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B")
 ]
 DaysOption = Annotated[
     str | None,
-    typer.Option(
-        "--days",
-        help="Run each of these days alone: A to B - 1 of those with two submissions or more.",
-        metavar="A:B",
-        rich_help_panel=_JOBS,
+    _jobs_option(
+        "--days", help="Run each of these days alone: A to B - 1 of those with two submissions or more.", metavar="A:B"
     ),
 ]
-NodesOption = Annotated[
-    int | None, typer.Option("--nodes", help="Leave out jobs that need more hosts.", min=1, rich_help_panel=_JOBS)
-]
+NodesOption = Annotated[int | None, _jobs_option("--nodes", help="Leave out jobs that need more hosts.", min=1)]
 WalltimeOption = Annotated[
-    WalltimeName,
-    typer.Option(
-        "--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none.", rich_help_panel=_JOBS
-    ),
+    WalltimeName, _jobs_option("--walltime", help="Walltimes: as requested, the run time (perfect estimates), or none.")
 ]
 MissingWalltimeOption = Annotated[
     str,
-    typer.Option(
+    _jobs_option(
         "--missing-walltime",
         help="Walltime of a log's jobs without a requested time: none, runtime (perfect estimates), longest, or a "
         "model as --estimates of workload convert has it.",
         metavar="MODEL",
-        rich_help_panel=_JOBS,
     ),
 ]
 FeedbackOption = Annotated[
     bool,
-    typer.Option(
+    _jobs_option(
         "--feedback",
         help="Submit each user's next session when the jobs that it came after in the log have ended, with the log's "
         "think times (closed loop); for logs with users and starts.",
-        rich_help_panel=_JOBS,
     ),
 ]
 ShakeOption = Annotated[
@@ -148,13 +130,12 @@ ShakeOption = Annotated[
 ]
 TimeFieldOption = Annotated[
     int | None,
-    typer.Option(
+    _jobs_option(
         "--time-field",
         help="Field of SWF logs that holds the requested time, counted from 1; the standard's field 9 by default.",
         min=1,
         max=18,
         metavar="N",
-        rich_help_panel=_JOBS,
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Options of pictures: their file, format, width, type size, and pixels per inch."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 
 from decision.analysis.plots.paper import Paper
 
-_PICTURES = "Pictures"
+_pictures_option = partial(typer.Option, rich_help_panel="Pictures")
 
 PlotFile = Annotated[
     Path | None,
@@ -26,20 +27,13 @@ class PictureFormat(StrEnum):
     PDF = "pdf"
 
 
-FormatOption = Annotated[PictureFormat, typer.Option("--format", help="Image format.", rich_help_panel=_PICTURES)]
+FormatOption = Annotated[PictureFormat, _pictures_option("--format", help="Image format.")]
 WidthOption = Annotated[
-    float,
-    typer.Option(
-        "--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES", rich_help_panel=_PICTURES
-    ),
+    float, _pictures_option("--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES")
 ]
 TypeSizeOption = Annotated[
-    float,
-    typer.Option(
-        "--type-size", help="Type size in pictures, points.", min=4, max=24, metavar="POINTS", rich_help_panel=_PICTURES
-    ),
+    float, _pictures_option("--type-size", help="Type size in pictures, points.", min=4, max=24, metavar="POINTS")
 ]
 DpiOption = Annotated[
-    float,
-    typer.Option("--dpi", help="Pixels per inch of PNG.", min=50.0, max=600.0, metavar="N", rich_help_panel=_PICTURES),
+    float, _pictures_option("--dpi", help="Pixels per inch of PNG.", min=50.0, max=600.0, metavar="N")
 ]

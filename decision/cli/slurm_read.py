@@ -1,15 +1,16 @@
 """``decision slurm read``: a case of a slurm.conf, a job log, and what else is known of the cluster."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-_FILES = "Files of the cluster"
+_files_option = partial(typer.Option, rich_help_panel="Files of the cluster")
 
 
 def _file(name: str, text: str) -> object:
-    return typer.Option(name, help=text, metavar="FILE", dir_okay=False, rich_help_panel=_FILES)
+    return _files_option(name, help=text, metavar="FILE", dir_okay=False)
 
 
 ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
@@ -24,7 +25,7 @@ NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P sh
 ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
 TopologyOption = Annotated[
     Path | None,
-    _file("--topology", "Its switches, topology.conf; with topology/tree, that beside slurm.conf by default."),
+    _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
 ZoneOption = Annotated[
     str,

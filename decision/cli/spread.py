@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -13,66 +14,57 @@ from .options import ProcessesOption
 if TYPE_CHECKING:
     from decision.runs.tasks import How
 
-_PANEL = "Many machines"
+_many_machines_option = partial(typer.Option, rich_help_panel="Many machines")
 
 LimitOption = Annotated[
     float,
-    typer.Option(
+    _many_machines_option(
         "--limit",
         help="Seconds that a run may take; one that takes longer has failed, and the others go on. 0 means no limit.",
         min=0.0,
         metavar="SECONDS",
-        rich_help_panel=_PANEL,
     ),
 ]
 ShareOption = Annotated[
     str | None,
-    typer.Option(
+    _many_machines_option(
         "--share",
         help="Do only the runs of share I of 0 to N - 1, as a job of an array does; the same command without it "
         "collects them.",
         metavar="I/N",
-        rich_help_panel=_PANEL,
     ),
 ]
 OnOption = Annotated[
     str,
-    typer.Option(
+    _many_machines_option(
         "--on",
         help="Where runs are done: local, a batch system (slurm, oar, pbs, lsf, sge, htcondor) that gets a job for "
         "each of -j workers, or a Dask scheduler (tcp://HOST:PORT, or its file.json).",
         metavar="CLUSTER",
-        rich_help_panel=_PANEL,
     ),
 ]
 SubmitOption = Annotated[
     str,
-    typer.Option(
+    _many_machines_option(
         "--submit",
         help="Options of the jobs, as the batch system spells them: time, memory, queue.",
         metavar='"OPTIONS"',
         show_default=False,
-        rich_help_panel=_PANEL,
     ),
 ]
 WaitOption = Annotated[
     float,
-    typer.Option(
-        "--wait",
-        help="Seconds until the first worker of --on has begun.",
-        min=1.0,
-        metavar="SECONDS",
-        rich_help_panel=_PANEL,
+    _many_machines_option(
+        "--wait", help="Seconds until the first worker of --on has begun.", min=1.0, metavar="SECONDS"
     ),
 ]
 AuditOption = Annotated[
     float,
-    typer.Option(
+    _many_machines_option(
         "--audit",
         help="Share of the runs, from 0 to 1, that are done again by another worker; their results must be equal.",
         min=0.0,
         max=1.0,
-        rich_help_panel=_PANEL,
     ),
 ]
 

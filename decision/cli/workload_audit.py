@@ -30,7 +30,7 @@ def audit_command(
     Of what really happened it shows waits, slowdowns and utilization as they were
     recorded; over, the share of the time with more than the machine in use; and
     fitted, the share of all waiting during which the waiting job would have
-    fitted beside what ran. Where fitted is high, jobs waited for what the log
+    fitted next to what ran. Where fitted is high, jobs waited for what the log
     does not hold, and no simulation of the log can be compared with it.
 
     Examples:
@@ -101,7 +101,7 @@ def _print_recorded(found: "Audit") -> None:
         ("mean bounded slowdown", number(recorded.mean_bounded_slowdown)),
         ("peak of hosts in use", f"{recorded.peak:,} of {recorded.machine:,}"),
         ("over: time with more than the machine in use", as_percent(recorded.over)),
-        ("fitted: waiting beside enough free hosts", as_percent(recorded.fitted)),
+        ("fitted: waiting next to enough free hosts", as_percent(recorded.fitted)),
         ("utilization", as_percent(recorded.utilization)),
     ):
         table.add_row(name, text)

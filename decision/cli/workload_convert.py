@@ -135,7 +135,7 @@ convert_command = _from(
 
     Each record is accounted for: it is a job, part of one, or left out for a
     reason that is printed and written into the description. What was recorded of
-    a job is kept beside it, under recorded and request, and told to no policy.
+    a job is kept with it, under recorded and request, and no policy sees it.
     A file named .swf is written as a log.
 
     Examples:

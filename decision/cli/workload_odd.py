@@ -114,7 +114,7 @@ def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading
     An outage is an hour or more in which nothing started though a job that fitted
     waited, and fewer than half as many jobs ran as usual. The events close the
     whole machine; jobs that run go on. Prints how much of the recorded waiting is
-    beside enough free hosts with and without them.
+    next to enough free hosts with and without them.
 
     Example:
 

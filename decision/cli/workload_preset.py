@@ -145,7 +145,8 @@ def grid5000_like_command(
     """
     import numpy as np
 
-    from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
+    from decision.generate.papers.grid5000_days import grid5000_days, trace_figures
+    from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
 
     from .tables import print_json
     from .workload_tables import print_trace, trace_rows

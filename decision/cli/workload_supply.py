@@ -1,6 +1,7 @@
 """``decision workload supply``: power that comes and goes, as external events."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from decision.model.record import Floats
 
 _MOST = 1_000_000  # more are a mistake
-_TABLE = "A table of power"
+_table_option = partial(typer.Option, rich_help_panel="A table of power")
 
 Hosts = Annotated[
     int | None, typer.Option("--hosts", help="Number of hosts; by default what --for is made for.", min=1, max=_MOST)
@@ -51,13 +52,7 @@ Efficiency = Annotated[
 ]
 Table = Annotated[
     Path | None,
-    typer.Option(
-        "--csv",
-        help="Power by time, from a table (CSV or Parquet).",
-        metavar="FILE",
-        dir_okay=False,
-        rich_help_panel=_TABLE,
-    ),
+    _table_option("--csv", help="Power by time, from a table (CSV or Parquet).", metavar="FILE", dir_okay=False),
 ]
 
 
@@ -71,40 +66,20 @@ class SupplyUnit(StrEnum):
 
 
 _WATTS = {SupplyUnit.WATTS: 1.0, SupplyUnit.KILOWATTS: 1000.0}
-UnitOption = Annotated[
-    SupplyUnit, typer.Option("--unit", help="What the table counts.", case_sensitive=False, rich_help_panel=_TABLE)
-]
-Area = Annotated[
-    float | None, typer.Option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9, rich_help_panel=_TABLE)
-]
+UnitOption = Annotated[SupplyUnit, _table_option("--unit", help="What the table counts.", case_sensitive=False)]
+Area = Annotated[float | None, _table_option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9)]
 Panels = Annotated[
     float | None,
-    typer.Option(
-        "--efficiency",
-        help="Share of the light that panels turn into power; with W/m2.",
-        min=1e-6,
-        max=1,
-        rich_help_panel=_TABLE,
-    ),
+    _table_option("--efficiency", help="Share of the light that panels turn into power; with W/m2.", min=1e-6, max=1),
 ]
 HostWatts = Annotated[
     float | None,
-    typer.Option(
-        "--host-watts",
-        help="What a host takes that computes; others take nothing.",
-        min=1e-6,
-        max=1e9,
-        rich_help_panel=_TABLE,
-    ),
+    _table_option("--host-watts", help="What a host takes that computes; others take nothing.", min=1e-6, max=1e9),
 ]
 Platform = Annotated[
     Path | None,
-    typer.Option(
-        "--platform",
-        "-p",
-        help="Platform that says what its hosts draw, computing and not.",
-        metavar="FILE",
-        rich_help_panel=_TABLE,
+    _table_option(
+        "--platform", "-p", help="Platform that says what its hosts draw, computing and not.", metavar="FILE"
     ),
 ]
 

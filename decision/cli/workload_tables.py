@@ -12,7 +12,8 @@ from .terminal import note, say, stdout
 if TYPE_CHECKING:
     from decision.analysis.descriptions import WorkloadFigures
     from decision.estimates.history import Errors, History
-    from decision.generate.papers.grid5000_days import PublishedTrace, TraceFigures
+    from decision.generate.papers.grid5000_days import TraceFigures
+    from decision.generate.papers.grid5000_traces import PublishedTrace
     from decision.model.workload import Workload
     from decision.runs.conversion import Converted
 

@@ -11,26 +11,7 @@ from decision.model.hosts import format_hosts
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState
 from decision.model.workload import Job, MachineEvent, Workload, used_profiles
-from decision.protocol.messages import (
-    Answer,
-    AnswerData,
-    Config,
-    JobCompleted,
-    JobCompletedData,
-    JobDescription,
-    JobKilled,
-    JobKilledData,
-    JobSubmitted,
-    JobSubmittedData,
-    Notify,
-    NotifyData,
-    Resource,
-    ResourceStateChanged,
-    ResourceStateChangedData,
-    SimulationBegins,
-    SimulationBeginsData,
-    TaskProgress,
-)
+from decision.protocol import messages as m
 
 from .constants import DECIMALS
 from .options import EngineOptions
@@ -42,10 +23,10 @@ NO_MORE_EVENTS = "no_more_external_event_to_occur"
 _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
 
 
-def simulation_begins(platform: Platform, workloads: Iterable[Workload], options: EngineOptions) -> SimulationBegins:
+def simulation_begins(platform: Platform, workloads: Iterable[Workload], options: EngineOptions) -> m.SimulationBegins:
     """Batsim's first event."""
     workloads = sorted(workloads, key=lambda workload: workload.name)
-    data = SimulationBeginsData(
+    data = m.SimulationBeginsData(
         nb_resources=len(platform.hosts) + len(platform.storage),
         nb_compute_resources=len(platform.hosts),
         nb_storage_resources=len(platform.storage),
@@ -57,7 +38,7 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
         workloads={workload.name: workload.path for workload in workloads},
         profiles={workload.name: _profiles(workload) for workload in workloads},
     )
-    return SimulationBegins(0.0, data)
+    return m.SimulationBegins(0.0, data)
 
 
 def profile_object(name: str, workload: Workload) -> dict[str, Any]:
@@ -81,8 +62,8 @@ def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     return {name: profile_object(name, workload) for name in workload.profiles if name in used}
 
 
-def _config(options: EngineOptions) -> Config:
-    return Config(
+def _config(options: EngineOptions) -> m.Config:
+    return m.Config(
         redis_enabled=False,
         redis_hostname="127.0.0.1",
         redis_port=6379,
@@ -96,22 +77,22 @@ def _config(options: EngineOptions) -> Config:
     )
 
 
-def _resource(host: Host) -> Resource:
+def _resource(host: Host) -> m.Resource:
     properties = {"role": "", **host.properties}
-    return Resource(host.id, host.name, "idle", properties, dict(host.zone_properties))
+    return m.Resource(host.id, host.name, "idle", properties, dict(host.zone_properties))
 
 
 # --- Jobs ----------------------------------------------------------------------------------------------------
 
 
-def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> JobSubmitted:
+def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
     """A job arrives, or is acknowledged."""
     profile = profile_object(job.profile, workload) if options.forward_profiles else UNSET
-    return JobSubmitted(time, JobSubmittedData(job.id, _description(job), profile))
+    return m.JobSubmitted(time, m.JobSubmittedData(job.id, _description(job), profile))
 
 
-def _description(job: Job) -> JobDescription:
-    return JobDescription(**job_fields(job))
+def _description(job: Job) -> m.JobDescription:
+    return m.JobDescription(**job_fields(job))
 
 
 def job_fields(job: Job) -> dict[str, Any]:
@@ -123,45 +104,45 @@ def job_fields(job: Job) -> dict[str, Any]:
     return said
 
 
-def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> JobCompleted:
+def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> m.JobCompleted:
     """A job ended, however it did."""
     state: Any = final.name
-    return JobCompleted(time, JobCompletedData(job_id, state, return_code, alloc))
+    return m.JobCompleted(time, m.JobCompletedData(job_id, state, return_code, alloc))
 
 
-def job_killed(time: float, job_ids: Sequence[str], progress: Mapping[str, TaskProgress]) -> JobKilled:
+def job_killed(time: float, job_ids: Sequence[str], progress: Mapping[str, m.TaskProgress]) -> m.JobKilled:
     """A kill is over; jobs that had ended by themselves before are named, and have no progress."""
-    return JobKilled(time, JobKilledData(tuple(job_ids), dict(progress)))
+    return m.JobKilled(time, m.JobKilledData(tuple(job_ids), dict(progress)))
 
 
-def task_progress(leaf: LeafTask, share: float) -> TaskProgress:
+def task_progress(leaf: LeafTask, share: float) -> m.TaskProgress:
     """How far a leaf task is, within the composed profiles around it."""
-    progress = TaskProgress(leaf.profile, progress=round(share, DECIMALS))
+    progress = m.TaskProgress(leaf.profile, progress=round(share, DECIMALS))
     for profile, index in reversed(leaf.path):
-        progress = TaskProgress(profile, UNSET, current_task_index=index, current_task=progress)
+        progress = m.TaskProgress(profile, UNSET, current_task_index=index, current_task=progress)
     return progress
 
 
 # --- Hosts and notifications ---------------------------------------------------------------------------------
 
 
-def pstate_changed(time: float, hosts: str, pstate: int) -> ResourceStateChanged:
+def pstate_changed(time: float, hosts: str, pstate: int) -> m.ResourceStateChanged:
     """All hosts of a request have reached their pstate."""
-    return ResourceStateChanged(time, ResourceStateChangedData(hosts, str(pstate)))
+    return m.ResourceStateChanged(time, m.ResourceStateChangedData(hosts, str(pstate)))
 
 
-def consumed_energy(time: float, joules: float) -> Answer:
+def consumed_energy(time: float, joules: float) -> m.Answer:
     """What all hosts have used so far."""
-    return Answer(time, AnswerData(consumed_energy=round(joules, DECIMALS)))
+    return m.Answer(time, m.AnswerData(consumed_energy=round(joules, DECIMALS)))
 
 
-def notification(time: float, kind: str) -> Notify:
+def notification(time: float, kind: str) -> m.Notify:
     """One of Batsim's notifications that say nothing else."""
-    return Notify(time, NotifyData(type=kind))
+    return m.Notify(time, m.NotifyData(type=kind))
 
 
-def external_event(time: float, event: MachineEvent) -> Notify:
+def external_event(time: float, event: MachineEvent) -> m.Notify:
     """An external event happened; one of a type that Batsim does not know is passed on as it is."""
     if event.type not in _MACHINE_EVENTS:
-        return Notify(time, NotifyData(**msgspec.json.decode(event.source)))
-    return Notify(time, NotifyData(type=f"event_{event.type}", resources=format_hosts(event.hosts)))
+        return m.Notify(time, m.NotifyData(**msgspec.json.decode(event.source)))
+    return m.Notify(time, m.NotifyData(type=f"event_{event.type}", resources=format_hosts(event.hosts)))

@@ -93,7 +93,7 @@ class Batsim5Engine(EmbeddedEngine):
             self._begun = True
 
     def ask(self) -> Message | None:
-        """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is told are none."""
+        """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is said are none."""
         if not self._begun:
             self._hear_all()
         if self._stopped:

@@ -9,6 +9,7 @@ import numpy as np
 from decision.compiling.draws import next_word, uniform
 from decision.compiling.jit import kernel
 from decision.engine.kernels.server import rewind
+from decision.learned import progress as at
 from decision.learned.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
 from decision.learned.kernel_interfaces import (
     CYCLE_ENDS,
@@ -20,24 +21,7 @@ from decision.learned.kernel_interfaces import (
     call_open,
     call_reward,
 )
-from decision.learned.progress import (
-    ARRIVED,
-    BASELINE_SLOWDOWN,
-    BEGAN,
-    COUNTED,
-    ENDS_AT,
-    FIRST_ROW,
-    HIDDEN,
-    LAST_ROW,
-    LOAD,
-    RETURN,
-    STEPS,
-    TERMINATED,
-    TIMED,
-    TRUNCATED,
-    is_over,
-    mean_slowdown,
-)
+from decision.learned.progress import is_over, mean_slowdown
 from decision.model.errors import InternalError
 from decision.policies.around.supply_kernels import ask_when_late, reject_hidden
 from decision.policies.outlook import forget_outlook
@@ -65,7 +49,7 @@ def begin_episode(env, rules, kernels, beginning):
             step(env, rules, kernels, rules.baseline_action)
         baseline = mean_slowdown(env.progress)
         restart(env, rules, kernels, beginning)
-        env.progress.total[BASELINE_SLOWDOWN] = baseline
+        env.progress.total[at.BASELINE_SLOWDOWN] = baseline
         _to_first_choice(env, rules, kernels)
 
 
@@ -97,15 +81,15 @@ def restart(env, rules, kernels, beginning):
     number, total, beginnings = env.progress.number, env.progress.total, env.beginnings
     clock = beginnings.clock[beginning]
     number[:] = 0
-    number[FIRST_ROW] = beginnings.row[beginning]
-    number[LAST_ROW] = beginnings.last[beginning]
+    number[at.FIRST_ROW] = beginnings.row[beginning]
+    number[at.LAST_ROW] = beginnings.last[beginning]
     total[:] = 0.0
-    total[BEGAN] = clock
-    total[ENDS_AT] = beginnings.end[beginning]
-    total[COUNTED] = beginnings.counted[beginning]
-    number[TIMED] = total[ENDS_AT] == np.inf
-    first, last = number[FIRST_ROW], number[LAST_ROW]
-    number[HIDDEN] = 0
+    total[at.BEGAN] = clock
+    total[at.ENDS_AT] = beginnings.end[beginning]
+    total[at.COUNTED] = beginnings.counted[beginning]
+    number[at.TIMED] = total[at.ENDS_AT] == np.inf
+    first, last = number[at.FIRST_ROW], number[at.LAST_ROW]
+    number[at.HIDDEN] = 0
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
     if env.outlook.settings[0] != Estimator.WALLTIME:
@@ -118,20 +102,20 @@ def restart(env, rules, kernels, beginning):
 def step(env, rules, kernels, action):
     """Make a choice and go on to the next one; returns the reward."""
     progress = env.progress
-    if progress.number[STEPS] >= len(progress.actions):
+    if progress.number[at.STEPS] >= len(progress.actions):
         raise InternalError("an episode has no room for another choice")
-    progress.actions[progress.number[STEPS]] = action if 0 <= action < 2**31 else -1
-    progress.number[STEPS] += 1
+    progress.actions[progress.number[at.STEPS]] = action if 0 <= action < 2**31 else -1
+    progress.number[at.STEPS] += 1
     planned, reward = env.plan.count[0], 0.0
     goes_on = call_act(kernels.act, (env.seen, env.facts, env.cycles, env.plan, env.memory, action)) != 0
     place_planned(env, rules, planned)
     if not goes_on and not is_over(progress):
         reward = _paid(env, kernels, CYCLE_ENDS)
         _to_next_choice(env, rules, kernels)
-    if progress.number[STEPS] >= rules.steps and progress.number[TERMINATED] == 0:
-        progress.number[TERMINATED if rules.steps_end else TRUNCATED] = 1
+    if progress.number[at.STEPS] >= rules.steps and progress.number[at.TERMINATED] == 0:
+        progress.number[at.TERMINATED if rules.steps_end else at.TRUNCATED] = 1
     reward += _paid(env, kernels, STEP_ENDS)
-    progress.total[RETURN] += reward
+    progress.total[at.RETURN] += reward
     return reward
 
 
@@ -206,13 +190,13 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
 @kernel
 def _to_next_decision(env, rules):
     """Carry a decision out that the cycles know nothing of, and go on to the next one."""
-    env.progress.number[STEPS] += 1
-    for at in range(env.plan.count[0]):
-        if env.plan.kind[at] in (START, REJECT):
+    env.progress.number[at.STEPS] += 1
+    for i in range(env.plan.count[0]):
+        if env.plan.kind[i] in (START, REJECT):
             env.cycles.number[LENGTH] -= 1
-        if env.plan.kind[at] == START:
-            env.cycles.number[FREE_HOSTS] -= env.state.size[env.plan.job[at]]
-            env.cycles.number[BUSY_HOSTS] += env.state.size[env.plan.job[at]]
+        if env.plan.kind[i] == START:
+            env.cycles.number[FREE_HOSTS] -= env.state.size[env.plan.job[i]]
+            env.cycles.number[BUSY_HOSTS] += env.state.size[env.plan.job[i]]
     place_planned(env, rules, 0)
     if is_over(env.progress) or not to_next_question(env, rules, _ALL, False):
         return
@@ -225,9 +209,9 @@ def _to_next_decision(env, rules):
 def _reject_late(env, rules):
     """A decision is made: jobs leave that were too late for it. True."""
     if rules.rejects_late:
-        reject_hidden(env.state, env.plan, env.progress.number[HIDDEN])
-        ask_when_late(env.state, env.plan, env.progress.number[HIDDEN])
-        env.progress.number[HIDDEN] = 0
+        reject_hidden(env.state, env.plan, env.progress.number[at.HIDDEN])
+        ask_when_late(env.state, env.plan, env.progress.number[at.HIDDEN])
+        env.progress.number[at.HIDDEN] = 0
     return True
 
 
@@ -238,9 +222,9 @@ def _show_arrival(env, rules):
     if job < 0:
         return False
     number = env.progress.number
-    number[ARRIVED] += env.state.nth_rest[job] == 0  # what is left of a suspended job came before
-    if rules.gives_up and number[ARRIVED] == rules.arrivals:
-        number[TRUNCATED] = 1
-    env.progress.total[LOAD] += env.state.size[job] * env.state.walltime[job]
+    number[at.ARRIVED] += env.state.nth_rest[job] == 0  # what is left of a suspended job came before
+    if rules.gives_up and number[at.ARRIVED] == rules.arrivals:
+        number[at.TRUNCATED] = 1
+    env.progress.total[at.LOAD] += env.state.size[job] * env.state.walltime[job]
     note_longest(env)
     return True

@@ -7,33 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
+from decision.learned import progress as at
 from decision.learned.cycles import BUSY_HOSTS, LENGTH
-from decision.learned.progress import (
-    ARRIVED,
-    BEGAN,
-    EARNED,
-    FIRST_ROW,
-    LAST_END,
-    LOAD,
-    LOADED,
-    MOST_QUEUED,
-    MOST_WAITING,
-    PARTIAL,
-    PLACED,
-    PLACED_WAIT,
-    RETURN,
-    SLOWDOWN,
-    STEPS,
-    TERMINATED,
-    TRUNCATED,
-    UNSEEN,
-    USED,
-    VIOLATED,
-    WAITED,
-    WAITING,
-    WORK,
-    is_over,
-)
+from decision.learned.progress import is_over
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS
@@ -78,19 +54,19 @@ _SUCCESS = ENDED + int(FinalState.COMPLETED_SUCCESSFULLY)
 def measure_episode(env, out):
     """The EPISODE_METRICS of the episode so far (K,)."""
     number, total = env.progress.number, env.progress.total
-    seconds = env.state.now[0] - total[BEGAN]
-    out[_RETURN] = total[RETURN]
-    out[_LENGTH] = number[STEPS]
-    out[_UTILIZATION] = total[USED] / (seconds * len(env.cycles.until))
-    out[_WAITING_TIME] = total[WAITED] / number[ARRIVED]
-    out[_QUEUE_LENGTH] = total[WAITED] / seconds
-    out[_JOB_LOAD] = total[LOADED] / seconds
-    out[_PLACED_WAITING_TIME] = total[PLACED_WAIT] / number[PLACED]
-    out[_BOUNDED_SLOWDOWN] = total[SLOWDOWN] / number[PLACED]
-    out[_UNSEEN_JOBS] = total[UNSEEN] / seconds
-    out[_PARTIAL_TIME] = total[PARTIAL] / seconds
+    seconds = env.state.now[0] - total[at.BEGAN]
+    out[_RETURN] = total[at.RETURN]
+    out[_LENGTH] = number[at.STEPS]
+    out[_UTILIZATION] = total[at.USED] / (seconds * len(env.cycles.until))
+    out[_WAITING_TIME] = total[at.WAITED] / number[at.ARRIVED]
+    out[_QUEUE_LENGTH] = total[at.WAITED] / seconds
+    out[_JOB_LOAD] = total[at.LOADED] / seconds
+    out[_PLACED_WAITING_TIME] = total[at.PLACED_WAIT] / number[at.PLACED]
+    out[_BOUNDED_SLOWDOWN] = total[at.SLOWDOWN] / number[at.PLACED]
+    out[_UNSEEN_JOBS] = total[at.UNSEEN] / seconds
+    out[_PARTIAL_TIME] = total[at.PARTIAL] / seconds
     out[_DURATION] = seconds
-    out[_ARRIVED] = number[ARRIVED]
+    out[_ARRIVED] = number[at.ARRIVED]
 
 
 @kernel
@@ -98,12 +74,12 @@ def add_time(env, window, seconds):
     """Add up what stayed the same for so long."""
     number, total = env.cycles.number, env.progress.total
     queued = number[LENGTH]
-    total[USED] += seconds * number[BUSY_HOSTS]
-    total[WAITED] += seconds * queued
-    total[WAITING] += seconds * queued
-    total[LOADED] += seconds * total[LOAD]
-    total[UNSEEN] += seconds * max(queued - window, 0)
-    total[PARTIAL] += seconds * (queued > window)
+    total[at.USED] += seconds * number[BUSY_HOSTS]
+    total[at.WAITED] += seconds * queued
+    total[at.WAITING] += seconds * queued
+    total[at.LOADED] += seconds * total[at.LOAD]
+    total[at.UNSEEN] += seconds * max(queued - window, 0)
+    total[at.PARTIAL] += seconds * (queued > window)
 
 
 @kernel
@@ -114,34 +90,34 @@ def add_worth(env):
         job = state.ended[i]
         if state.job_state[job] != _SUCCESS:
             continue
-        total[EARNED] += state.value[job]
+        total[at.EARNED] += state.value[job]
         if state.deadline[job] > 0.0 and state.now[0] > state.deadline[job] + TOLERANCE:
-            total[VIOLATED] += state.value[job]
+            total[at.VIOLATED] += state.value[job]
 
 
 @kernel
 def leave_late(env, job):
     """A job leaves because it cannot end in time."""
     state, total = env.state, env.progress.total
-    total[VIOLATED] += state.value[job]
-    total[WAITING] -= state.now[0] - state.submit_time[job]
-    total[LOAD] -= state.size[job] * state.walltime[job]
+    total[at.VIOLATED] += state.value[job]
+    total[at.WAITING] -= state.now[0] - state.submit_time[job]
+    total[at.LOAD] -= state.size[job] * state.walltime[job]
 
 
 @kernel
 def note_longest(env):
     """A cycle begins: the running maxima."""
     total = env.progress.total
-    total[MOST_QUEUED] = max(total[MOST_QUEUED], env.cycles.number[LENGTH])
-    total[MOST_WAITING] = max(total[MOST_WAITING], total[WAITING])
+    total[at.MOST_QUEUED] = max(total[at.MOST_QUEUED], env.cycles.number[LENGTH])
+    total[at.MOST_WAITING] = max(total[at.MOST_WAITING], total[at.WAITING])
 
 
 @kernel
 def place_planned(env, rules, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
-    for at in range(begin, env.plan.count[0]):
-        if env.plan.kind[at] == START and not is_over(env.progress):
-            _place(env, rules, env.plan.job[at])
+    for i in range(begin, env.plan.count[0]):
+        if env.plan.kind[i] == START and not is_over(env.progress):
+            _place(env, rules, env.plan.job[i])
 
 
 @kernel
@@ -150,19 +126,19 @@ def _place(env, rules, job):
     waited = state.now[0] - state.submit_time[job]
     if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
         run = env.progress.runtime[env.sim.truth_of[job]]
-        total[PLACED_WAIT] += waited
-        total[WORK] += state.size[job] * run
-        total[LAST_END] = max(total[LAST_END], state.now[0] + run)
-        total[SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
-        number[PLACED] += 1
+        total[at.PLACED_WAIT] += waited
+        total[at.WORK] += state.size[job] * run
+        total[at.LAST_END] = max(total[at.LAST_END], state.now[0] + run)
+        total[at.SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+        number[at.PLACED] += 1
     if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
-        total[WAITING] = 0.0
-        total[LOAD] = 0.0
+        total[at.WAITING] = 0.0
+        total[at.LOAD] = 0.0
     else:
-        total[WAITING] -= waited
-        total[LOAD] -= state.size[job] * state.walltime[job]
-    if number[PLACED] == rules.jobs and rules.ends_with_jobs == 0:
-        number[TRUNCATED if rules.horizon else TERMINATED] = 1
+        total[at.WAITING] -= waited
+        total[at.LOAD] -= state.size[job] * state.walltime[job]
+    if number[at.PLACED] == rules.jobs and rules.ends_with_jobs == 0:
+        number[at.TRUNCATED if rules.horizon else at.TERMINATED] = 1
 
 
 TAIL_METRICS = (  # as in `decision.analysis.metric_list`, where jobs that still wait count with their wait so far
@@ -209,7 +185,7 @@ def start_times(env: Environment) -> NDArray[np.float64]:
     state, plan, planned = env.state, env.plan, env.plan.count[0]
     start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.nth_rest[: state.count[N_JOBS]] == 0
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
-    start[last[whole[last]][: env.progress.number[PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
+    start[last[whole[last]][: env.progress.number[at.PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
     return start
 
 
@@ -223,6 +199,6 @@ class Begun(NamedTuple):
 def begun_in(env: Environment) -> Begun:
     """Of an environment whose episode is over and no other has begun."""
     start = start_times(env)
-    nth, row = env.state.nth_rest[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[FIRST_ROW]
+    nth, row = env.state.nth_rest[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[at.FIRST_ROW]
     rest = nth > 0
     return Begun(start[~rest], np.column_stack([row[rest], nth[rest], start[rest]]))

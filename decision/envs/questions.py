@@ -5,20 +5,8 @@ from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GRO
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.switches import forget_requests
+from decision.learned import progress as at
 from decision.learned.cycles import begin_decision
-from decision.learned.progress import (
-    COUNTED,
-    ENDS_AT,
-    HIDDEN,
-    IDLE_SERVERS,
-    JOULES,
-    REFUSED_PLAN,
-    SWITCHED,
-    TERMINATED,
-    TIMED,
-    TRUNCATED,
-    WASTED,
-)
 from decision.model.errors import InternalError
 from decision.policies.around.supply_kernels import is_any_late, make_way, runs_beyond, too_late
 from decision.policies.capacity import TOLERANCE
@@ -53,7 +41,7 @@ def to_next_question(env, rules, window, supplied):
         _prepare_question(env, rules, supplied)
     add_time(env, window, env.state.now[0] - before)
     if rules.energy:
-        env.progress.total[JOULES] = joules_now(world_of(env))
+        env.progress.total[at.JOULES] = joules_now(world_of(env))
         _count_servers(env.progress, before, env.state.now[0], idle, watts, switched)
     if _has_ended(env, rules, code):
         _note_end(env, rules, code)
@@ -64,9 +52,9 @@ def to_next_question(env, rules, window, supplied):
 @kernel
 def _end_in_time(env):
     """Have the engine ask at the very instant at which the episode ends."""
-    if env.progress.number[TIMED] == 0:
-        env.progress.number[TIMED] = 1
-        env.plan.time[add(env.plan, CALL_AT, -1)] = env.progress.total[ENDS_AT]
+    if env.progress.number[at.TIMED] == 0:
+        env.progress.number[at.TIMED] = 1
+        env.plan.time[add(env.plan, CALL_AT, -1)] = env.progress.total[at.ENDS_AT]
 
 
 @kernel
@@ -83,7 +71,7 @@ def _keep_to_supply(env, rules, code):
 def _prepare_question(env, rules, supplied):
     """Hide jobs that are too late, and predict."""
     if supplied and rules.rejects_late and is_any_late(env.state):
-        env.progress.number[HIDDEN] = set_aside(env.state, too_late(env.state))
+        env.progress.number[at.HIDDEN] = set_aside(env.state, too_late(env.state))
     if env.outlook.settings[0] != Estimator.WALLTIME:
         look_ahead(env.state, env.outlook)
 
@@ -91,7 +79,7 @@ def _prepare_question(env, rules, supplied):
 @kernel
 def _has_ended(env, rules, code):
     """Whether no other question comes: the engine has none, the time is over, or all jobs are, which may end it."""
-    if code != ASK or env.state.now[0] >= env.progress.total[ENDS_AT] - TOLERANCE:
+    if code != ASK or env.state.now[0] >= env.progress.total[at.ENDS_AT] - TOLERANCE:
         return True
     return rules.ends_with_jobs == 1 and _all_are_over(world_of(env))
 
@@ -104,19 +92,19 @@ def _note_end(env, rules, code):
     over |= rules.drains == 1 and code in (DONE, DEADLOCK)
     if code == ASK:
         begin_decision(env.seen, env.cycles)  # for the last observation
-    number[REFUSED_PLAN] = code == BAD_COMMAND
-    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + number[HIDDEN]):
+    number[at.REFUSED_PLAN] = code == BAD_COMMAND
+    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + number[at.HIDDEN]):
         leave_late(env, state.queue[i])
-    number[TERMINATED if over else TRUNCATED] = 1
+    number[at.TERMINATED if over else at.TRUNCATED] = 1
 
 
 @kernel
 def _carry_out(env, rules):
     """Carry the plan out and let time pass; returns a code of `advance`, GROW where the episode must be cut off."""
     world, state, plan = world_of(env), env.state, env.plan
-    for at in range(plan.count[0] if rules.worth else 0):
-        if plan.kind[at] == REJECT:
-            leave_late(env, plan.job[at])
+    for i in range(plan.count[0] if rules.worth else 0):
+        if plan.kind[i] == REJECT:
+            leave_late(env, plan.job[i])
     code = ask_engine(world, CARRY_OUT, state.now[0])
     if code == UNCARRIED:
         code = GROW
@@ -137,9 +125,9 @@ def _all_are_over(world):
 @kernel
 def _count_servers(progress, begin, end, idle, watts, switched):
     """Add up what servers did between two times (seconds), from when on it counts."""
-    total, counted = progress.total, progress.total[COUNTED]
+    total, counted = progress.total, progress.total[at.COUNTED]
     seconds = max(end - max(begin, counted), 0.0)
-    total[IDLE_SERVERS] += idle * seconds
-    total[WASTED] += watts * seconds
+    total[at.IDLE_SERVERS] += idle * seconds
+    total[at.WASTED] += watts * seconds
     if begin >= counted:
-        progress.number[SWITCHED] += switched
+        progress.number[at.SWITCHED] += switched

@@ -9,7 +9,7 @@ import numpy as np
 LEVELS = np.array([0.1, 0.25, 0.5, 0.8, 0.9])  # of the quantiles that are held to what jobs took
 RECENT = 16  # run times that are remembered of each kind of jobs
 PRIOR = 3.0  # jobs of a kind that weigh as much as all wider kinds
-FADE = 0.9  # what a job counts beside the next one of its kind
+FADE = 0.9  # what a job counts against the next one of its kind
 LEVEL_STEP = 0.005  # by which a level moves, at most
 EDGE = 0.02  # levels that jobs which took what was said do not move beyond, nor beyond 1 minus that
 HAIR = 1e-3  # seconds: times are sums of others

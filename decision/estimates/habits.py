@@ -19,7 +19,7 @@ _KEYS_OF_ALL = 2  # of all jobs with walltimes, and of all without
 
 
 class Habits(Bundle):
-    """A table of N rows beside the first."""
+    """Another table of N rows."""
 
     habit_slot: I4  # (S,) where the row of a key is, 0 where none is; S is a power of two, or 0 where rows are shared
     habit_key: U8  # (N + 1,)

@@ -43,7 +43,7 @@ class QuantileMemory(RegressionMemory):
 
 
 def room_for_quantiles(rows: int, jobs: int) -> dict[str, Any]:
-    """Empty arrays of `QuantileMemory` beside the regression's, for so many rows of `Habits` and jobs."""
+    """Empty arrays of `QuantileMemory` besides the regression's, for so many rows of `Habits` and jobs."""
     return {
         "recent": np.zeros((rows, RECENT), np.float32),
         "levels": LEVELS.copy(),

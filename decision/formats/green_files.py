@@ -1,7 +1,7 @@
 """What a run is measured by: ``worth.csv``, ``supply.csv``, ``battery.csv``, ``carbon.csv``, ``price.csv``.
 
-Batsim writes none of them: they stand beside its files, copied from the workloads, the events and the policy's options,
-so that a folder can be analysed alone.
+Batsim writes none of them: they stand next to its files, copied from the workloads, the events and the policy's
+options, so that a folder can be analysed alone.
 """
 
 import csv

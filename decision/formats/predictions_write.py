@@ -1,4 +1,4 @@
-"""What a policy expected of each job beside what it was, as CSV."""
+"""What a policy expected of each job and what it was, as CSV."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _PREDICTION_HEADER = "job_id,predicted_runtime,corrections,runtime,walltime,prom
 
 
 def write_predictions(path: Path, jobs: JobTable, predictions: PredictionTable) -> None:
-    """Write what a policy expected of each job beside what it was, as CSV.
+    """Write what a policy expected of each job and what it was, as CSV.
 
     Raises:
         ConfigError: if the file cannot be written.

@@ -112,7 +112,7 @@ def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, .
 
 
 def _machines_file(path: str) -> int:
-    """The processors of a file of clusters beside a log, as Alea has it: id, name, nodes, processors of each; or 0."""
+    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
     try:
         rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
         return sum(int(row[2]) * int(row[3]) for row in rows)

@@ -100,7 +100,7 @@ class LogLines:
         return Labelled(texts, small(which))
 
     def trace(self, ids: Sequence[str], columns: Columns) -> Trace:
-        """What was recorded beside the jobs; takes its columns out of `columns`."""
+        """What was recorded besides the jobs; takes its columns out of `columns`."""
         taken = {name: columns.pop(name) for name in list(columns) if name.startswith(("recorded ", "request "))}
         recorded: dict[str, Field] = {name: _known(taken.pop(f"recorded {name}")) for name in _RECORDED}
         request: dict[str, Field] = {name: _known(taken.pop(f"request {name}")) for name in _REQUEST}

@@ -43,7 +43,7 @@ _NEW_NAMES = {new: old for old, new, _ in reversed(_PROFILES)}
 _NOT_IMPLEMENTED = ("ForkJoinCompositionProfile", "ParallelTaskMergeCompositionProfile")
 _TRACES = {"smpi": "SMPI", "usage_trace": "FractionalComputation"}
 _JOB = ("id", "subtime", "res", "profile", "walltime")
-_TOLD = ("user", "estimate", *Worth.__struct_fields__)  # what a policy is told of a job
+_TOLD = ("user", "estimate", *Worth.__struct_fields__)  # what a policy may know of a job
 
 
 def is_of_5(data: bytes) -> bool:
@@ -207,7 +207,7 @@ def converted_lines(data: bytes, to: str, path: str) -> Iterator[bytes]:
     except DECODE_ERRORS as error:
         raise InputError(f"{path}: not a JSON workload: {error}") from None
     if not isinstance(file, dict):
-        raise InputError(f"{path}: not a JSON workload: it is no object")
+        raise InputError(f"{path}: not a JSON workload: it is not an object")
     if is_of_5(data) != (to == "5"):
         file = workload_for_5(file, path) if to == "5" else workload_for_4(file, path)
     yield from file_lines(file)

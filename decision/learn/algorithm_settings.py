@@ -77,7 +77,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Threads that torch computes with.
 
         Operations of small networks take microseconds. Two threads that wait for each other at each of them gain
-        nothing on two quiet cores, and beside one busy process they are a quarter as fast as one.
+        nothing on two quiet cores, and next to one busy process they are a quarter as fast as one.
         """
         small = network is not None and max(network.hidden, default=0) <= _SMALL
         return self.threads or (1 if small else max(1, cores // 2 if self.overlap else cores))
@@ -165,7 +165,7 @@ class SacConfig(_CriticConfig, frozen=True, kw_only=True, forbid_unknown_fields=
     envs: Count = 16  # environments side by side
     updates: Positive = 0.25  # for each environment step
     warmup: Count = 2_000  # environment steps before the first update
-    buffer: Count = 100_000  # newest transitions that are learned from, beside the recorded ones
+    buffer: Count = 100_000  # newest transitions that are learned from, besides the recorded ones
     offline: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0  # updates by crr before, from recorded choices
     temperature: Weight = 0.0  # weight of entropy; 0: it is tuned
     entropy: Share = 0.3  # which share of the most that the valid actions allow it is tuned to

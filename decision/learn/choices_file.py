@@ -63,7 +63,7 @@ def write_choices(
     sources: tuple[Source, ...],
     seed: int,
 ) -> None:
-    """Write a file of choices beside the target and rename it; the same content gives the same bytes.
+    """Write a file of choices next to the target and rename it; the same content gives the same bytes.
 
     Raises:
         ConfigError: if it cannot be written.

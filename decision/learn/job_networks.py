@@ -34,7 +34,7 @@ class JobsNetwork(Network):
         self._share(layout.window, _JOB, (_QUANTILES if layout.by_core else layout.cluster) + 2, 1, width)
 
     def _share(self, jobs: int, features: int, cluster: int, more: int, width: int) -> None:
-        """Make the layers: for so many jobs with so many features each, beside a cluster, and `more` other actions."""
+        """Make the layers: for so many jobs with so many features each, next to a cluster, and `more` other actions."""
         self.nb_jobs, self.nb_features, self.nb_cluster = jobs, features, cluster
         self.cluster = linear(cluster, width)
         self.job = linear(features, width)
@@ -106,7 +106,7 @@ class JobsNetwork(Network):
 
 
 class PoolNetwork(JobsNetwork):
-    """`JobsNetwork` for observations that need no preparation, with more actions than one beside the jobs.
+    """`JobsNetwork` for observations that need no preparation, with more actions than one besides the jobs.
 
     Args:
         pool: the layout of the observation.
@@ -123,7 +123,7 @@ class PoolNetwork(JobsNetwork):
 
 
 class MinutesNetwork(JobsNetwork):
-    """`JobsNetwork` for sequences: jobs beside jobs that run, and the cluster as it is and was.
+    """`JobsNetwork` for sequences: jobs next to jobs that run, and the cluster as it is and was.
 
     Args:
         sequences: of the observation.
@@ -136,7 +136,7 @@ class MinutesNetwork(JobsNetwork):
         super().__init__(Layout(context - 2, sequences.jobs[0], by_core=False, endless=False), width)
 
     def prepare(self, observation: Floats) -> Floats:
-        """What each job needs beside what there is, after the context."""
+        """What each job needs next to what there is, after the context."""
         n, (count, numbers) = len(observation), self.sequences.jobs
         at = int(np.prod(self.sequences.running)) + count * numbers
         jobs = observation[:, : count * numbers].reshape(n, count, numbers)

@@ -15,7 +15,8 @@ from decision.envs.evaluation import play_episode
 from decision.envs.setup import without_misfits
 from decision.generate.clusters import SwitchTimes, Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.generate.papers.grid5000_days import grid5000_days
+from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
 from decision.learned.joint import EVEN, Joint, JointPolicy, JointSettings
 from decision.model.dates import busy_days
 from decision.model.platform import Platform
@@ -72,7 +73,7 @@ class JointEvolution(EvolutionLearner):
     def _judge(
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
-        """All candidates schedule the same days with even weights, and every second one with others, drawn anew."""
+        """All candidates schedule the same days with even weights, and every second one with others, new each time."""
         traded = self._rng.dirichlet(EVEN)
         again = np.arange(0, len(first), 2)
         items: list[Any] = [(None, EVEN, int(day)) for day in first]

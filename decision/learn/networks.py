@@ -1,7 +1,7 @@
 """Actors and critics: the kinds that a config names.
 
 `JobsNetwork` sees DBF's observation as what it is, a set of jobs next to a cluster: one small network is shared by all
-jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
+jobs of the window, so that what is learned about a job holds at each place of the window, and its size does not
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
 sees. `Mlp` takes any observation as one vector: DBF's paper has it, SchedInspector's, and with tanh that of neural
 annealing, whose `Convolutions` slide along the hosts of a sequence. `RecurrentNetwork` reads the three sequences of
@@ -61,7 +61,7 @@ class Convolutions(Mlp):
 
 
 class ImageNetwork(Mlp):
-    """Launchpad's three networks: two convolutions and a layer beside one for the other numbers, and 256 units twice.
+    """Launchpad's three networks: two convolutions and a layer next to one for the other numbers, and 256 units twice.
 
     The paper names them and no sizes. Ours: 3 x 3 with strides 1 and 2, 128 + 128 units, merged into 256; the critic is
     another of the same shape. One network's encoder may be another one's, too.

@@ -28,11 +28,13 @@ def parametric_policy(
 
     Raises:
         InputError: if the numbers are damaged.
-        ConfigError: if they are of another version than ours, or of a scheduler that is no policy; or for an option's
+        ConfigError: if they are of another version than ours, or of a scheduler that is none; or for an option's
             value that does not fit.
     """
     if not isinstance(scheduler, ParametricScheduler):
-        raise ConfigError(f"{path}: it has {scheduler.name} and is no policy: use easy,allocation=tree,prices={path}")
+        raise ConfigError(
+            f"{path}: it has {scheduler.name} and is not a policy: use easy,allocation=tree,prices={path}"
+        )
     if manifest.encoder != scheduler.sees:
         sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
         raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")

@@ -135,7 +135,7 @@ def run_training(
 
 
 class _Curves:
-    """The rows of a training, wherever they are shown."""
+    """The rows of a training, in all places that show them."""
 
     def __init__(self, task: Training, learner: Algorithm, report: Callable[[Report], None]) -> None:
         columns = ("iteration", "steps", *learner.columns, *task.validated)

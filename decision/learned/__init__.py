@@ -27,7 +27,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import (  # each registers its record
+from . import (  # noqa: F401 - each registers its record
     dbf,
     deepscheduling,
     green,
@@ -55,22 +55,9 @@ __all__ = [
     "Episodes",
     "ParametricScheduler",
     "Scheduler",
-    "dbf",
-    "deepscheduling",
     "find_scheduler",
-    "green",
-    "inspector",
-    "joint",
-    "learned",
     "make_encoder",
-    "packer",
-    "packing",
-    "prices",
-    "ranking",
     "read_encoder",
     "records",
     "register",
-    "repair",
-    "rlscheduler",
-    "timetable",
 ]

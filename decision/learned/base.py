@@ -178,6 +178,9 @@ class ChoosingScheduler(Scheduler):
         return convert_settings(self, given), {name: value for name, value in options.items() if name not in known}
 
 
+Measured = Mapping[str, NDArray[np.float64]]  # of each of `decision.envs.EPISODE_METRICS`, (sequences,)
+
+
 class ParametricScheduler(Scheduler):
     """A compiled policy with numbers to be learned, judged by whole schedules."""
 
@@ -199,19 +202,13 @@ class ParametricScheduler(Scheduler):
         """Weights of policies that candidates are compared with."""
         return []
 
-    def cost(
-        self,
-        settings: Any,
-        own: Mapping[str, NDArray[np.float64]],
-        references: Sequence[Mapping[str, NDArray[np.float64]]],
-        done: float,
-    ) -> float:
-        """What is minimised.
+    def cost(self, settings: Any, own: Measured, references: Sequence[Measured], done: float) -> float:
+        """What is minimised: of a candidate's scores, with those of the references.
 
         Args:
             settings: of the environment.
-            own: each of `decision.envs.EPISODE_METRICS` of a candidate, (sequences,).
-            references: the same of the references.
+            own: of a candidate.
+            references: of each of the references.
             done: share of the training that is over.
         """
         raise NotImplementedError

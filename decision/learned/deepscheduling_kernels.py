@@ -23,26 +23,10 @@ from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import N_ENDED, N_JOBS, N_QUEUED
 from decision.state.plan_arrays import START
 
+from . import deepscheduling_seen as obs
 from .confidence import learn_from
 from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start
-from .deepscheduling_seen import (
-    AVAILABLE,
-    JOBS_SEEN,
-    LAST,
-    NEXT,
-    ONE_MINUTE,
-    ONLY_FITTING,
-    PAID_SO_FAR,
-    PUT_TO_SLEEP,
-    SHOWN,
-    SUMMED_AT,
-    TIMEOUT,
-    URGE_RATE,
-    URGED,
-    DeepSchedulingMemory,
-    fits,
-    take_snapshot,
-)
+from .deepscheduling_seen import DeepSchedulingMemory, fits, take_snapshot
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OPEN, REWARD, STEP_ENDS
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
@@ -54,7 +38,7 @@ def deepscheduling_begin(state, facts, memory):
     memory.booked_count[0] = 0
     memory.counted[:] = 0
     memory.at[:] = 0.0
-    memory.at[NEXT] = memory.at[LAST] = -np.inf
+    memory.at[obs.NEXT] = memory.at[obs.LAST] = -np.inf
     memory.user[:] = -1
     return 0
 
@@ -74,8 +58,8 @@ def deepscheduling_look(state, facts, cycles, plan, memory):
     planned = plan.count[0]
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)
-    memory.counted[PUT_TO_SLEEP] = sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
-    memory.counted[AVAILABLE] = count_available(memory)
+    memory.counted[obs.PUT_TO_SLEEP] = sleep_due(state, facts, memory, plan, memory.setting[obs.TIMEOUT])
+    memory.counted[obs.AVAILABLE] = count_available(memory)
     _fill_window(cycles, memory)
     if _is_due(state, memory):
         if state.count[N_JOBS] > 0 and _offers(state, memory):
@@ -89,13 +73,13 @@ def deepscheduling_look(state, facts, cycles, plan, memory):
 @ACT.entry_with(DeepSchedulingMemory)
 def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     """Bind a job of the window, if it fits; anything else lets time pass."""
-    job = memory.window[action - 1] if 1 <= action <= memory.counted[SHOWN] else -1
+    job = memory.window[action - 1] if 1 <= action <= memory.counted[obs.SHOWN] else -1
     if job >= 0 and fits(state, memory, job):
         picked, planned = np.zeros(len(plan.free), np.uint64), plan.count[0]
         pick(facts, memory, plan, state.size[job], False, True, picked)
         book(facts, memory, plan, job, picked)
         _note_starts(state, cycles, plan, planned)
-        memory.counted[AVAILABLE] -= state.size[job]
+        memory.counted[obs.AVAILABLE] -= state.size[job]
         _fill_window(cycles, memory)
         if _offers(state, memory):
             take_snapshot(state, facts, cycles, memory)
@@ -109,16 +93,16 @@ def deepscheduling_choose(state, facts, cycles, plan, memory, action):
 def _is_due(state, memory):
     """Whether the minute is over; where no job waits, an event must be later than the last choice."""
     now, at = state.now[0], memory.at
-    return at[NEXT] <= now + TOLERANCE and (memory.counted[SHOWN] > 0 or now > at[LAST] + TOLERANCE)
+    return at[obs.NEXT] <= now + TOLERANCE and (memory.counted[obs.SHOWN] > 0 or now > at[obs.LAST] + TOLERANCE)
 
 
 @kernel
 def _offers(state, memory):
     """Whether there is a choice: with masks only where a job fits."""
-    if memory.setting[ONLY_FITTING] == 0.0:
+    if memory.setting[obs.ONLY_FITTING] == 0.0:
         return True
     found = False
-    for i in range(memory.counted[SHOWN]):
+    for i in range(memory.counted[obs.SHOWN]):
         found |= fits(state, memory, memory.window[i])
     return found
 
@@ -138,20 +122,20 @@ def _note_starts(state, cycles, plan, begin):
 def _fill_window(cycles, memory):
     """The first jobs that have no hosts yet."""
     shown = at = 0
-    while shown < JOBS_SEEN and at < cycles.number[LENGTH]:
+    while shown < obs.JOBS_SEEN and at < cycles.number[LENGTH]:
         job = cycles.queue[at]
         if not is_booked(memory, job):
             memory.window[shown] = job
             shown += 1
         at += 1
-    memory.counted[SHOWN] = shown
+    memory.counted[obs.SHOWN] = shown
 
 
 @kernel
 def _set_next(state, memory):
     """A minute passes while jobs wait; else the next event is awaited."""
-    memory.at[LAST] = state.now[0]
-    memory.at[NEXT] = state.now[0] + ONE_MINUTE if memory.counted[SHOWN] > 0 else -np.inf
+    memory.at[obs.LAST] = state.now[0]
+    memory.at[obs.NEXT] = state.now[0] + obs.ONE_MINUTE if memory.counted[obs.SHOWN] > 0 else -np.inf
 
 
 @kernel
@@ -159,12 +143,12 @@ def _let_time_pass(state, facts, cycles, plan, memory):
     """Wake servers, and ask to be called for the next minute or timeout."""
     wake_booked(state, facts, memory, plan)
     urge = 0.0
-    for i in range(memory.counted[SHOWN]):
+    for i in range(memory.counted[obs.SHOWN]):
         urge += 1.0 / state.walltime[memory.window[i]]
-    memory.at[URGE_RATE] = urge
-    due = next_timeout(state, facts, plan, memory.setting[TIMEOUT])
-    if memory.at[NEXT] > state.now[0]:
-        due = min(due, memory.at[NEXT])
+    memory.at[obs.URGE_RATE] = urge
+    due = next_timeout(state, facts, plan, memory.setting[obs.TIMEOUT])
+    if memory.at[obs.NEXT] > state.now[0]:
+        due = min(due, memory.at[obs.NEXT])
     if due < cycles.call[0] - TOLERANCE:
         call_at(cycles, plan, due)
 
@@ -172,8 +156,8 @@ def _let_time_pass(state, facts, cycles, plan, memory):
 @kernel
 def _add_up(state, memory):
     at, now = memory.at, state.now[0]
-    at[URGED] += at[URGE_RATE] * (now - at[SUMMED_AT])
-    at[SUMMED_AT] = now
+    at[obs.URGED] += at[obs.URGE_RATE] * (now - at[obs.SUMMED_AT])
+    at[obs.SUMMED_AT] = now
 
 
 # --- What is paid --------------------------------------------------------------------------------------------------
@@ -187,13 +171,13 @@ def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     _add_up(state, memory)
     weight, total = progress.parameters, progress.total
     shares = progress.parameters[3] == 0.0
-    idle, used = total[IDLE_SERVERS] / ONE_MINUTE, total[USED] / ONE_MINUTE
+    idle, used = total[IDLE_SERVERS] / obs.ONE_MINUTE, total[USED] / obs.ONE_MINUTE
     if shares:
         idle /= len(facts.server_begin) - 1
         used /= len(cycles.until)
-    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[URGED]
-    owed = worth - memory.at[PAID_SO_FAR]
-    memory.at[PAID_SO_FAR] = worth
+    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[obs.URGED]
+    owed = worth - memory.at[obs.PAID_SO_FAR]
+    memory.at[obs.PAID_SO_FAR] = worth
     return owed
 
 

@@ -82,7 +82,7 @@ def _start_heir(state, cycles, plan, memory):
 
 @kernel
 def _goes_on(state, cycles, plan, memory):
-    """Whether there is something to choose beside no_op; else the next step is waited for."""
+    """Whether there is something to choose besides no_op; else the next step is waited for."""
     _find_pair(state, cycles, memory)
     if memory.number[VICTIM] >= 0:
         return 1

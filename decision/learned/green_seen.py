@@ -17,7 +17,7 @@ CLUSTER = 3 + 2 * len(_AHEAD) + 4  # numbers about the cluster
 COMPACT_FEATURES = 11  # numbers of a job, of which the image has the first ones
 IMAGE_FEATURES = 8
 ROWS = 20  # steps of the image
-EXTRA_ACTIONS = 2  # actions beside starts: suspend, and no_op
+EXTRA_ACTIONS = 2  # actions besides starts: suspend, and no_op
 _STEPS = 20.0  # that count as 1 in waits and deadlines
 
 # GreenMemory.number

@@ -6,7 +6,7 @@ needs no learning; and utilization is to the end of the last job, so that what i
 for large ones, some for long: the option ``guard=auto`` bounds that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from decision.model.workload import Workload
 
-from .base import Episodes, ParametricScheduler
+from .base import Episodes, Measured, ParametricScheduler
 from .ranking import RANKING_WEIGHTS, SEES, RankingPolicy, random_units, smallest_area_first
 from .ranking_kernels import ORDER, RESERVE
 from .registry import register
@@ -64,13 +64,7 @@ class Packer(ParametricScheduler):
         """The policy that the weights make."""
         return RankingPolicy(weights, name)
 
-    def cost(
-        self,
-        settings: PackerSettings,
-        own: Mapping[str, NDArray[np.float64]],
-        references: Sequence[Mapping[str, NDArray[np.float64]]],
-        done: float,
-    ) -> float:
+    def cost(self, settings: PackerSettings, own: Measured, references: Sequence[Measured], done: float) -> float:
         """Minus the mean utilization."""
         return -float(own["packed_utilization"].mean())
 

@@ -43,7 +43,7 @@ class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     tick: Annotated[float, msgspec.Meta(ge=0)] = 60.0  # seconds between decisions at least; 0: at each event
     doubling: bool = False  # whether that doubles while nothing comes or ends: to learn from fewer such decisions
     masked: bool = False  # whether only jobs that fit can be chosen
-    estimate: Expected = "none"  # who predicts run times, which are seen beside the requested ones; none: nobody
+    estimate: Expected = "none"  # who predicts run times, which are seen next to the requested ones; none: nobody
     reward: Literal["final", "dense"] = "final"  # at the end only, or idle node-time as it passes
     jobs: Count = 1000  # of an episode, the first ones of the workload
     steps: Count = 10_000  # choices after which it is over
@@ -58,7 +58,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     window: int  # jobs from the queue's head
     tick: float  # seconds; 0 for none
     masked: Annotated[int, msgspec.Meta(ge=0, le=1)]  # 1 where only jobs that fit can be chosen
-    estimate: Expected  # who predicts run times, which are seen beside the requested ones; none: nobody
+    estimate: Expected  # who predicts run times, which are seen next to the requested ones; none: nobody
     max_runtime: float  # seconds: the longest walltime
 
     def __post_init__(self) -> None:
@@ -142,7 +142,7 @@ class Packing(ChoosingScheduler):
     still after a start, and after a failure (a job that does not fit). Time passes after X, an empty slot, a start that
     empties the queue, and 4 failures in a row.
 
-    Decisions: with `tick` at multiples of it from the first submission, where jobs came or ended, or wait beside free
+    Decisions: with `tick` at multiples of it from the first submission, where jobs came or ended, or wait next to free
     nodes; with `doubling` the gap between two of the latter kind doubles while nothing comes or ends. With ``tick=0``
     at each instant at which jobs come or end. X on an idle cluster then waits for 60 s.
 

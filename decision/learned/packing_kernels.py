@@ -6,25 +6,10 @@ from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED
 
+from . import packing_seen as obs
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
 from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OPEN, REWARD, STEP_ENDS
-from .packing_seen import (
-    ANY_CHANGE,
-    DOUBLES,
-    FAILED_CHOICES,
-    FAILURES,
-    FINAL,
-    GAP,
-    KNOWN_JOBS,
-    LAST_DECISION,
-    LONGEST,
-    MASKED,
-    PAID,
-    SWITCHES,
-    TICK,
-    WINDOW,
-    PackingMemory,
-)
+from .packing_seen import PackingMemory
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .window import slot_begun
 
@@ -40,9 +25,9 @@ _LONGEST_GAP = 1024  # ticks
 def packing_begin(state, facts, memory):
     """Nothing was decided, and nothing paid for."""
     number = memory.number
-    number[FAILED_CHOICES] = number[ANY_CHANGE] = number[KNOWN_JOBS] = number[SWITCHES] = 0
-    number[GAP], number[LAST_DECISION] = 1, -1
-    memory.seconds[PAID] = 0.0
+    number[obs.FAILED_CHOICES] = number[obs.ANY_CHANGE] = number[obs.KNOWN_JOBS] = number[obs.SWITCHES] = 0
+    number[obs.GAP], number[obs.LAST_DECISION] = 1, -1
+    memory.seconds[obs.PAID] = 0.0
     return 0
 
 
@@ -52,14 +37,18 @@ def packing_look(state, facts, cycles, plan, memory):
     number, count = memory.number, state.count
     if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
         return 0
-    if count[N_ENDED] > 0 or number[KNOWN_JOBS] != count[N_JOBS] or number[SWITCHES] != count[N_CAPACITY_CHANGES]:
-        number[ANY_CHANGE] = 1
-        number[KNOWN_JOBS], number[SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
+    if (
+        count[N_ENDED] > 0
+        or number[obs.KNOWN_JOBS] != count[N_JOBS]
+        or number[obs.SWITCHES] != count[N_CAPACITY_CHANGES]
+    ):
+        number[obs.ANY_CHANGE] = 1
+        number[obs.KNOWN_JOBS], number[obs.SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
     if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
         return 0
-    number[FAILED_CHOICES] = 0
+    number[obs.FAILED_CHOICES] = 0
     _look_at_nodes(state, cycles, memory)
-    return number[MASKED] == 0 or _some_fit(state, cycles, memory)
+    return number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)
 
 
 @kernel
@@ -73,24 +62,24 @@ def _look_at_nodes(state, cycles, memory):
 @kernel
 def _is_due(state, cycles, plan, memory):
     """Whether this is the instant of a decision; between two ticks the next one is asked for."""
-    number, tick = memory.number, memory.seconds[TICK]
+    number, tick = memory.number, memory.seconds[obs.TICK]
     if tick == 0.0:
         return True
     since = state.now[0] - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
-    if index == number[LAST_DECISION] or since > index * tick + TOLERANCE:
+    if index == number[obs.LAST_DECISION] or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
         return False
-    number[LAST_DECISION] = index
-    if number[ANY_CHANGE]:
-        number[ANY_CHANGE], number[GAP] = 0, 1
+    number[obs.LAST_DECISION] = index
+    if number[obs.ANY_CHANGE]:
+        number[obs.ANY_CHANGE], number[obs.GAP] = 0, 1
     return True
 
 
 @kernel
 def _call_at_tick(state, cycles, plan, memory, index):
     """Ask for a tick, unless an earlier one was asked for."""
-    time = state.submit_time[0] + index * memory.seconds[TICK]
+    time = state.submit_time[0] + index * memory.seconds[obs.TICK]
     if cycles.call[0] > time + TOLERANCE:
         call_at(cycles, plan, time)
 
@@ -99,39 +88,39 @@ def _call_at_tick(state, cycles, plan, memory, index):
 def _some_fit(state, cycles, memory):
     """Whether a job of the window could start now."""
     smallest = len(cycles.until) + 1
-    for at in range(min(cycles.number[LENGTH], memory.number[WINDOW])):
+    for at in range(min(cycles.number[LENGTH], memory.number[obs.WINDOW])):
         smallest = min(smallest, state.size[cycles.queue[at]])
     return smallest <= cycles.number[FREE_HOSTS]
 
 
 @kernel
 def _let_time_pass(state, cycles, plan, memory):
-    """Jobs that wait beside free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
+    """Jobs that wait next to free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
     number = memory.number
     if cycles.number[LENGTH] == 0:
         return
-    if memory.seconds[TICK] == 0.0:
+    if memory.seconds[obs.TICK] == 0.0:
         if cycles.number[RUNNING_JOBS] == 0:
             call_at(cycles, plan, state.now[0] + _PATIENCE)
         return
-    if cycles.number[FREE_HOSTS] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory)):
-        _call_at_tick(state, cycles, plan, memory, number[LAST_DECISION] + number[GAP])
-        if number[DOUBLES]:
-            number[GAP] = min(2 * number[GAP], _LONGEST_GAP)
+    if cycles.number[FREE_HOSTS] > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)):
+        _call_at_tick(state, cycles, plan, memory, number[obs.LAST_DECISION] + number[obs.GAP])
+        if number[obs.DOUBLES]:
+            number[obs.GAP] = min(2 * number[obs.GAP], _LONGEST_GAP)
 
 
 @ACT.entry_with(PackingMemory)
 def packing_act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
     number, goes_on = memory.number, False
-    if 0 <= action < min(cycles.number[LENGTH], number[WINDOW]):
+    if 0 <= action < min(cycles.number[LENGTH], number[obs.WINDOW]):
         if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
-            number[FAILED_CHOICES] = 0
+            number[obs.FAILED_CHOICES] = 0
             _start(state, cycles, plan, memory, action)
-            goes_on = cycles.number[LENGTH] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory))
+            goes_on = cycles.number[LENGTH] > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory))
         else:
-            number[FAILED_CHOICES] += 1
-            goes_on = number[FAILED_CHOICES] < FAILURES
+            number[obs.FAILED_CHOICES] += 1
+            goes_on = number[obs.FAILED_CHOICES] < obs.FAILURES
     if not goes_on:
         _let_time_pass(state, cycles, plan, memory)
     return goes_on
@@ -152,7 +141,7 @@ def _start(state, cycles, plan, memory, at):
 @FOLLOW.entry_with(PackingMemory)
 def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
-    window = memory.number[WINDOW]
+    window = memory.number[obs.WINDOW]
     slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
     return slot if slot >= 0 else window
 
@@ -163,15 +152,15 @@ def packing_reward(state, facts, cycles, progress, memory, moment):
     if moment != STEP_ENDS:
         return 0.0
     over, total, nodes = is_over(progress), progress.total, len(cycles.until)
-    if progress.parameters[FINAL]:
+    if progress.parameters[obs.FINAL]:
         return _share_started(progress) + _utilization(progress, nodes) + _share_left(progress) if over else 0.0
     if over:
         idle = nodes * max(total[LAST_END] - total[BEGAN], 0.0) - total[WORK]
     else:
         idle = nodes * (state.now[0] - total[BEGAN]) - total[USED]
-    owed = idle - memory.seconds[PAID]
-    memory.seconds[PAID] = idle
-    return -owed / (nodes * memory.seconds[LONGEST])
+    owed = idle - memory.seconds[obs.PAID]
+    memory.seconds[obs.PAID] = idle
+    return -owed / (nodes * memory.seconds[obs.LONGEST])
 
 
 @MEASURE.entry_with(PackingMemory)

@@ -1,4 +1,4 @@
-"""A function from observations to actions as a policy, wherever policies run."""
+"""A function from observations to actions as a policy, on all engines."""
 
 from collections.abc import Callable
 

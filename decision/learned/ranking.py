@@ -12,7 +12,7 @@ among them. Learning begins with `first_guess`: `smallest_area_first`, and the r
 hosts free for long waits until few others come.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -23,7 +23,7 @@ from decision.model.workload import Workload
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 
-from .base import Episodes, ParametricScheduler
+from .base import Episodes, Measured, ParametricScheduler
 from .ranking_kernels import (
     HOLD,
     NB_RANK_UNIT,
@@ -152,13 +152,7 @@ class Ranking(ParametricScheduler):
         references[_EASY][RESERVE, 0], references[_FIRST_FIT][RESERVE, 0] = 1.0, -1.0
         return references
 
-    def cost(
-        self,
-        settings: RankingSettings,
-        own: Mapping[str, NDArray[np.float64]],
-        references: Sequence[Mapping[str, NDArray[np.float64]]],
-        done: float,
-    ) -> float:
+    def cost(self, settings: RankingSettings, own: Measured, references: Sequence[Measured], done: float) -> float:
         """Mostly the larger of its waiting time and weighted slowdown over the best of SAF's.
 
         SAF waits least with first-fit, and has the least slowdown with EASY. A sequence counts by the square root of

@@ -12,7 +12,7 @@ The first score is linear in a few numbers of a job, the second has a few units 
 forecasts are trusted is learned, too. Learning begins with the value per host-second left as both: `first_weights`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from decision.model.workload import Workload
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 
-from .base import Episodes, ParametricScheduler
+from .base import Episodes, Measured, ParametricScheduler
 from .registry import register
 from .timetable_kernels import (
     MOST_TABLE_JOBS,
@@ -116,13 +116,7 @@ class Timetable(ParametricScheduler):
         """The policy that the weights make."""
         return TimetablePolicy(weights, name)
 
-    def cost(
-        self,
-        settings: TimetableSettings,
-        own: Mapping[str, NDArray[np.float64]],
-        references: Sequence[Mapping[str, NDArray[np.float64]]],
-        done: float,
-    ) -> float:
+    def cost(self, settings: TimetableSettings, own: Measured, references: Sequence[Measured], done: float) -> float:
         """Minus the mean share of value."""
         return -float(own["value_share"].mean())
 

@@ -142,7 +142,7 @@ class _Parser:
         try:
             return read_moment(value).of(self._workload) if field == "submit" else float(value)
         except ValueError:
-            raise self._error(f"{value!r} is no number") from None
+            raise self._error(f"{value!r} is not a number") from None
 
     def _texts(self, field: str) -> list[str]:
         jobs = self._workload.jobs

@@ -1,4 +1,4 @@
-"""Warnings to users, beside their results."""
+"""Warnings to users, next to their results."""
 
 import functools
 import logging

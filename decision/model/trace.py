@@ -1,4 +1,4 @@
-"""What a log recorded of its jobs, beside the jobs: nothing that decides or simulates is told of it."""
+"""What a log recorded of its jobs, next to the jobs: nothing that decides or simulates sees it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many hosts jobs used over time, as it was recorded: the peak, and what would have fitted beside it."""
+"""How many hosts jobs used over time, as it was recorded: the peak, and what would have fitted next to it."""
 
 from typing import NamedTuple
 

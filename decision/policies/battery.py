@@ -1,4 +1,4 @@
-"""A battery beside a supply of power: jobs that run beyond the supply run on while it lasts.
+"""A battery next to a supply of power: jobs that run beyond the supply run on while it lasts.
 
 It takes what the supply has and no job uses, and gives to the jobs that run beyond it; it lets no job start, as no
 power of the grid does. What cannot be had from it is as with no battery: jobs make way. It knows what is and what was,

@@ -30,7 +30,7 @@ _NEVER = -1  # computes, left, or cannot be woken
 
 
 class Booking(Bundle):
-    """Who has booked what, kept beside the state from decision to decision."""
+    """Who has booked what, kept next to the state from decision to decision."""
 
     booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
     booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[: booked_count[0]]

@@ -9,8 +9,8 @@ security time in which OAR cleans nodes up. After the scheduler's sources (oar-t
 Design
 ------
 Only starts are seen from outside, so no more reservations are made than decide who starts. Reservations only take hosts
-away: a job that cannot start now for the hosts that the jobs before it leave will not start, wherever the next ones are
-put. So it stops when no job that is left could start.
+away: a job that cannot start now for the hosts that the jobs before it leave will not start, no matter where the next
+ones are put. So it stops when no job that is left could start.
 
 What was reserved is kept as long as making it again would give the same: while no job ends or overruns, no host moves,
 and started jobs have begun and will end exactly as reserved. Then hosts that are free from now on were so before, thus

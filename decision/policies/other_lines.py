@@ -1,4 +1,4 @@
-"""The catalogue's lines beside composed policies: other classes, and the options that any policy has."""
+"""The catalogue's lines besides composed policies: other classes, and the options that any policy has."""
 
 from .catalogue import TSAFRIR, OptionLine, PolicyLine
 

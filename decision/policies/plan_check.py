@@ -175,7 +175,7 @@ def _explain(
         return _explain_switch(state, facts, plan, names, at, reason, host)
     if reason == PAST:
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
-        return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is no time"
+        return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is not a time"
     if reason == NO_JOB:
         return f"there is no job number {job}; {int(state.count[N_JOBS])} were submitted"
     who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]

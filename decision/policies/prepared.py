@@ -5,8 +5,8 @@ Design
 A loop, compiled itself, asks a policy through the address of an entry of `DECIDE`, and gives it the address of its
 memory. A compiled policy (`CompiledPolicy`) has such an entry, and so has what stands around another policy
 (`decision.policies.around`); for any other, `prepare` makes a callback into Python. So one loop runs them all: no loop
-knows which policies there are, a new policy compiles no loop again, and a policy in Python runs wherever a compiled one
-does.
+knows which policies there are, a new policy compiles no loop again, and a policy in Python runs in all places where a
+compiled one does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
 because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision

@@ -1,4 +1,4 @@
-"""How long jobs would have waited so far under FCFS with EASY: a simulation of counts, beside the one that is going on.
+"""How long jobs would have waited so far under FCFS with EASY: a simulation of counts, besides the one that runs.
 
 The shadow gets the same jobs at the same times on the same number of hosts. It is simulated twice. The first simulation
 goes only as far as all run times are known that it needs: a job's run time is known once the job has really ended, and
@@ -6,7 +6,7 @@ of one that runs it is known that it is longer than it has run so far. So each o
 second goes on from there to the present; jobs whose run time is unknown run there for their walltime times the share of
 walltimes that is used, over the jobs (weighted by hosts) that have ended in the first. Of these, one that has not begun
 though it waits for so many times the longest wait of the first (`EXCUSE`) takes no time there: else the waits behind
-it, which nobody has to bear, would say for how long it may wait. It begins anew whenever so many jobs have ended that
+it, which nobody has to bear, would say for how long it may wait. It begins again when so many jobs have ended that
 going on from the first costs no more than a few times what both cost anyway.
 
 Each instant of the shadow is one EASY decision (Mu'alem and Feitelson, TPDS 2001) over counts of hosts, in time linear
@@ -28,7 +28,7 @@ _WAITING = 1  # length of shadow_queue
 _RUNNING = 2  # length of shadow_running
 _USED = 3  # hosts
 _EXTRA = 4  # hosts that the head's reservation leaves over
-_BEGUN_AT = 5  # of the second: jobs that had really ended when it began anew; -1 before it first did
+_BEGUN_AT = 5  # of the second: jobs that had really ended when it began again; -1 before it first did
 _COST = 6  # instants that it took to come to the present then
 N_SHADOW_COUNTS = 7
 
@@ -95,7 +95,7 @@ def longest_wait(state, shadow):
     _go_on(state, shadow, KNOWN_PAST)
     ended = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
     if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
-        _begin_anew(shadow)
+        _begin_again(shadow)
         count[_BEGUN_AT], count[_COST] = ended, _go_on(state, shadow, PRESENT)
     else:
         _go_on(state, shadow, PRESENT)
@@ -106,7 +106,7 @@ def longest_wait(state, shadow):
 
 
 @kernel
-def _begin_anew(shadow):
+def _begin_again(shadow):
     """Let the second simulation be where the first is."""
     shadow.shadow_time[PRESENT] = shadow.shadow_time[KNOWN_PAST]
     shadow.shadow_count[PRESENT] = shadow.shadow_count[KNOWN_PAST]

@@ -2,7 +2,7 @@
 
 A policy says it by attributes of the record's names, as many as differ from the defaults; what is around another
 policy changes that one's record (`decision.policies.around`). All of it is known when a policy has been made, and
-whoever wants to know asks `traits_of`.
+who wants to know asks `traits_of`.
 """
 
 from typing import NamedTuple

@@ -101,21 +101,10 @@ class Window(CompiledPolicy):
         prices: str = "",
         limit: float = 1.0,
     ) -> None:
-        if not 0 < period < math.inf:
-            raise ConfigError(f"policy window: option period={period:g} must be finite and above 0")
-        if not 0 < limit < math.inf:
-            raise ConfigError(f"policy window: option limit={limit:g} must be finite and above 0")
-        for name, value, least in (("jobs", jobs, 0), ("steps", steps, 0)):
-            if value < least:
-                raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
+        _check_numbers(period, limit, jobs, steps)
         solving = _code("solver", solver, _SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
-        if solving == _EXACT and placing == DYNAMIC:
-            raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
-        if solving == _EXACT and placing == STATIC and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
-            raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
-        if solving == _NSA and placing != DYNAMIC:
-            raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
+        _check_strategy(solving, placing, strategy, jobs)
         if repair and solving != _NSA:
             raise ConfigError(f"policy window: option repair is for solver=nsa; found solver={solver}")
         self._used: WindowMemory | None = None
@@ -207,6 +196,25 @@ def window_gap(policy: Policy) -> float:
     """
     inner = innermost(policy)
     return inner.window_gap() if isinstance(inner, Window) else math.nan
+
+
+def _check_numbers(period: float, limit: float, jobs: int, steps: int) -> None:
+    for name, value in (("period", period), ("limit", limit)):
+        if not 0 < value < math.inf:
+            raise ConfigError(f"policy window: option {name}={value:g} must be finite and above 0")
+    for name, number in (("jobs", jobs), ("steps", steps)):
+        if number < 0:
+            raise ConfigError(f"policy window: option {name}={number} must be at least 0")
+
+
+def _check_strategy(solving: int, placing: int, strategy: str, jobs: int) -> None:
+    """Refuse a solver that does not solve so."""
+    if solving == _EXACT and placing == DYNAMIC:
+        raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
+    if solving == _EXACT and placing == STATIC and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
+        raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
+    if solving == _NSA and placing != DYNAMIC:
+        raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
 
 
 def _code(option: str, value: str, known: dict[str, int]) -> int:

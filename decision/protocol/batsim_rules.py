@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from . import messages as m
 from .ledger import (
     HAS_ENDED,
     IS_RUNNING,
@@ -17,27 +18,11 @@ from .ledger import (
     require_walltime,
     shortened_line,
 )
-from .messages import (
-    Answer,
-    ExternalEvent,
-    FromJobMsg,
-    Init,
-    JobCompleted,
-    JobKilled,
-    JobSubmitted,
-    Notify,
-    ProbeDataEmitted,
-    Query,
-    RequestedCall,
-    ResourceStateChanged,
-    SimulationBegins,
-    SimulationEnds,
-)
 
 _MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
 
 
-def _begins(ledger: Ledger, event: SimulationBegins) -> None:
+def _begins(ledger: Ledger, event: m.SimulationBegins) -> None:
     if ledger.begun:
         raise RefusalError("the simulation has already begun")
     config = event.data.config
@@ -49,13 +34,13 @@ def _begins(ledger: Ledger, event: SimulationBegins) -> None:
         ledger.acknowledges = config.dynamic_jobs_acknowledged
 
 
-def _ends(ledger: Ledger, event: SimulationEnds) -> None:
+def _ends(ledger: Ledger, event: m.SimulationEnds) -> None:
     if ledger.over:
         raise RefusalError("the simulation has already ended")
     ledger.over = True
 
 
-def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
+def _submitted(ledger: Ledger, event: m.JobSubmitted) -> None:
     job_id = event.data.job_id
     require_walltime(event.data.job, job_id)
     if job_id not in ledger.jobs:
@@ -66,13 +51,13 @@ def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
         raise RefusalError(f"job {shortened_line(job_id)} was already submitted")
 
 
-def _completed(ledger: Ledger, event: JobCompleted) -> None:
+def _completed(ledger: Ledger, event: m.JobCompleted) -> None:
     ledger.move(event.data.job_id, IS_RUNNING, HAS_ENDED, "completes")
     if ledger.version.says_allocations:
         require_hosts(event.data.alloc, "alloc")
 
 
-def _killed(ledger: Ledger, event: JobKilled) -> None:
+def _killed(ledger: Ledger, event: m.JobKilled) -> None:
     # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
     for job_id in event.data.job_ids:
         if job_id not in ledger.killing:
@@ -80,11 +65,11 @@ def _killed(ledger: Ledger, event: JobKilled) -> None:
         ledger.killing.remove(job_id)
 
 
-def _changed(ledger: Ledger, event: ResourceStateChanged) -> None:
+def _changed(ledger: Ledger, event: m.ResourceStateChanged) -> None:
     require_hosts(event.data.resources, "resources")
 
 
-def _called(ledger: Ledger, event: RequestedCall) -> None:
+def _called(ledger: Ledger, event: m.RequestedCall) -> None:
     if ledger.version.names_calls:
         _named_call(ledger, event)
     elif not ledger.calls:
@@ -93,7 +78,7 @@ def _called(ledger: Ledger, event: RequestedCall) -> None:
         ledger.calls -= 1
 
 
-def _named_call(ledger: Ledger, event: RequestedCall) -> None:
+def _named_call(ledger: Ledger, event: m.RequestedCall) -> None:
     name = str(event.data.call_id)
     left = ledger.named_calls.get(name, 0)
     if not left:
@@ -104,35 +89,35 @@ def _named_call(ledger: Ledger, event: RequestedCall) -> None:
         ledger.named_calls[name] = left - 1
 
 
-def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
+def _probed(ledger: Ledger, event: m.ProbeDataEmitted) -> None:
     require_hosts(event.data.hosts, "hosts")
     if event.data.probe_id not in ledger.probes:
         raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
 
 
-def _batsim_notifies(ledger: Ledger, event: Notify) -> None:
+def _batsim_notifies(ledger: Ledger, event: m.Notify) -> None:
     if event.data.type in _MACHINE_EVENTS:
         require_hosts(event.data.resources, "resources")
 
 
-def _from_job(ledger: Ledger, event: FromJobMsg) -> None:
+def _from_job(ledger: Ledger, event: m.FromJobMsg) -> None:
     if event.data.job_id not in ledger.jobs:
         raise ledger.unfit(event.data.job_id, "sends a message")
 
 
 BATSIM_RULES: Rules = {
-    SimulationBegins: _begins,
-    SimulationEnds: _ends,
-    JobSubmitted: _submitted,
-    JobCompleted: _completed,
-    JobKilled: _killed,
-    ResourceStateChanged: _changed,
-    RequestedCall: _called,
-    FromJobMsg: _from_job,
-    Notify: _batsim_notifies,
-    Init: require_start,
-    ExternalEvent: nothing_to_check,
-    ProbeDataEmitted: _probed,
-    Query: partial(asks, "estimate_waiting_time"),
-    Answer: partial(answers, "consumed_energy"),
+    m.SimulationBegins: _begins,
+    m.SimulationEnds: _ends,
+    m.JobSubmitted: _submitted,
+    m.JobCompleted: _completed,
+    m.JobKilled: _killed,
+    m.ResourceStateChanged: _changed,
+    m.RequestedCall: _called,
+    m.FromJobMsg: _from_job,
+    m.Notify: _batsim_notifies,
+    m.Init: require_start,
+    m.ExternalEvent: nothing_to_check,
+    m.ProbeDataEmitted: _probed,
+    m.Query: partial(asks, "estimate_waiting_time"),
+    m.Answer: partial(answers, "consumed_energy"),
 }

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from decision.model.workload import unloadable_part
 
+from . import messages as m
 from .ledger import (
     HAS_ENDED,
     IS_RUNNING,
@@ -25,26 +26,6 @@ from .ledger import (
     require_walltime,
     shortened_line,
 )
-from .messages import (
-    Answer,
-    CallMeLater,
-    ChangeJobState,
-    CreateProbe,
-    ExecuteJob,
-    ForceStop,
-    Hello,
-    KillJob,
-    Notify,
-    Query,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    SetJobMetadata,
-    SetResourceState,
-    StopCall,
-    StopProbe,
-    ToJobMsg,
-)
 
 _CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
     IS_WAITING: {"RUNNING": IS_RUNNING, "REJECTED": HAS_ENDED},
@@ -57,17 +38,17 @@ _CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
 }
 
 
-def _hello(ledger: Ledger, event: Hello) -> None:
+def _hello(ledger: Ledger, event: m.Hello) -> None:
     require_start(ledger, event)
     ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
     ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
 
 
-def _reject(ledger: Ledger, event: RejectJob) -> None:
+def _reject(ledger: Ledger, event: m.RejectJob) -> None:
     ledger.move(event.data.job_id, IS_WAITING, HAS_ENDED, "is rejected")
 
 
-def _execute(ledger: Ledger, event: ExecuteJob) -> None:
+def _execute(ledger: Ledger, event: m.ExecuteJob) -> None:
     data = event.data
     ledger.move(data.job_id, IS_WAITING, IS_RUNNING, "is executed")
     require_hosts(data.alloc, "alloc")
@@ -78,7 +59,7 @@ def _execute(ledger: Ledger, event: ExecuteJob) -> None:
         )
 
 
-def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
+def _call_by_name(ledger: Ledger, event: m.CallMeLater) -> None:
     name, periodic = event.data.call_id, event.data.periodic
     if not name or name is UNSET:
         raise RefusalError("its call has no name, with which Batsim stops")
@@ -92,18 +73,18 @@ def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
         ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
 
 
-def _stop_call(ledger: Ledger, event: StopCall) -> None:
+def _stop_call(ledger: Ledger, event: m.StopCall) -> None:
     ledger.named_calls.pop(event.data.call_id, None)  # Batsim takes the stop of a call that there is not
 
 
-def _create_probe(ledger: Ledger, event: CreateProbe) -> None:
+def _create_probe(ledger: Ledger, event: m.CreateProbe) -> None:
     require_hosts(event.data.hosts, "hosts")
     if event.data.probe_id in ledger.probes:
         raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
     ledger.probes.add(event.data.probe_id)
 
 
-def _call_later(ledger: Ledger, event: CallMeLater) -> None:
+def _call_later(ledger: Ledger, event: m.CallMeLater) -> None:
     if ledger.version.names_calls:
         _call_by_name(ledger, event)
         return
@@ -114,7 +95,7 @@ def _call_later(ledger: Ledger, event: CallMeLater) -> None:
     ledger.calls += 1
 
 
-def _kill(ledger: Ledger, event: KillJob) -> None:
+def _kill(ledger: Ledger, event: m.KillJob) -> None:
     if not event.data.job_ids:
         raise RefusalError("it names no job")
     for job_id in event.data.job_ids:
@@ -126,7 +107,7 @@ def _kill(ledger: Ledger, event: KillJob) -> None:
     ledger.killing.update(event.data.job_ids)
 
 
-def _register_job(ledger: Ledger, event: RegisterJob) -> None:
+def _register_job(ledger: Ledger, event: m.RegisterJob) -> None:
     ledger.require_registration()
     job_id = event.data.job_id
     if job_id in ledger.jobs:
@@ -141,17 +122,17 @@ def _register_job(ledger: Ledger, event: RegisterJob) -> None:
         ledger.unacknowledged.add(job_id)
 
 
-def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
+def _register_profile(ledger: Ledger, event: m.RegisterProfile) -> None:
     ledger.require_registration()
 
 
-def _set_state(ledger: Ledger, event: SetResourceState) -> None:
+def _set_state(ledger: Ledger, event: m.SetResourceState) -> None:
     require_hosts(event.data.resources, "resources")
     if not (event.data.state.isascii() and event.data.state.isdigit()):
         raise RefusalError(f"state {shortened_line(event.data.state)!r} is not the number of a pstate")
 
 
-def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
+def _set_metadata(ledger: Ledger, event: m.SetJobMetadata) -> None:
     ledger.require_remembered(event.data.job_id, "is given metadata")
     if '"' in event.data.metadata:
         raise RefusalError(
@@ -159,7 +140,7 @@ def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
         )
 
 
-def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
+def _change_state(ledger: Ledger, event: m.ChangeJobState) -> None:
     job_id, name = event.data.job_id, event.data.job_state
     state = ledger.jobs.get(job_id)
     if state is None or name not in _CHANGES[state]:
@@ -167,34 +148,34 @@ def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
     ledger.jobs[job_id] = _CHANGES[state][name]
 
 
-def _decision_notifies(ledger: Ledger, event: Notify) -> None:
+def _decision_notifies(ledger: Ledger, event: m.Notify) -> None:
     finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
     if finished is None:
         raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
     ledger.registration_finished = finished
 
 
-def _to_job(ledger: Ledger, event: ToJobMsg) -> None:
+def _to_job(ledger: Ledger, event: m.ToJobMsg) -> None:
     ledger.require_remembered(event.data.job_id, "gets a message")
 
 
 DECISION_RULES: Rules = {
-    RejectJob: _reject,
-    ExecuteJob: _execute,
-    CallMeLater: _call_later,
-    KillJob: _kill,
-    RegisterJob: _register_job,
-    RegisterProfile: _register_profile,
-    SetResourceState: _set_state,
-    SetJobMetadata: _set_metadata,
-    ChangeJobState: _change_state,
-    ToJobMsg: _to_job,
-    Notify: _decision_notifies,
-    Hello: _hello,
-    StopCall: _stop_call,
-    CreateProbe: _create_probe,
-    StopProbe: nothing_to_check,
-    ForceStop: nothing_to_check,
-    Query: partial(asks, "consumed_energy"),
-    Answer: partial(answers, "estimate_waiting_time"),
+    m.RejectJob: _reject,
+    m.ExecuteJob: _execute,
+    m.CallMeLater: _call_later,
+    m.KillJob: _kill,
+    m.RegisterJob: _register_job,
+    m.RegisterProfile: _register_profile,
+    m.SetResourceState: _set_state,
+    m.SetJobMetadata: _set_metadata,
+    m.ChangeJobState: _change_state,
+    m.ToJobMsg: _to_job,
+    m.Notify: _decision_notifies,
+    m.Hello: _hello,
+    m.StopCall: _stop_call,
+    m.CreateProbe: _create_probe,
+    m.StopProbe: nothing_to_check,
+    m.ForceStop: nothing_to_check,
+    m.Query: partial(asks, "consumed_energy"),
+    m.Answer: partial(answers, "estimate_waiting_time"),
 }

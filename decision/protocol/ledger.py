@@ -103,7 +103,7 @@ def shortened_line(text: str) -> str:
 
 
 def require_hosts(text: str, where: str) -> None:
-    """Refuse a text that is no set of hosts; `where` it stands."""
+    """Refuse a text that is not a set of hosts; `where` it stands."""
     if not _HOSTS(text):
         raise RefusalError(f"{where} {shortened_line(text)!r} is not a set of hosts like '0-3 7'")
 

@@ -51,7 +51,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     change: dict[str, Estimate]  # per metric, of the advised policy against the baseline
     rows: list[AdviceRow]  # the baseline first, then from the best
-    cannot: list[str]  # what cannot be told from this log
+    cannot: list[str]  # what this log cannot say
     sentence: str
     log: dict[str, Any]  # description
     payers: list[str]

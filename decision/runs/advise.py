@@ -1,7 +1,7 @@
 """Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
 
 A copy of the log is run under every candidate, and a second one under the better half. The best of those that keep the
-bound there go on to all copies, `MOST_ROWS` - 1 beside the baseline, and if none of them can be advised so many more,
+bound there go on to all copies, `MOST_ROWS` - 1 besides the baseline, and if none of them can be advised so many more,
 as long as there are better ones than the baseline; the advised policy is the best of those that keep it on every copy,
 and would on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those
 that wait hardly longer the one with the least of what is weighed (`_ranked`).

@@ -112,7 +112,7 @@ def _known(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 COPIES = 10  # shaken ones of a whole workload, by default
-_WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's run, beside its metrics
+_WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's run, besides its metrics
 
 
 @functools.lru_cache(maxsize=8)

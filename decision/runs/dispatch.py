@@ -1,4 +1,4 @@
-"""Tasks for workers: chunks are given out, what comes back is stored, and what has failed is told."""
+"""Tasks for workers: chunks are given out, what comes back is stored, and what has failed is reported."""
 
 import itertools
 import pickle

@@ -4,10 +4,10 @@ One run of a log is one draw, so all figures are over ten copies of it, with sha
 (`decision.model.resample.shaken`). The policy's mean waiting time and mean bounded slowdown are not above those of FCFS
 with EASY, and its longest wait is at most 1.5 times as long as EASY's on the same copy in the median, and twice as long
 on any. On the same jobs, with arrivals so far apart that the machine is nearly
-idle, no job waits that would not wait under FCFS with EASY. And the schedule is the same wherever the policy runs.
+idle, no job waits that would not wait under FCFS with EASY. And the schedule is the same on all engines.
 
 Where servers sleep a job waits for them to wake, so policies for such servers have gates of their own, over the log's
-days: beside first-fit on the same servers with a timeout of 5 minutes their mean wait is at most 1.1 times and their
+days: against first-fit on the same servers with a timeout of 5 minutes their mean wait is at most 1.1 times and their
 longest wait at most 1.5 times as long, and neither waste nor switches are above.
 
 A policy for utilization lets small jobs wait for large ones, so its waits have no gate (``guard=auto`` bounds them);

@@ -1,4 +1,4 @@
-"""What a schedule comes to, and its gates beside that of FCFS with EASY: of one run, or over copies of a log."""
+"""What a schedule comes to, and its gates against that of FCFS with EASY: of one run, or over copies of a log."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -40,7 +40,7 @@ def idle_room(ran: JobTable, nb_hosts: int) -> float:
 
 
 def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
-    """The gates of one run, of a policy's measures beside those of FCFS with EASY."""
+    """The gates of one run, of a policy's measures against those of FCFS with EASY."""
     return (
         make_gate("mean wait", own.wait, easy.wait),
         make_gate("mean bounded slowdown", own.slowdown, easy.slowdown),
@@ -49,7 +49,7 @@ def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
 
 
 def gates_over(own: Sequence[Measures], easy: Sequence[Measures]) -> tuple[Gate, ...]:
-    """The gates over copies of a log, of a policy's measures beside those of FCFS with EASY on the same ones."""
+    """The gates over copies of a log, of a policy's measures against those of FCFS with EASY on the same ones."""
     times = [(mine.longest + NO_WAIT) / (other.longest + NO_WAIT) for mine, other in zip(own, easy, strict=True)]
     return (
         make_gate("mean wait", mean_of("wait", own), mean_of("wait", easy)),

@@ -146,7 +146,7 @@ class ResultStore:
                 yield msgspec.structs.replace(found, key=key)
 
     def close(self) -> None:
-        """End this process's file, and say in ``run.json`` beside it who has written what."""
+        """End this process's file, and say in ``run.json`` next to it who has written what."""
         for file in self._open.values():
             file.close()
         self._open.clear()
@@ -238,7 +238,7 @@ class _Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_run_file(folder: Path) -> None:
-    """Write ``run.json`` beside the files of results: which commands, of which versions, had what done on which hosts.
+    """Write ``run.json`` next to the files of results: which commands, of which versions, had what done on which hosts.
 
     Raises:
         ConfigError: if it cannot be written.

@@ -83,7 +83,7 @@ def run_tasks(
 ) -> TaskResults:
     """Do all tasks that have no result in `folder` yet; each result is stored as soon as there is one.
 
-    A task that fails is listed in ``failures.csv`` beside the folder, and the others are done; the next call tries it
+    A task that fails is listed in ``failures.csv`` next to the folder, and the others are done; the next call tries it
     again. After SIGINT or SIGTERM the running tasks finish and are stored; a second signal stops at once.
 
     Args:

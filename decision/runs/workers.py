@@ -1,7 +1,7 @@
 """Processes of this machine that do work, one thing each at a time, and that end with the process that started them.
 
-A process that is killed, or takes too long, is replaced, and whoever gave it work hears which part of the work it was
-at; the others go on. `concurrent.futures.ProcessPoolExecutor` ends with the first process that is killed.
+A process that is killed, or takes too long, is replaced, and the process that gave it work hears which part of the
+work it was at; the others go on. `concurrent.futures.ProcessPoolExecutor` ends with the first process that is killed.
 """
 
 import ctypes
@@ -52,7 +52,7 @@ class WorkerLostError(Exception):
         self.host = platform.node() or "localhost"
 
 
-_place: Any = [_NONE, 0.0]  # the part that this process does, and since when; shared with whoever looks at it
+_place: Any = [_NONE, 0.0]  # the part that this process does, and since when; shared with the process that watches it
 _name: int | str = 0
 
 

@@ -1,4 +1,4 @@
-"""``decision compare --worth``: what predictions do to policies, beside walltimes and perfect predictions."""
+"""``decision compare --worth``: what predictions do to policies, against walltimes and perfect predictions."""
 
 import csv
 import io

@@ -1,7 +1,7 @@
 """Jobs that no policy can start, because they ask for more hosts than there are, or for none.
 
-Batsim sends such jobs as it does others, so they are rejected as soon as they come, before a policy sees them: wherever
-one of our policies decides, and with one line for all of them.
+Batsim sends such jobs as it does others, so they are rejected as soon as they come, before a policy sees them, in
+each place where one of our policies decides, and with one line for all of them.
 """
 
 from decision.compiling.jit import kernel

@@ -9,29 +9,8 @@ from msgspec.structs import replace
 from decision.compiling.entry import Interface
 from decision.compiling.jit import compile_ahead
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.kernels.arrays import (
-    ASK,
-    DONE,
-    EVERY,
-    GROW,
-    N_EVENT_LISTS,
-    N_FINISHED,
-    N_KILLERS,
-    N_KILLS,
-    N_SUBMITTERS,
-    N_SWITCHES,
-    N_SWITCHING,
-    PAUSED,
-    POLICY_WATCHES,
-    REGISTRATION_OPEN,
-    RESTART,
-    STOPPED,
-    TIMED_COMMANDS,
-    UNCARRIED,
-    WORLD,
-    World,
-    addresses,
-)
+from decision.engine.kernels import arrays as a
+from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
@@ -66,8 +45,9 @@ from .misfits import ask_about_others
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
 _PATIENCE = 100_000  # decisions while nothing happens but calls of the policy, which wait for a time: a day by seconds
-_OTHERS = (N_SUBMITTERS, N_EVENT_LISTS, N_SWITCHING, N_KILLERS)  # what can change something, but the policy and jobs
-_DEEDS = (N_FINISHED, N_SWITCHES, N_KILLS)  # what has been done so far
+# what can change something, but the policy and jobs
+_OTHERS = (a.N_SUBMITTERS, a.N_EVENT_LISTS, a.N_SWITCHING, a.N_KILLERS)
+_DEEDS = (a.N_FINISHED, a.N_SWITCHES, a.N_KILLS)  # what has been done so far
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 
@@ -141,9 +121,9 @@ def simulate_on(
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more, or nothing but calls that the policy asks for.
     """
-    engine.world.sim.number[REGISTRATION_OPEN] = 0  # what is left of suspended jobs is registered by the engine itself
+    engine.world.sim.number[a.REGISTRATION_OPEN] = 0  # the engine itself registers what is left of suspended jobs
     settings = settings_of(policy)
-    engine.world.sim.real[RESTART], engine.world.sim.real[EVERY] = settings.restart, settings.every
+    engine.world.sim.real[a.RESTART], engine.world.sim.real[a.EVERY] = settings.restart, settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
@@ -155,14 +135,14 @@ def simulate_on(
         code = simulate_episode.from_python(
             *addresses(engine.world), prepared.address, memory.address, stretch, misfits
         )
-        if code == STOPPED:
+        if code == a.STOPPED:
             raise prepared.error()
-        if code == UNCARRIED:
+        if code == a.UNCARRIED:
             engine.reply(float(engine.state.now[0]))
-            code = GROW
-        if code != PAUSED and engine.resume(code) == DONE:
+            code = a.GROW
+        if code != a.PAUSED and engine.resume(code) == a.DONE:
             return prepared.seconds
-        if code == PAUSED:
+        if code == a.PAUSED:
             watch.look(stretch)
         if progress:
             progress(float(engine.state.now[0]), engine.state)
@@ -189,7 +169,7 @@ class _Watch:
             raise DeadlockError(f"{asked}: nothing else can happen any more; start or reject {waiting}")
 
 
-@Interface(int, *WORLD, int, int, int, int).entry
+@Interface(int, *a.WORLD, int, int, int, int).entry
 def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decisions, misfits):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
@@ -200,20 +180,20 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
     world = World(state, facts, truth, sim, rows, plan)
-    sim.number[TIMED_COMMANDS] = 0
-    sim.number[POLICY_WATCHES] = 1
+    sim.number[a.TIMED_COMMANDS] = 0
+    sim.number[a.POLICY_WATCHES] = 1
     while decisions > 0:
         if misfits:
             planned = ask_about_others(policy, state, facts, memory, plan)
         else:
             planned = ask(policy, state, facts, memory, plan)
         if not planned:
-            return STOPPED
+            return a.STOPPED
         code = ask_engine(world, CARRY_OUT, state.now[0])
-        if code != ASK:
+        if code != a.ASK:
             return code
         decisions -= 1
-    return PAUSED
+    return a.PAUSED
 
 
 class JobNames(Sequence[str]):

@@ -4,7 +4,7 @@ Design
 ------
 A case is read once (`case`) from slurm.conf, sacct and what else there is, and kept as one document. `build` makes
 arrays of it and of the parameters (`parameters`); `kernels` is the scheduler, compiled; `simulate` is one run. The
-scheduler has a clock of its own, in whole seconds as Slurm's, and acts on ends and submissions that it is told of: so
+scheduler has a clock of its own, in whole seconds as Slurm's, and acts on ends and submissions that it hears of: so
 the same code runs a log with recorded run times (`kernels.replay.run_log`) and decides as a policy in decision's
 engine (`policy`). Rejected: to agree and sweep through the engine, which knows neither memory nor requeues.
 

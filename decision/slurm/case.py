@@ -119,7 +119,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
 
 
 def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple[list[Switch], list[str]]:
-    """The switches of a topology.conf, and notes; where topology/tree is configured, of that beside slurm.conf.
+    """The switches of a topology.conf, and notes; where topology/tree is configured, of the one next to slurm.conf.
 
     Raises:
         InputError: if it is none.

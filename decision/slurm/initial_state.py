@@ -24,7 +24,7 @@ def zero_of(case: Case) -> int:
 
 
 def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays that change, beside the `parts` that do not: no job submitted, but those that ran before."""
+    """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
     slots = int(parts["parameters"][at.TABLE_SIZE]) + 2 * len(parts["window_times"]) + 8

@@ -73,7 +73,7 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
 
 
 def _check_hosts(row: RecordRow, *lists: str) -> None:
-    """Refuse what is no list of hosts."""
+    """Refuse what is not a list of hosts."""
     for text in lists:
         try:
             read_hosts(text)
@@ -146,7 +146,7 @@ def _memory(
             return _old_memory(row.text("ReqMem"))
         return read_memory(asked["mem"]) / max(1, cpus), True
     except ValueError:
-        raise InputError(f"{row.place}: an amount of memory that is no number; write it as 4000M or 4G") from None
+        raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
 
 
 def _old_memory(text: str) -> tuple[float, bool]:

@@ -160,7 +160,7 @@ class SlurmPolicy:
 
 
 def _case_of(conf: Path) -> Case:
-    """The case beside a slurm.conf, or one without jobs."""
+    """The case next to a slurm.conf, or one without jobs."""
     if (conf.parent / CASE_FILE).is_file():
         return load_case(conf.parent)
     found = read_conf(conf)

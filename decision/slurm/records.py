@@ -89,7 +89,7 @@ def _text_rows(text: str, path: Path) -> Iterator[RecordRow]:
 def _check(columns: list[str], path: Path) -> None:
     missing = [names[0] for names in _NEEDED if not any(name.lower() in columns for name in names)]
     if missing:
-        what = "is no table of sacct -P" if len(columns) < 2 else f"the columns {', '.join(missing)} are missing"
+        what = "is not a table of sacct -P" if len(columns) < 2 else f"the columns {', '.join(missing)} are missing"
         raise InputError(f"{path}, line 1: {what}; make it with: {SACCT}")
 
 
@@ -108,33 +108,31 @@ def _json_rows(text: str, path: Path) -> Iterator[RecordRow]:
 
 
 def _from_json(job: Mapping[str, Any]) -> Fields:
-    times, required, array = job.get("time") or {}, job.get("required") or {}, job.get("array") or {}
-    tres = job.get("tres") or {}
-    state = _first((job.get("state") or {}).get("current", ""))
+    parts = ("time", "required", "array", "tres", "state", "reservation")
+    times, required, array, tres, state, reservation = (job.get(name) or {} for name in parts)
     limit, task = _value(times.get("limit")), _value(array.get("task_id"))
     base = array.get("job_id") or 0
     fields = {
         "jobidraw": str(job["job_id"]),
         "jobid": f"{base}_{task}" if base and task is not None else str(job["job_id"]),
-        "state": state,
+        "state": _first(state.get("current", "")),
         "timelimitraw": "UNLIMITED" if limit is None else str(limit),
         "elapsedraw": str(times.get("elapsed") or 0),
         "nnodes": str(job.get("allocation_nodes") or 1),
         "reqcpus": str(required.get("CPUs") or required.get("cpus") or 1),
-        "nodelist": job.get("nodes") or "",
         "flags": ",".join(job.get("flags") or ()),
         "reqtres": _tres(tres.get("requested")),
         "alloctres": _tres(tres.get("allocated")),
-        "submitline": job.get("submit_line") or "",
         "priority": str(_value(job.get("priority")) or ""),
         "suspended": str(_value(times.get("suspended")) or 0),
-        "reservation": str((job.get("reservation") or {}).get("name") or ""),
-        "reason": str((job.get("state") or {}).get("reason") or ""),
+        "reservation": str(reservation.get("name") or ""),
+        "reason": str(state.get("reason") or ""),
     }
     for name, key in (("submit", "submission"), ("eligible", "eligible"), ("start", "start"), ("end", "end")):
         fields[name] = _seconds(_value(times.get(key)))
-    for name in ("user", "account", "partition", "qos", "constraints"):
-        fields[name] = str(job.get(name) or "")
+    same = {name: name for name in ("user", "account", "partition", "qos", "constraints")}
+    for name, key in {**same, "nodelist": "nodes", "submitline": "submit_line"}.items():
+        fields[name] = str(job.get(key) or "")
     return fields
 
 

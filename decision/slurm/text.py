@@ -69,7 +69,7 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
     ISO with or without zone, seconds since 1970, and the formats of ``SLURM_TIME_FORMAT`` with month names or slashes.
 
     Raises:
-        ValueError: if it is no date.
+        ValueError: if it is not a date.
     """
     text = text.strip()
     if is_nothing(text):

@@ -41,6 +41,8 @@ def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]
             begin, end = (read_date(fields.get(key, ""), zone) for key in ("starttime", "endtime"))
             nodes = tuple(read_hosts(fields.get("nodes", "")))
         except ValueError as error:
-            raise InputError(f"{path}: reservation {name}: {said(error)} is no date and no list of nodes") from None
+            raise InputError(
+                f"{path}: reservation {name}: {said(error)} is neither a date nor a list of nodes"
+            ) from None
         found.append(Absence(nodes, begin, _FAR if end == NEVER else end, name))
     return found

@@ -93,7 +93,7 @@ class ClusterState(Bundle):
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
     # power
-    supply: I8  # (1,) hosts that may compute at a time; as many as there are where power is no limit
+    supply: I8  # (1,) hosts that may compute at a time; all of them where power is not limited
     unpowered: U8  # (W,) hosts that could be given a job, were there power for them
     forecast: I4  # (FORECAST,) hosts that are expected to have power, by step from the next on
 

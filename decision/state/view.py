@@ -205,7 +205,7 @@ class ClusterView:
 
     @property
     def supply(self) -> int:
-        """Hosts that may compute at a time; as many as there are where power is no limit."""
+        """Hosts that may compute at a time; all of them where power is not limited."""
         return int(self.arrays.supply[0])
 
     @property

@@ -9,7 +9,8 @@ import numpy as np
 from decision.formats import load_events, load_swf
 from decision.generate.clusters import Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.generate.papers.grid5000_days import grid5000_days
+from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.generate.papers.uniform import GreenModel, green_workload
 from decision.generate.supply import SupplyModel, green_power, supply_lines

@@ -11,8 +11,8 @@ from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import DecisionError
 from decision.model.record import RunRecord
 from decision.protocol import JsonCodec, Message
-from decision.state.invariants import violations
 from helpers.engine_worlds import Capricious, World
+from helpers.invariants import violations
 
 LIMIT = 5000  # questions in a run
 

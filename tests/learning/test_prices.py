@@ -172,7 +172,7 @@ def test_prices_are_read_without_torch(dear):
         ("window,prices={}", "option prices is for solver=sequential with strategy=free"),
         ("easy,allocation=tree,prices=dbf", "it is a checkpoint of dbf; prices needs one of decision train prices"),
         ("easy,allocation=tree,prices=none", "prices=none is not a checkpoint"),
-        ("{}", "it has prices and is no policy: use easy,allocation=tree,prices="),
+        ("{}", "it has prices and is not a policy: use easy,allocation=tree,prices="),
     ],
 )
 def test_what_has_no_prices_is_refused_in_one_line(dear, policy, why):

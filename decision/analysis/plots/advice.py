@@ -46,7 +46,7 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
         "white-space:nowrap}img{max-width:100%}table{display:block;overflow-x:auto}</style>"
         f"<h1>{html.escape(advice.policy)}</h1><p>{html.escape(advice.sentence)}</p>"
         f"<table><tr>{heads}</tr>{cells}</table>{pictures}"
-        f"<h2>What cannot be told from this log</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
+        f"<h2>What this log cannot say</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
     )
     path = folder / _PAGE
     write_files({path: [page.encode()]})

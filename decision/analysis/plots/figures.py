@@ -243,7 +243,7 @@ def explain(figure: Figure, text: str) -> None:
 
 
 def name_panel(axes: Axes, text: str, across: int, beside: float = 4.0) -> None:
-    """Give one of so many panels in a row a title that leaves its neighbours theirs, and so many ems beside it."""
+    """Give one of so many panels in a row a title that leaves its neighbours theirs, and so many ems next to it."""
     axes.set_title(wrapped(text, paper().columns / across - beside))
 
 

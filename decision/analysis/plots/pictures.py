@@ -1,4 +1,4 @@
-"""A figure with what a paper and a page need beside it, in sentences."""
+"""A figure with what a paper and a page need with it, in sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from .figures import drawn
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what a paper and a page need beside it, in sentences."""
+    """A figure with what a paper and a page need with it, in sentences."""
 
     figure: Figure
     caption: str  # what is shown, and how it is read

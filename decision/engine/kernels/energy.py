@@ -2,7 +2,7 @@
 
 A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under load. A delay
 puts no load on its hosts. A switch is full load in its virtual pstate, and so is anything in a pstate of speed 0.
-SimGrid takes a host to be in pstate 0 until it first looks at it, wherever the platform has it begin: when time has
+SimGrid takes a host to be in pstate 0 until it first looks at it, in whatever pstate it begins: when time has
 passed, when the pstate changes, or when a task begins on this host alone.
 """
 

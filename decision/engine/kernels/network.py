@@ -1,29 +1,14 @@
-"""Tasks that communicate: what they need of links and hosts, and the rates that these let them have.
-
-Rates are those of SimGrid 3.32's model L07 with its solver "fair bottleneck", to the last bit, because the solver calls
-a link full once it has less than 1e-5 bytes/s left: where several links fill up at once, rounding decides which ones
-do. So what is left of a link is counted down by one flow after the other, the latest first, as in SimGrid.
-
-In each round every flow rises by what the tightest of its links and hosts has for it, and each link loses what its
-flows rose. The flows of a full link rise no more; but links lose their last rise again in every round that follows.
-That is SimGrid's own rule, and without it run times differ by up to 12 %.
-
-Links that a single flow uses, and hosts, all go the same way where they are equally wide and the flow needs as much of
-each: they are one slot.
-"""
+"""Tasks that communicate: what they need of links and hosts; `rates` has what these let them have."""
 
 from decision.compiling.bundle import bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.engine.constants import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
+from decision.engine.constants import TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
 
 from . import arrays as a
 from .links import N_FLOWS, N_PARTS, LinkState, find_way, top_of_way
-
-_LARGEST = 1.7976931348623157e308
-_LOOK_BACK = 32  # slots of a flow that are compared with a new one
-_RISES, _STOPS, _FROZEN = range(3)
+from .rates import LARGEST_RATE, set_rates
 
 _network_at = bundle_at(LinkState)
 
@@ -176,7 +161,7 @@ def _speed(world, i):
 @kernel
 def _limit(world, leaf, hosts):
     """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
-    network, truth, delay, limit = network_of(world), world.truth, 0.0, _LARGEST
+    network, truth, delay, limit = network_of(world), world.truth, 0.0, LARGEST_RATE
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(hosts):
             for j in range(hosts):
@@ -194,7 +179,7 @@ def _limit(world, leaf, hosts):
         flops = flops_of(truth, leaf, hosts, i)
         if flops > 0.0:
             limit = min(limit, _speed(world, i) / flops)
-    return limit if limit < _LARGEST else -1.0
+    return limit if limit < LARGEST_RATE else -1.0
 
 
 @kernel
@@ -246,117 +231,6 @@ def _count_bytes(world, leaf, hosts):
     return touched
 
 
-@kernel
-def _set_rates(world):
-    """The rates of all flows, from links and hosts."""
-    network = network_of(world)
-    flows, slots = network.number[N_FLOWS], _fill_slots(network)
-    for flow in range(flows):
-        network.flow_rate[flow] = 0.0
-        network.flow_frozen[flow] = _RISES
-    rising = flows
-    while rising > 0:
-        _raise(network, slots)
-        _use_up(network)
-        rising -= _freeze(network)
-    world.sim.number[a.RATES_CHANGED] = 0
-
-
-@kernel
-def _fill_slots(network):
-    """One slot for each link of several flows, and for those of one flow that are equal; returns how many."""
-    slots, entry = 0, 0
-    for flow in range(network.number[N_FLOWS]):
-        network.flow_slot[flow] = entry
-        own = slots
-        for part in range(network.flow_first[flow], network.flow_end[flow]):
-            link, width, amount = network.part_link[part], network.part_width[part], network.part_amount[part]
-            shared = link >= 0 and network.users[link] > 1
-            if shared:
-                at = network.slot[link]
-            else:
-                at = _equal_slot(network, own, slots, width, amount)
-            if at < 0:
-                at = slots
-                slots += 1
-                network.slot_left[at] = width
-                network.slot_users[at] = 0
-                network.slot_share[at] = -1.0 if shared else amount  # until the first round
-                if shared:
-                    network.slot[link] = at
-            elif not shared:
-                continue
-            network.slot_users[at] += 1
-            network.slot_of[entry] = at
-            network.slot_amount[entry] = amount
-            entry += 1
-    network.flow_slot[network.number[N_FLOWS]] = entry
-    for part in range(network.number[N_PARTS]):
-        if network.part_link[part] >= 0:
-            network.slot[network.part_link[part]] = -1
-    return slots
-
-
-@kernel
-def _equal_slot(network, own, slots, width, amount):
-    """The flow's own slot of this width and amount, -1 where there is none among the last ones."""
-    for at in range(slots - 1, max(own, slots - _LOOK_BACK) - 1, -1):
-        if network.slot_share[at] == amount and network.slot_left[at] == width:
-            return at
-    return -1
-
-
-@kernel
-def _raise(network, slots):
-    """Each flow that may rise does, by what the tightest of its slots has for it."""
-    share, left, users = network.slot_share, network.slot_left, network.slot_users
-    for at in range(slots):
-        if users[at] > 0:
-            share[at] = left[at] / users[at]
-    for flow in range(network.number[N_FLOWS]):
-        if network.flow_frozen[flow] == _RISES:
-            rise = _LARGEST
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                rise = min(rise, share[network.slot_of[entry]] / network.slot_amount[entry])
-            if network.flow_limit[flow] > 0.0:
-                rise = min(rise, network.flow_limit[flow] - network.flow_rate[flow])
-            network.flow_rise[flow] = rise
-            network.flow_rate[flow] += rise
-            if network.flow_rate[flow] == network.flow_limit[flow]:
-                network.flow_frozen[flow] = _STOPS
-
-
-@kernel
-def _use_up(network):
-    """Slots lose what flows rose, the latest flow first; those that are frozen lose them their last rise again."""
-    left = network.slot_left
-    for flow in range(network.number[N_FLOWS] - 1, -1, -1):
-        rise = network.flow_rise[flow]
-        for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-            at = network.slot_of[entry]
-            rest = left[at] - network.slot_amount[entry] * rise
-            left[at] = rest if rest >= SHARE_PRECISION else 0.0
-
-
-@kernel
-def _freeze(network):
-    """Flows of a full slot, or at their limit, rise no more; returns how many have just come to that."""
-    left, frozen, count = network.slot_left, network.flow_frozen, 0
-    for flow in range(network.number[N_FLOWS]):
-        if frozen[flow] == _RISES:
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                if left[network.slot_of[entry]] <= 0.0:
-                    frozen[flow] = _STOPS
-                    break
-    for flow in range(network.number[N_FLOWS]):
-        if frozen[flow] == _STOPS:
-            frozen[flow] = _FROZEN
-            count += 1
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                network.slot_users[network.slot_of[entry]] -= 1
-    return count
-
-
 # --- As a root, for runs in which jobs communicate -----------------------------------------------------------------
 
 
@@ -371,7 +245,8 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
     if operation == NOTE_PARTS:
         return 1.0 * _note_parts(world, which, leaf)
     if operation == SET_RATES:
-        _set_rates(world)
+        set_rates(network_of(world))
+        sim.number[a.RATES_CHANGED] = 0
     return 0.0
 
 

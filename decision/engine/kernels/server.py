@@ -276,7 +276,7 @@ def _go_on(world, kind, arg, at, awake, must_ask):
     if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
         awake = rounds_of_killer(world, at)
     tail = number[a.MAIL_TAIL]
-    if must_ask and awake:  # whoever takes more rounds than the reply comes after it
+    if must_ask and awake:  # a message that takes more rounds than the reply comes after it
         for _ in range(ROUNDS_BEFORE_REPLY):
             awake = awake and next_round(world)
         awake, tail = round_of_reply(world, at)

@@ -58,7 +58,7 @@ class Get:
 
 @dataclass(slots=True)
 class Ask:
-    """Ask whoever runs the kernel; the actor goes on with the answer at once."""
+    """Ask who runs the kernel; the actor goes on with the answer at once."""
 
     question: Any
 

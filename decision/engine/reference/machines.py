@@ -78,7 +78,7 @@ class HostMachine:
         return self.metered and self.measured_at < now
 
     def measure(self, now: float) -> None:
-        """Bring `joules` up to date; whoever changes load or pstate does it before."""
+        """Bring `joules` up to date; what changes load or pstate does it before."""
         if self.needs_measure(now):
             self.joules += self.watts() * (now - self.measured_at)
             self.measured_at = now

@@ -118,7 +118,7 @@ class Aligner:
         return ways[0] if len(ways) == 1 else None
 
     def is_sure(self, fields: Sequence[str]) -> bool:
-        """Whether names beside a text with a delimiter are such as other records have."""
+        """Whether names next to a text with a delimiter are such as other records have."""
         return all(
             fields[at] in known or not any(self._delimiter in fields[other] for other in self._near[at])
             for at, known in self._known.items()

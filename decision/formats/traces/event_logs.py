@@ -197,7 +197,7 @@ def _is_count(text: str) -> bool:
 
 
 def sge_fields(line: str) -> list[str] | None:
-    """The fields of a line of Grid Engine's accounting; None where it is no such line."""
+    """The fields of a line of Grid Engine's accounting; None where it is not such a line."""
     fields = line.rstrip("\n").split(":")
     extra = 0
     while len(fields) - extra >= SGE_FIELDS:  # a job's name may have colons; what follows is numbers

@@ -80,7 +80,7 @@ def _mark_shared(table: RecordTable, codes: np.ndarray, of_list: Sequence[np.nda
     order = np.lexsort((start, node))
     node, job, start = node[order], job[order], start[order]
     end = start + table.numbers["run"][job]
-    # the latest end so far on the node: ends are lifted by the node's number so that a running maximum starts anew
+    # the latest end so far on the node: ends are lifted by the node's number so that a running maximum starts again
     span = float(end.max() - start.min()) + 1.0
     lifted = end - start.min() + node * span
     before = np.concatenate([[-1.0], np.maximum.accumulate(lifted)[:-1]])

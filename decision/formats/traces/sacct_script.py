@@ -12,7 +12,7 @@ def sacct_script(hashed: bool, since: str, until: str) -> str:
     """The command to run on a cluster, for a shell.
 
     Args:
-        hashed: whether users and accounts become hashes, with a salt that is drawn anew.
+        hashed: whether users and accounts become hashes, with a salt that is drawn each time.
         since: first day.
         until: day after the last one, or ``now``.
     """

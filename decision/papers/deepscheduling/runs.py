@@ -19,7 +19,8 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts
 from decision.generate.clusters import SwitchTimes, Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.generate.papers.grid5000_days import grid5000_days
+from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
 from decision.learn.config import load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
 from decision.model.dates import SEQUENTIAL, busy_days

@@ -46,7 +46,7 @@ def read_record(path: Path) -> JobTable:
     """What OAR did, in order of submission, in seconds since the first.
 
     Raises:
-        InputError: if the file cannot be read or is no such record.
+        InputError: if the file cannot be read or is not such a record.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:

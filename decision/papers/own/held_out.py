@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.analysis.lower_bound import lower_bound
 from decision.analysis.metrics import bounded_slowdowns, only_ran, waiting_times
 from decision.analysis.statistics import Estimate, ratio_of_means
 from decision.envs import equal_hosts
@@ -36,6 +35,7 @@ from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable, markdown_table
 from .learned import LOGS
+from .lower_bound import lower_bound
 from .ranking import ALL_BACKFILLS
 
 _METRICS = ("wait", "slowdown")

@@ -3,7 +3,7 @@
 Each policy runs ten shaken copies of each whole log, as `decision advise` does; the intervals are those of
 `decision.analysis.shakes`. Beside `learned` (of the fold that left the log out) stand FCFS with EASY, the heuristics
 that keep the longest wait below 1.5 times EASY's in the median over the copies and twice on each, the best of them with
-hindsight for each metric, and a choice among the bounded ones, made anew each week (or day) by replaying the last four
+hindsight for each metric, and a choice among the bounded ones, made again each week (or day) by replaying the last four
 weeks (Gaussier, Lelong, Reis and Trystram, TPDS 2018). The choice is made over finished runs of the heuristics: what
 waits when one heuristic follows another is not simulated, nor is its longest wait known.
 """
@@ -163,7 +163,7 @@ def _measures(result: Result) -> Measures:
 
 
 def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str, Runs]:
-    """Each metric of a choice that is made anew for each block of time, by the blocks of the last four weeks.
+    """Each metric of a choice that is made again for each block of time, by the blocks of the last four weeks.
 
     What is least is the product of mean wait and mean bounded slowdown; the first block has the first policy.
 

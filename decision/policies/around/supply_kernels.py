@@ -49,7 +49,7 @@ def _has_failed(state, job):
 
 @kernel
 def runs_beyond(state, lent):
-    """Whether more hosts compute than have power: that of the supply, and of so many hosts beside it."""
+    """Whether more hosts compute than have power: that of the supply, and of so many hosts besides."""
     return state.supply[0] < len(state.host_state) and spare_power(state) + lent < 0
 
 
@@ -118,7 +118,7 @@ def ask_when_late(state, plan, nb_hidden):
 def make_way(state, plan, lent):
     """Suspend running jobs until no more hosts compute than have power: those of least value, of equals the last.
 
-    `lent` is how many hosts have power beside the supply.
+    `lent` is how many hosts have power besides the supply.
     """
     running = state.running[: state.count[N_RUNNING]]
     goes = state.suspended[running] > 0

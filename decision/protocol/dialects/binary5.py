@@ -29,7 +29,7 @@ class BinaryForm:
         self._schema = schema = parse_schema(text)
         for table in ("Message", "EventAndTimestamp"):
             if table not in schema.tables:
-                raise ValueError(f"it is no schema of Batsim's messages: it has no table {table}")
+                raise ValueError(f"it is not a schema of Batsim's messages: it has no table {table}")
         self._enum_names = {name: {n: word for word, n in values.items()} for name, values in schema.enums.items()}
         self._readers: dict[str, list[tuple[str, int, _Reader, str]]] = {name: [] for name in schema.tables}
         for name, fields in schema.tables.items():

@@ -55,7 +55,7 @@ def parse_schema(text: str) -> Schema:
     blocks = {(match[1], match[2]): (match[3], match[4]) for match in _BLOCK.finditer(plain)}
     root = _ROOT.search(plain)
     if root is None or ("table", _last(root[1])) not in blocks:
-        raise ValueError("it is no schema: it has no root_type that is one of its tables")
+        raise ValueError("it is not a schema: it has no root_type that is one of its tables")
     unions = {name: tuple(_members(body)) for (kind, name), (_, body) in blocks.items() if kind == "union"}
     enums = {name: _values(body) for (kind, name), (_, body) in blocks.items() if kind == "enum"}
     sizes = {name: size or "int" for (kind, name), (size, _) in blocks.items() if kind == "enum"}

@@ -9,6 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
+from . import world as at
 from .counts import within_amounts, within_counts
 from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest_start
 from .holding import begin_on_nodes, is_eligible, let_arrays_age
@@ -17,32 +18,6 @@ from .preemption import make_room, way_of
 from .room import find_room, sort_running
 from .table import begin_table, is_planned, reserve_slots, usable_from
 from .taking import has_named
-from .world import (
-    BF_RESOLUTION,
-    BF_WINDOW,
-    BY_BACKFILL,
-    CONTINUE,
-    CYCLE_LIMIT,
-    LINEAR,
-    MAX_ARRAY,
-    MAX_ASSOC,
-    MAX_PART,
-    MAX_START,
-    MAX_TEST,
-    MAX_USER,
-    MAX_USER_PART,
-    MIN_AGE,
-    MIN_PRIO,
-    NB_RECORDS,
-    NB_RUNNING,
-    ONE_RESERVATION,
-    PART_RESERVE,
-    PENDING_JOB,
-    RUNNING_RESERVE,
-    TABLE_SIZE,
-    TEST_COST,
-    YIELD_AFTER,
-)
 
 # what became of a job
 _NOTHING = 0
@@ -63,16 +38,16 @@ def backfill(w, now):
     set_free(w, True)
     sort_running(w)
     _forget_counts(w)
-    if w.parameters[RUNNING_RESERVE] != 0:
-        for i in range(w.timers[NB_RUNNING]):
+    if w.parameters[at.RUNNING_RESERVE] != 0:
+        for i in range(w.timers[at.NB_RUNNING]):
             _keep_running(w, w.running[i])
     tested, started, p = 0, 0, w.parameters
     for i in range(length):
-        if tested >= p[MAX_TEST] or _is_over(w, tested):
+        if tested >= p[at.MAX_TEST] or _is_over(w, tested):
             break
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+        if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
             continue
         if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
             continue
@@ -86,7 +61,7 @@ def backfill(w, now):
             clear_rejected(w, job)
         if outcome == STARTED:
             started += 1
-            if started == p[MAX_START]:
+            if started == p[at.MAX_START]:
                 break
     return tested
 
@@ -94,9 +69,9 @@ def backfill(w, now):
 @kernel
 def _is_over(w, tested):
     """Whether the time of a cycle is over: what a test costs is known from the log, or 0."""
-    passed = tested * w.weights[TEST_COST]
-    limit = w.weights[CYCLE_LIMIT] if w.parameters[CONTINUE] != 0 else w.weights[YIELD_AFTER]
-    return passed > 0 and passed >= min(limit, w.weights[CYCLE_LIMIT])
+    passed = tested * w.weights[at.TEST_COST]
+    limit = w.weights[at.CYCLE_LIMIT] if w.parameters[at.CONTINUE] != 0 else w.weights[at.YIELD_AFTER]
+    return passed > 0 and passed >= min(limit, w.weights[at.CYCLE_LIMIT])
 
 
 @kernel
@@ -114,7 +89,7 @@ def _forget_counts(w):
 @kernel
 def _array_lets(w, job):
     """Whether fewer tasks of a job's array than bf_max_job_array_resv have got a reservation."""
-    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.parameters[MAX_ARRAY])
+    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.parameters[at.MAX_ARRAY])
 
 
 @kernel
@@ -122,10 +97,10 @@ def _counts_let(w, job, part):
     """Whether the limits of a cycle let a job be tested; if so, it counts for its user, partition and association."""
     p, user, leaf = w.parameters, w.user[job], w.association[job]
     if (
-        (p[MAX_USER] > 0 and w.seen_user[user] >= p[MAX_USER])
-        or (p[MAX_PART] > 0 and w.seen_part[part] >= p[MAX_PART])
-        or (p[MAX_USER_PART] > 0 and w.seen_user_part[user, part] >= p[MAX_USER_PART])
-        or (p[MAX_ASSOC] > 0 and leaf >= 0 and w.seen_assoc[leaf] >= p[MAX_ASSOC])
+        (p[at.MAX_USER] > 0 and w.seen_user[user] >= p[at.MAX_USER])
+        or (p[at.MAX_PART] > 0 and w.seen_part[part] >= p[at.MAX_PART])
+        or (p[at.MAX_USER_PART] > 0 and w.seen_user_part[user, part] >= p[at.MAX_USER_PART])
+        or (p[at.MAX_ASSOC] > 0 and leaf >= 0 and w.seen_assoc[leaf] >= p[at.MAX_ASSOC])
     ):
         return False
     w.seen_user[user] += 1
@@ -190,7 +165,7 @@ def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job) or not within_counts(w, job):
         return _NOTHING
-    begin_on_nodes(w, job, part, count, now, BY_BACKFILL)
+    begin_on_nodes(w, job, part, count, now, at.BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_running(w, job)
     sort_running(w)
@@ -201,23 +176,23 @@ def _start_now(w, entry, count, now):
 def _keep_running(w, job):
     """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
     t, p = w.timers, w.parameters
-    whole = p[LINEAR] == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
-    if (not whole and w.job_licences[job].sum() == 0) or t[NB_RECORDS] >= p[TABLE_SIZE]:
+    whole = p[at.LINEAR] == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
+    if (not whole and w.job_licences[job].sum() == 0) or t[at.NB_RECORDS] >= p[at.TABLE_SIZE]:
         return
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve_slots(w, 0, w.expected_end[job] // p[BF_RESOLUTION] * p[BF_RESOLUTION], mask, job)
+    reserve_slots(w, 0, w.expected_end[job] // p[at.BF_RESOLUTION] * p[at.BF_RESOLUTION], mask, job)
 
 
 @kernel
 def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
-    step = p[BF_RESOLUTION]
+    step = p[at.BF_RESOLUTION]
     begin, end = found // step * step, (found + w.limit[job]) // step * step
-    if found > now + p[BF_WINDOW]:
+    if found > now + p[at.BF_WINDOW]:
         w.estimated[job] = 1
         return _NOTHING, 0
     mask = np.zeros(len(w.usable), np.uint64)
@@ -228,8 +203,8 @@ def _plan(w, entry, found, count, now):
         return NOT_TESTED, found
     if not within_amounts(w, job):
         return _NOTHING, 0
-    if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
-        if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
+    if p[at.ONE_RESERVATION] == 0 or w.estimated[job] == 0:
+        if w.timers[at.NB_RECORDS] >= p[at.TABLE_SIZE]:
             return TABLE_FULL, 0
         reserve_slots(w, begin, end, mask, job)
     w.estimated[job] = 1
@@ -244,8 +219,8 @@ def _may_reserve(w, entry, now):
     """Whether the job is one that gets a reservation; if not, it is only tested for a start now."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
     return not (
-        (p[PART_RESERVE] > 0 and w.kept_part[part] >= p[PART_RESERVE])
-        or (p[MIN_AGE] > 0 and now - w.eligible[job] < p[MIN_AGE])
-        or (p[MIN_PRIO] > 0 and w.priority[entry] < p[MIN_PRIO])
-        or (p[ONE_RESERVATION] != 0 and w.estimated[job] != 0)
+        (p[at.PART_RESERVE] > 0 and w.kept_part[part] >= p[at.PART_RESERVE])
+        or (p[at.MIN_AGE] > 0 and now - w.eligible[job] < p[at.MIN_AGE])
+        or (p[at.MIN_PRIO] > 0 and w.priority[entry] < p[at.MIN_PRIO])
+        or (p[at.ONE_RESERVATION] != 0 and w.estimated[job] != 0)
     )

@@ -37,7 +37,7 @@ def choose_nodes(w, job, part):
 def choose_at_once(w, job, part, capacity):
     """As `choose_nodes`; where it fails, the nodes with the least room are left out step by step.
 
-    Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
+    Most steps fail, and most of those can be recognised by the run of neighbours that `_choose` would begin with.
     """
     linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
@@ -93,7 +93,7 @@ def _best_run_above(w, job, capacity, nb_spots, above):
                 enough = size >= cores and kept - first >= w.nodes_min[job]
                 better = best < 0 or weight < best_weight
                 if not better and weight == best_weight:
-                    better = not best_enough or size < best_size if enough else not best_enough and size > best_size
+                    better = _fits_better(size, enough, best_size, best_enough)
                 if better:
                     best, best_size, best_enough, best_weight = first, size, enough, weight
             if i == nb_spots:
@@ -161,13 +161,18 @@ def _best_run(w, nb_spots, cores, nodes, linear):
         enough = size >= cores and i - first >= nodes
         better = best_first < 0 or (not linear and weight < best_weight)
         if not better and (linear or weight == best_weight):
-            if enough:
-                better = not best_enough or size < best_size
-            else:
-                better = not best_enough and size > best_size
+            better = _fits_better(size, enough, best_size, best_enough)
         if better:
             best_first, best_last, best_size, best_enough, best_weight = first, i - 1, size, enough, weight
     return best_first, best_last
+
+
+@kernel
+def _fits_better(size, enough, best_size, best_enough):
+    """Whether a run of this size goes before the best of its weight: the smallest that is enough, else the largest."""
+    if enough:
+        return not best_enough or size < best_size
+    return not best_enough and size > best_size
 
 
 @kernel

@@ -2,56 +2,34 @@
 
 from decision.compiling.jit import kernel
 
+from . import world as at
 from .counts import count_limits
-from .world import (
-    AFTER,
-    AFTER_ANY,
-    AFTER_OK,
-    AGES,
-    ASKED,
-    CANCELLED_JOB,
-    CHANGED,
-    COMPLETING,
-    COMPLETING_JOB,
-    DEFER,
-    DONE_JOB,
-    FAR,
-    GO,
-    NB_COMPLETING,
-    NB_PENDING,
-    NB_RUNNING,
-    NB_STARTED,
-    PENDING_JOB,
-    RUNNING_JOB,
-    UNKNOWN,
-    UNSORTED,
-)
 
 
 @kernel
 def begin_on_nodes(w, job, part, count, now, reason):
     """Start a job on the nodes chosen."""
     t = w.timers
-    at = w.alloc_begin[job]
+    first = w.alloc_begin[job]
     w.alloc_count[job] = count
     for i in range(count):
         node, cores = w.chosen[i], w.chosen_cores[i]
-        w.alloc_node[at + i], w.alloc_cores[at + i] = node, cores
+        w.alloc_node[first + i], w.alloc_cores[first + i] = node, cores
         hold(w, job, node, cores, 1)
         w.nb_jobs[node] += 1
-    w.status[job], w.start[job], w.reason[job], w.part_of[job] = RUNNING_JOB, now, reason, part
+    w.status[job], w.start[job], w.reason[job], w.part_of[job] = at.RUNNING_JOB, now, reason, part
     if w.first_start[job] < 0:
         w.first_start[job] = now
-    w.expected_end[job] = min(FAR, now + w.limit[job])
-    w.end[job] = min(FAR, now + w.runtime[job], w.cancel[job])
+    w.expected_end[job] = min(at.FAR, now + w.limit[job])
+    w.end[job] = min(at.FAR, now + w.runtime[job], w.cancel[job])
     w.charged[job] = now
-    w.running[t[NB_RUNNING]] = job
-    t[NB_RUNNING] += 1
-    w.started[t[NB_STARTED]] = job
-    t[NB_STARTED] += 1
+    w.running[t[at.NB_RUNNING]] = job
+    t[at.NB_RUNNING] += 1
+    w.started[t[at.NB_STARTED]] = job
+    t[at.NB_STARTED] += 1
     leave_queue(w, job)
     count_limits(w, job, count, 1)
-    t[CHANGED] = 1
+    t[at.CHANGED] = 1
 
 
 @kernel
@@ -68,11 +46,11 @@ def hold(w, job, node, cores, sign):
 def leave_queue(w, job):
     """Take all entries of a job out of the queue."""
     kept, t = 0, w.timers
-    for i in range(t[NB_PENDING]):
+    for i in range(t[at.NB_PENDING]):
         if w.entry_job[w.pending[i]] != job:
             w.pending[kept] = w.pending[i]
             kept += 1
-    t[NB_PENDING] = kept
+    t[at.NB_PENDING] = kept
 
 
 @kernel
@@ -80,14 +58,14 @@ def join_queue(w, job):
     """Put all entries of a job into the queue, in order of the log."""
     t = w.timers
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
-        at = t[NB_PENDING]
-        while at > 0 and w.pending[at - 1] > entry:
-            w.pending[at] = w.pending[at - 1]
-            at -= 1
-        w.pending[at] = entry
-        t[NB_PENDING] += 1
-    w.status[job] = PENDING_JOB
-    t[UNSORTED], t[ASKED], t[CHANGED] = 1, 1, 1
+        place = t[at.NB_PENDING]
+        while place > 0 and w.pending[place - 1] > entry:
+            w.pending[place] = w.pending[place - 1]
+            place -= 1
+        w.pending[place] = entry
+        t[at.NB_PENDING] += 1
+    w.status[job] = at.PENDING_JOB
+    t[at.UNSORTED], t[at.ASKED], t[at.CHANGED] = 1, 1, 1
 
 
 @kernel
@@ -95,44 +73,44 @@ def end_job(w, job, now):
     """A job ended: its nodes complete for a while."""
     t = w.timers
     kept = 0
-    for i in range(t[NB_RUNNING]):
+    for i in range(t[at.NB_RUNNING]):
         if w.running[i] != job:
             w.running[kept] = w.running[i]
             kept += 1
-    t[NB_RUNNING] = kept
-    w.status[job], w.end[job] = COMPLETING_JOB, now
+    t[at.NB_RUNNING] = kept
+    w.status[job], w.end[job] = at.COMPLETING_JOB, now
     charge(w, job, now)
-    at = w.alloc_begin[job]
-    for i in range(at, at + w.alloc_count[job]):
+    first = w.alloc_begin[job]
+    for i in range(first, first + w.alloc_count[job]):
         w.nb_completing[w.alloc_node[i]] += 1
     count_limits(w, job, w.alloc_count[job], -1)
-    w.completing[t[NB_COMPLETING]] = job
-    w.free_at[job] = now + w.parameters[COMPLETING]
-    t[NB_COMPLETING] += 1
-    t[ASKED], t[CHANGED] = 1, 1
+    w.completing[t[at.NB_COMPLETING]] = job
+    w.free_at[job] = now + w.parameters[at.COMPLETING]
+    t[at.NB_COMPLETING] += 1
+    t[at.ASKED], t[at.CHANGED] = 1, 1
 
 
 @kernel
 def release_completed(w, now):
     """Give back the nodes of jobs that have completed."""
     t, kept = w.timers, 0
-    for i in range(t[NB_COMPLETING]):
+    for i in range(t[at.NB_COMPLETING]):
         job = w.completing[i]
         if w.free_at[job] > now:
             w.completing[kept] = job
             kept += 1
             continue
-        at = w.alloc_begin[job]
-        for k in range(at, at + w.alloc_count[job]):
+        first = w.alloc_begin[job]
+        for k in range(first, first + w.alloc_count[job]):
             node = w.alloc_node[k]
             hold(w, job, node, w.alloc_cores[k], -1)
             w.nb_jobs[node] -= 1
             w.nb_completing[node] -= 1
-        if w.status[job] == COMPLETING_JOB:
-            w.status[job] = DONE_JOB
-        t[CHANGED] = 1
-        t[ASKED if w.parameters[DEFER] != 0 else GO] = 1
-    t[NB_COMPLETING] = kept
+        if w.status[job] == at.COMPLETING_JOB:
+            w.status[job] = at.DONE_JOB
+        t[at.CHANGED] = 1
+        t[at.ASKED if w.parameters[at.DEFER] != 0 else at.GO] = 1
+    t[at.NB_COMPLETING] = kept
 
 
 @kernel
@@ -157,7 +135,7 @@ def let_arrays_age(w, now):
 
     Those submitted in this second are not: a queue is built before their time is known.
     """
-    for i in range(w.timers[NB_PENDING]):
+    for i in range(w.timers[at.NB_PENDING]):
         job = w.entry_job[w.pending[i]]
         if w.array_limited[job] != 0 and w.submit[job] < now:
             is_eligible(w, job, now)
@@ -177,22 +155,22 @@ def _needs_met(w, job, now):
 @kernel
 def _is_met(w, other, kind, by):
     status = w.status[other]
-    over = status in (COMPLETING_JOB, DONE_JOB, CANCELLED_JOB) and w.end[other] <= by
-    if kind == AFTER:
-        return (over or status == RUNNING_JOB) and (status == CANCELLED_JOB or w.start[other] <= by)
-    if kind == AFTER_ANY:
+    over = status in (at.COMPLETING_JOB, at.DONE_JOB, at.CANCELLED_JOB) and w.end[other] <= by
+    if kind == at.AFTER:
+        return (over or status == at.RUNNING_JOB) and (status == at.CANCELLED_JOB or w.start[other] <= by)
+    if kind == at.AFTER_ANY:
         return over
-    good = status != CANCELLED_JOB and w.succeeded[other] != 0
-    return over and (good if kind == AFTER_OK else not good)
+    good = status != at.CANCELLED_JOB and w.succeeded[other] != 0
+    return over and (good if kind == at.AFTER_OK else not good)
 
 
 @kernel
 def cancel_pending(w, job, now):
     """A waiting job is cancelled."""
-    if w.status[job] == PENDING_JOB or w.status[job] == UNKNOWN:
+    if w.status[job] == at.PENDING_JOB or w.status[job] == at.UNKNOWN:
         leave_queue(w, job)
-        w.status[job], w.end[job] = CANCELLED_JOB, now
-        w.timers[CHANGED] = 1
+        w.status[job], w.end[job] = at.CANCELLED_JOB, now
+        w.timers[at.CHANGED] = 1
 
 
 @kernel
@@ -200,7 +178,7 @@ def charge(w, job, now):
     """Add to the usage of a job's association and of all above it what it used since it was last charged."""
     seconds = now - w.charged[job]
     w.charged[job] = now
-    if w.parameters[AGES] == 0 or seconds <= 0:
+    if w.parameters[at.AGES] == 0 or seconds <= 0:
         return
     account = w.association[job]
     while account >= 0:

@@ -5,6 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
+from . import world as at
 from .choice import choose_nodes
 from .counts import has_licences, within_amounts, within_counts
 from .holding import begin_on_nodes, is_eligible, let_arrays_age
@@ -12,21 +13,6 @@ from .preemption import make_room
 from .table import window_end
 from .taking import has_named
 from .trial import begin_trial, measure_nodes
-from .world import (
-    BY_MAIN,
-    DEPTH,
-    FIFO,
-    LIMIT_STOP,
-    LINEAR,
-    MIN_AGE,
-    MIN_PRIO,
-    NB_PENDING,
-    PART_DEPTH,
-    PENDING_JOB,
-    PREEMPTS,
-    SCHED_START,
-    UNSORTED,
-)
 
 _ABOVE_TIERS = 58  # bits
 
@@ -35,24 +21,24 @@ _ABOVE_TIERS = 58  # bits
 def sort_pending(w):
     """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
     t = w.timers
-    count = t[NB_PENDING]
-    if t[UNSORTED] == 0:
+    count = t[at.NB_PENDING]
+    if t[at.UNSORTED] == 0:
         kept = 0
         for i in range(len(w.queue)):
             entry = w.queue[i]
             if entry < 0:
                 break
-            if w.status[w.entry_job[entry]] == PENDING_JOB:
+            if w.status[w.entry_job[entry]] == at.PENDING_JOB:
                 w.queue[kept] = entry
                 kept += 1
         if kept < len(w.queue):
             w.queue[kept] = -1
         return kept
-    t[UNSORTED] = 0
+    t[at.UNSORTED] = 0
     keys = np.empty(count, np.int64)
     for i in range(count):
         entry = w.pending[i]
-        tier = 0 if w.parameters[FIFO] != 0 else w.part_tier[w.entry_part[entry]]
+        tier = 0 if w.parameters[at.FIFO] != 0 else w.part_tier[w.entry_part[entry]]
         reserved = w.reservation[w.entry_job[entry]] >= 0
         keys[i] = -((reserved << _ABOVE_TIERS) + (tier << 40) + w.priority[entry])
     order = np.argsort(keys, kind="mergesort")
@@ -69,7 +55,7 @@ def set_free(w, with_completing):
 
     A node on which any part of a job completes starts nothing, but a plan counts on it.
     """
-    linear = w.parameters[LINEAR] != 0
+    linear = w.parameters[at.LINEAR] != 0
     w.free_now[:] = 0
     for node in range(len(w.node_cores)):
         completing = w.nb_completing[node]
@@ -84,7 +70,7 @@ def set_free(w, with_completing):
 @kernel
 def leave_out_taken(w, count):
     """Nodes just chosen that have nothing left are no longer free."""
-    linear = w.parameters[LINEAR] != 0
+    linear = w.parameters[at.LINEAR] != 0
     for i in range(count):
         node = w.chosen[i]
         if linear or w.free_cores[node] <= 0:
@@ -107,15 +93,15 @@ def main_loop(w, now, full):
     for i in range(length):
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now):
+        if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now):
             continue
         if is_rejected(w, job, part):
             continue
-        if p[PART_DEPTH] > 0:
+        if p[at.PART_DEPTH] > 0:
             w.seen_part[part] += 1
-            if w.seen_part[part] > p[PART_DEPTH]:
+            if w.seen_part[part] > p[at.PART_DEPTH]:
                 continue
-        if not full and looked > p[DEPTH]:
+        if not full and looked > p[at.DEPTH]:
             break
         looked += 1
         if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
@@ -124,7 +110,7 @@ def main_loop(w, now, full):
         if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
             started += 1
             clear_rejected(w, job)
-            if started == p[SCHED_START]:
+            if started == p[at.SCHED_START]:
                 break
 
 
@@ -154,7 +140,7 @@ def _look_in_reservation(w, entry, now):
     mask = w.masks[w.entry_mask[entry]]
     w.usable[:] = 0
     for node in range(len(w.away)):
-        idle = w.nb_jobs[node] == 0 if w.parameters[LINEAR] != 0 else w.nb_completing[node] == 0
+        idle = w.nb_jobs[node] == 0 if w.parameters[at.LINEAR] != 0 else w.nb_completing[node] == 0
         if has_host(mask, node) and idle and w.away[node] == 1 and w.reserved_by[node] == w.reservation[job]:
             insert_interval(w.usable, node, node)
     if not within_counts(w, job) or not within_amounts(w, job):
@@ -163,7 +149,7 @@ def _look_in_reservation(w, entry, now):
     measure_nodes(w, job, w.usable)
     count = choose_nodes(w, job, part)
     if count > 0:
-        begin_on_nodes(w, job, part, count, now, BY_MAIN)
+        begin_on_nodes(w, job, part, count, now, at.BY_MAIN)
     return count > 0
 
 
@@ -184,12 +170,12 @@ def _look(w, entry, now):
     w.usable[:] = w.part_mask[part] & w.open
     has_room = count_hosts(w.usable) >= w.nodes_min[job]
     if not within_counts(w, job) or (has_room and not within_amounts(w, job)):
-        if p[LIMIT_STOP] != 0:
+        if p[at.LIMIT_STOP] != 0:
             _close(w, part)
         return False
     count = _try(w, entry, now) if has_room else 0
     if count > 0:
-        begin_on_nodes(w, job, part, count, now, BY_MAIN)
+        begin_on_nodes(w, job, part, count, now, at.BY_MAIN)
         leave_out_taken(w, count)
         return True
     if w.needs_named[job] != 0:
@@ -217,7 +203,7 @@ def _try(w, entry, now):
         count = choose_nodes(w, job, part)
         if count > 0:
             return count
-    if w.parameters[PREEMPTS] != 0:
+    if w.parameters[at.PREEMPTS] != 0:
         w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
@@ -227,8 +213,8 @@ def _try(w, entry, now):
 def _keeps_others_back(w, entry, now):
     """Whether a job that does not fit closes its partition: not if it is young or of low priority."""
     job = w.entry_job[entry]
-    young = w.parameters[MIN_AGE] > 0 and now - w.eligible[job] < w.parameters[MIN_AGE]
-    return not young and not (w.parameters[MIN_PRIO] > 0 and w.priority[entry] < w.parameters[MIN_PRIO])
+    young = w.parameters[at.MIN_AGE] > 0 and now - w.eligible[job] < w.parameters[at.MIN_AGE]
+    return not young and not (w.parameters[at.MIN_PRIO] > 0 and w.priority[entry] < w.parameters[at.MIN_PRIO])
 
 
 @kernel

@@ -53,9 +53,9 @@ def _best_run(w, job, nb_spots):
         if not joins or other_weight:
             if nodes > 0:
                 enough = size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
-                better = best[0] < 0 or (best[2] < 0 <= named) or (not linear and weight < best_weight)
+                better = best[0] < 0 or best[2] < 0 <= named or (not linear and weight < best_weight)
                 if not better and (linear or weight == best_weight):
-                    better = (enough and (not best_enough or size < best_size)) or (not enough and size > best_size)
+                    better = _fits_better(size, enough, best_size, best_enough)
                 if better:
                     best = (first, i - 1, named)
                     best_weight, best_size, best_enough = weight, size, enough
@@ -69,6 +69,14 @@ def _best_run(w, job, nb_spots):
             nodes += 1
             size += w.room_left[node]
     return best
+
+
+@kernel
+def _fits_better(size, enough, best_size, best_enough):
+    """Whether a run of this size goes before the best: the smallest that is enough, else any that is larger."""
+    if enough:
+        return not best_enough or size < best_size
+    return size > best_size
 
 
 @kernel

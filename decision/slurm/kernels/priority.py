@@ -4,71 +4,54 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
+from . import world as at
 from .holding import charge, is_eligible
-from .world import (
-    ACCRUE_ALWAYS,
-    AGE_WEIGHT,
-    AGES,
-    CALC_PERIOD,
-    CHANGED,
-    DAMPENING,
-    DECAY,
-    FAIR_TREE,
-    FAR,
-    INCREASE_ONLY,
-    MAX_AGE,
-    MULTIFACTOR,
-    NB_PENDING,
-    NB_RUNNING,
-    SHARE_WEIGHT,
-    UNSORTED,
-)
 
 
 @kernel
 def set_priority(w, entry, now, aged):
     """The priority of an entry; at its submission a job has no age."""
     p = w.parameters
-    if p[MULTIFACTOR] == 0:
+    if p[at.MULTIFACTOR] == 0:
         w.priority[entry] = 0
         return
     job, total = w.entry_job[entry], w.entry_base[entry]
-    if p[AGES] != 0:
-        since = w.submit[job] if p[ACCRUE_ALWAYS] != 0 else w.eligible[job]
-        if aged and since < FAR and p[MAX_AGE] > 0:
-            total += w.weights[AGE_WEIGHT] * min(1.0, max(0, now - since) / p[MAX_AGE])
+    if p[at.AGES] != 0:
+        since = w.submit[job] if p[at.ACCRUE_ALWAYS] != 0 else w.eligible[job]
+        if aged and since < at.FAR and p[at.MAX_AGE] > 0:
+            total += w.weights[at.AGE_WEIGHT] * min(1.0, max(0, now - since) / p[at.MAX_AGE])
         if w.association[job] >= 0:
-            total += w.weights[SHARE_WEIGHT] * w.factor[w.association[job]]
+            total += w.weights[at.SHARE_WEIGHT] * w.factor[w.association[job]]
     found = max(1, np.int64(total))
-    w.priority[entry] = max(found, w.priority[entry]) if p[INCREASE_ONLY] != 0 else found
+    w.priority[entry] = max(found, w.priority[entry]) if p[at.INCREASE_ONLY] != 0 else found
 
 
 @kernel
 def calculate(w, now):
     """The periodic calculation: usage decays and grows, then shares, then all waiting jobs."""
-    if w.parameters[MULTIFACTOR] == 0:
+    if w.parameters[at.MULTIFACTOR] == 0:
         return
-    if w.parameters[AGES] != 0 and w.weights[SHARE_WEIGHT] > 0 and len(w.leaf):
-        factor = w.weights[DECAY] ** w.parameters[CALC_PERIOD]
+    if w.parameters[at.AGES] != 0 and w.weights[at.SHARE_WEIGHT] > 0 and len(w.leaf):
+        factor = w.weights[at.DECAY] ** w.parameters[at.CALC_PERIOD]
         for account in range(len(w.usage)):
             w.usage[account] *= factor
-        for i in range(w.timers[NB_RUNNING]):
+        for i in range(w.timers[at.NB_RUNNING]):
             charge(w, w.running[i], now)
         set_factors(w)
-    for i in range(w.timers[NB_PENDING]):
+    for i in range(w.timers[at.NB_PENDING]):
         entry = w.pending[i]
         if w.submit[w.entry_job[entry]] <= now:  # it may be late, where nothing waited
             is_eligible(w, w.entry_job[entry], now)
             set_priority(w, entry, now, True)
-    if w.timers[NB_PENDING]:
-        w.timers[UNSORTED] = 1
-        w.timers[CHANGED] = 1
+    if w.timers[at.NB_PENDING]:
+        w.timers[at.UNSORTED] = 1
+        w.timers[at.CHANGED] = 1
 
 
 @kernel
 def set_factors(w):
     """The fair-share factor of each leaf, from usage."""
-    if w.parameters[FAIR_TREE] != 0:
+    if w.parameters[at.FAIR_TREE] != 0:
         _fair_tree(w)
     else:
         _classic(w)
@@ -122,4 +105,4 @@ def _classic(w):
                 above = effective if level else own
                 effective = own + (above - own) * w.share_norm[account]
                 shares *= w.share_norm[account]
-        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.weights[DAMPENING])) if shares > 0 else 0.0
+        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.weights[at.DAMPENING])) if shares > 0 else 0.0

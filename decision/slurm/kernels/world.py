@@ -217,7 +217,7 @@ class SlurmWorld(Bundle):
     start: I8  # (J,) seconds, of the last run
     end: I8  # (J,) seconds: when it ends really; FAR where only others know
     expected_end: I8  # (J,)
-    grace_end: I8  # (J,) seconds: until when a job runs that was told to give way; FAR
+    grace_end: I8  # (J,) seconds: until when a job runs that must give way; FAR
     eligible: I8  # (J,) seconds: since when; FAR before
     charged: I8  # (J,) seconds until which its usage is counted
     reason: I8  # (J,)

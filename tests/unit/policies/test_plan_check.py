@@ -65,7 +65,7 @@ def test_a_possible_plan_passes(toy):
         (lambda p: p.kill(2), "w0!2 cannot be killed: it is waiting"),
         (lambda p: p.kill(1), "w0!1 cannot be killed: it is over"),
         (lambda p: p.call_at(3600.0), "asks to be called at t=3600 s, which is past"),
-        (lambda p: p.call_at(float("nan")), "asks to be called at t=nan s, which is no time"),
+        (lambda p: p.call_at(float("nan")), "asks to be called at t=nan s, which is not a time"),
         (lambda p: p.set_pstate([4], 9), "hosts 4 cannot go to pstate 9: host 4 has no such pstate"),
         (lambda p: p.set_pstate([4], 2), "hosts 4 cannot go to pstate 2: host 4 has no such pstate, or it only models"),
         (lambda p: p.sleep([1]), "hosts 1 cannot go to pstate 1: host 1 computes w0!0"),

@@ -1,4 +1,4 @@
-"""Whether learning on this machine's GPU works, and how fast beside a core: what ``scripts/gpu-check`` runs.
+"""Whether learning on this machine's GPU works, and how fast against a core: what ``scripts/gpu-check`` runs.
 
 Each algorithm makes some updates of a wide network on either device, from the same choices and the same first weights.
 In single precision both must come to nearly the same losses; the speed is that of the default precision.
@@ -13,15 +13,14 @@ import torch
 from decision.envs.demonstrations import record_schedules, replay_schedules
 from decision.envs.setup import equal_hosts
 from decision.formats import load_workload
+from decision.learn.config import load_config
+from decision.learn.data_learner import BcLearner, CrrLearner
+from decision.learn.learner import PpoLearner
+from decision.learn.sac_learner import SacLearner
+from decision.learn.schedulers import choosing_setup
 from decision.learned.base import ChoosingScheduler
 from decision.learned.registry import find_scheduler
 from decision.model.errors import ConfigError
-
-from .config import load_config
-from .data_learner import BcLearner, CrrLearner
-from .learner import PpoLearner
-from .sac_learner import SacLearner
-from .schedulers import choosing_setup
 
 _HOSTS, _CHOICES = 10, 2000
 _NEAR = 0.02  # of a loss: what devices may differ by, in single precision

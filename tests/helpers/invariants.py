@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .cluster import (
+from decision.state.cluster import (
     COMPUTING,
     ENDED,
     IDLE,
@@ -21,7 +21,7 @@ from .cluster import (
     nb_hosts,
     pack_hosts,
 )
-from .platform_facts import PSTATE_COMPUTING, PlatformFacts
+from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 
 
 def violations(state: ClusterState, facts: PlatformFacts) -> list[str]:

@@ -37,8 +37,8 @@ from .rollouts import NB_JUDGE, Rollouts, note_job_end, planned
 ) = range(12)
 SHORT_GUARD = JUDGE + NB_JUDGE  # GUARD_AFTER of a short queue; 0: it is in order of arrival, without rollouts; no areas
 NB_WEIGHTS = SHORT_GUARD + 1
-_NEARLY_IDLE = 0.02  # of the hosts' time: where less is used FCFS with EASY keeps nobody waiting who need not
-_OFTEN_IDLE = 0.6  # likewise: where less is used queues are over soon, if they are not long already
+_NEARLY_IDLE = 0.02  # of the hosts' time: a machine of which jobs use less is nearly idle
+_OFTEN_IDLE = 0.6  # likewise: of one of which they use less queues are over soon, if they are not long already
 _LONG = 2  # times all hosts: what jobs want that wait in a long queue
 _SLOWDOWN = 3.0  # the scale of all scores
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
@@ -98,15 +98,21 @@ def guarded_after(state, memory, longest, unit):
     """For how long (seconds) jobs wait before they are guarded: less in a short queue, where that costs little."""
     limit = memory.weights[GUARD_AFTER] * longest
     if memory.weights[SHORT_GUARD] > 0.0 and _is_short(state, memory):
-        early = 0.0 if _uses_less(state, memory, _NEARLY_IDLE) else memory.weights[SHORT_GUARD] * unit
+        early = 0.0 if _is_nearly_idle(state, memory) else memory.weights[SHORT_GUARD] * unit
         return min(limit, early)
     return limit
 
 
 @kernel
-def _uses_less(state, memory, share):
-    """Whether jobs that have ended used less than this share of the hosts' time but for a week."""
-    return memory.doubt[_USED] < share * len(state.host_state) * (state.now[0] - 7 * DAY)
+def _is_nearly_idle(state, memory):
+    """Whether so little was used that FCFS with EASY keeps nobody waiting who need not."""
+    return _uses_less(state, memory, _NEARLY_IDLE, 0.0)
+
+
+@kernel
+def _uses_less(state, memory, share, since):
+    """Whether jobs that have ended used less than a share of the hosts' time since then (seconds), but for a week."""
+    return memory.doubt[_USED] < share * len(state.host_state) * (state.now[0] - since - 7 * DAY)
 
 
 @kernel
@@ -154,7 +160,8 @@ def sort_by_score(state, memory, running, drained, guarded, unit):
 @kernel
 def _is_by_area(state, memory):
     """Whether the smallest area comes first: no job gets old on a machine that is often idle, in no long queue."""
-    if memory.weights[SHORT_GUARD] == 0.0 or not _uses_less(state, memory, _OFTEN_IDLE):
+    since_first = state.submit_time[0]
+    if memory.weights[SHORT_GUARD] == 0.0 or not _uses_less(state, memory, _OFTEN_IDLE, since_first):
         return False
     wanted = 0
     for i in range(state.count[N_QUEUED]):

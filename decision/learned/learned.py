@@ -21,7 +21,7 @@ its hosts are free at the latest, both in units of that longest wait (an hour at
 a job which takes e times as long is later by a fixed share of the longest wait.
 
 Where jobs used less than 60 % of the machine so far, and those that wait want at most twice its hosts, the queue is
-over soon: age does not count there, and the smallest area comes first, hosts times the run time that rollouts plan with.
+over soon: age does not count there, and the smallest area comes first, hosts times the run time of rollouts.
 """
 
 from collections.abc import Mapping, Sequence

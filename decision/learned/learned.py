@@ -19,6 +19,9 @@ where p is its run time as predicted when it came (`decision.estimates.regressio
 its hosts are free at the latest, both in units of that longest wait (an hour at least). WFP3 (Tang et al., Cluster
 2009) is nearly among these orders, and so are SJF and SAF. Where AGE is large, jobs are in order of a deadline: that of
 a job which takes e times as long is later by a fixed share of the longest wait.
+
+Where jobs used less than 60 % of the machine so far, and those that wait want at most twice its hosts, the queue is
+over soon: age does not count there, and the smallest area comes first, hosts times the run time of rollouts.
 """
 
 from collections.abc import Mapping, Sequence

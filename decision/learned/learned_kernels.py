@@ -18,7 +18,7 @@ from decision.policies.order import drop_gone, sort_by_key
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, QUEUED
 
 from .releases import enough_at, free_hosts_at
-from .rollouts import NB_JUDGE, Rollouts, note_job_end
+from .rollouts import NB_JUDGE, Rollouts, note_job_end, planned
 
 # The weights
 (
@@ -35,9 +35,11 @@ from .rollouts import NB_JUDGE, Rollouts, note_job_end
     SHORT,  # jobs: a queue that is no longer is short
     JUDGE,  # the first of those that rollouts judge by
 ) = range(12)
-SHORT_GUARD = JUDGE + NB_JUDGE  # GUARD_AFTER of a short queue; 0: that is in order of arrival, without rollouts
+SHORT_GUARD = JUDGE + NB_JUDGE  # GUARD_AFTER of a short queue; 0: it is in order of arrival, without rollouts; no areas
 NB_WEIGHTS = SHORT_GUARD + 1
-_IDLE = 0.02  # of the hosts' time but for a week: a machine of which less was used is nearly idle
+_NEARLY_IDLE = 0.02  # of the hosts' time: a machine of which jobs use less is nearly idle
+_OFTEN_IDLE = 0.6  # likewise: of one of which they use less queues are over soon, if they are not long already
+_LONG = 2  # times all hosts: what jobs want that wait in a long queue
 _SLOWDOWN = 3.0  # the scale of all scores
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
@@ -104,7 +106,13 @@ def guarded_after(state, memory, longest, unit):
 @kernel
 def _is_nearly_idle(state, memory):
     """Whether so little was used that FCFS with EASY keeps nobody waiting who need not."""
-    return memory.doubt[_USED] < _IDLE * len(state.host_state) * (state.now[0] - 7 * DAY)
+    return _uses_less(state, memory, _NEARLY_IDLE, 0.0)
+
+
+@kernel
+def _uses_less(state, memory, share, since):
+    """Whether jobs that have ended used less than a share of the hosts' time since then (seconds), but for a week."""
+    return memory.doubt[_USED] < share * len(state.host_state) * (state.now[0] - since - 7 * DAY)
 
 
 @kernel
@@ -150,8 +158,25 @@ def sort_by_score(state, memory, running, drained, guarded, unit):
 
 
 @kernel
+def _is_by_area(state, memory):
+    """Whether the smallest area comes first: no job gets old on a machine that is often idle, in no long queue."""
+    since_first = state.submit_time[0]
+    if memory.weights[SHORT_GUARD] == 0.0 or not _uses_less(state, memory, _OFTEN_IDLE, since_first):
+        return False
+    wanted = 0
+    for i in range(state.count[N_QUEUED]):
+        wanted += state.size[state.queue[i]]
+    return wanted <= _LONG * len(state.host_state)
+
+
+@kernel
 def _score_all(state, memory, length, running, drained, unit):
-    """Minus the score of each waiting job into ``memory.key``."""
+    """Into ``memory.key`` what waiting jobs are in order of: minus the score, area or arrival."""
+    if _is_by_area(state, memory):
+        for i in range(length):
+            job = memory.sorted[i]
+            memory.key[job] = state.size[job] * planned(state, memory, job)
+        return
     now, weights, by_arrival = state.now[0], memory.weights, is_by_arrival(state, memory)
     offset = math.exp(weights[OFFSET])
     for i in range(length):

@@ -133,11 +133,11 @@ def _look(state, memory, width):
         memory.window_size[at] = state.size[job]
         memory.window_submit[at] = state.submit_time[job]
         memory.window_walltime[at] = state.expected_runtime[job]
-        memory.window_runtime[at] = _planned(state, memory, job)
+        memory.window_runtime[at] = planned(state, memory, job)
 
 
 @kernel
-def _planned(state, memory, job):
+def planned(state, memory, job):
     """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
     asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
     return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
@@ -150,7 +150,7 @@ def _plan_ends(state, memory, running):
     for i in range(running):
         job = state.running[i]
         began = state.start_time[job]
-        end = max(began + _planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
+        end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
         insert_in_order(memory.end, memory.end_hosts, i, min(end, state.expected_end[i]), state.size[job])
 
 
@@ -173,7 +173,7 @@ def _follow(state, memory, number, width, inside, beyond, running, longest, boun
             left += 1
     for i in range(inside, beyond):
         job = memory.chosen[i]
-        free, begun = _begin(memory, begun, free, now + _planned(state, memory, job), state.size[job])
+        free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
     first, first_begun = 0, 0
     while left > 0 and total < bound:
         time = memory.end[first] if first < running else np.inf

@@ -31,9 +31,9 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     return policy
 
 
-def batch(*jobs: tuple[int, float]) -> Workload:
+def batch(*jobs: tuple[int, float], begin: float = BEGIN) -> Workload:
     """Jobs of so many hosts and seconds that come together, and run as long as their walltimes."""
-    rows = [*((0.0, *job) for job in EARLIER), *((BEGIN, *job) for job in jobs)]
+    rows = [*((0.0, *job) for job in EARLIER), *((begin, *job) for job in jobs)]
     made = [Job(id=f"w0!{k}", submit_time=t, size=n, walltime=w, profile=f"{w}") for k, (t, n, w) in enumerate(rows)]
     return Workload(name="w0", jobs=made, profiles={f"{w}": Delay(duration=w) for *_, w in rows}, nb_res=HOSTS)
 
@@ -42,7 +42,7 @@ def waits(workload: Workload, policy: LearnedOrderPolicy) -> list[float]:
     """Seconds, of the jobs that come together, in order of submission."""
     found = simulate_workloads(equal_hosts(HOSTS), [workload], policy).jobs
     begun = dict(zip(found.id, found.start_time.tolist(), strict=True))
-    return [begun[job.id] - BEGIN for job in workload.jobs[len(EARLIER) :]]
+    return [begun[job.id] - job.submit_time for job in workload.jobs[len(EARLIER) :]]
 
 
 def test_the_job_that_lets_others_wait_less_comes_first():
@@ -69,6 +69,15 @@ def test_jobs_of_a_short_queue_are_guarded_sooner():
     assert waits(jobs, policy) == [0, 13e5, 6e5], "two jobs are too many"
     policy.weights[learned.SHORT] = 2.0
     assert waits(jobs, policy) == [0, 6e5, 14e5]
+
+
+def test_the_smallest_area_comes_first_where_the_machine_is_often_idle_and_the_queue_is_not_long():
+    policy, often_idle = by_walltime(MARGIN=1.0), 2 * BEGIN  # two jobs of 1e6 s fill 37 % of that but for a week
+    policy.weights[learned.SHORT_GUARD] = 0.5
+    wide, narrow, last = (4, 1000.0), (1, 1500.0), (4, 2000.0)
+    assert waits(batch(wide, narrow), policy) == [0, 1000], "the shortest first"
+    assert waits(batch(wide, narrow, begin=often_idle), policy) == [1500, 0]
+    assert waits(batch(wide, narrow, last, begin=often_idle), policy) == [0, 1000, 2500], "nine hosts"
 
 
 some_jobs = st.lists(st.tuples(st.integers(1, HOSTS), st.integers(10, 99).map(float)), min_size=2, max_size=24)

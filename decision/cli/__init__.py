@@ -77,8 +77,13 @@ class _Interrupts:
 
     @staticmethod
     def ignore() -> None:
-        """All is over, and the interpreter ends."""
+        """All is over, and the interpreter ends.
+
+        After ``python -m`` it would end itself by SIGINT, whatever the exit code, if the last text that `exec` ran was
+        interrupted (each data class is made of one); so it runs one more.
+        """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        exec("")
 
 
 def _raise(error: BaseException, _frame: FrameType | None) -> None:

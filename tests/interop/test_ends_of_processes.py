@@ -125,6 +125,17 @@ def test_a_signal_ends_a_run_and_its_folder_says_so(slow, tmp_path, number):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"run.json"}
 
 
+def test_the_exit_code_is_the_same_where_text_was_interrupted_that_python_made_code_of(root, tmp_path):
+    text = "import os, signal; os.kill(os.getpid(), signal.SIGINT); list(range(10))"
+    methods = f"    def reset(self, *_facts): pass\n    def decide(self, *_state): exec({text!r})\n"
+    (tmp_path / "own.py").write_text(f"class Own:\n{methods}")
+    words = ["run", "-p", root / "platforms/toy.xml", "-w", root / "workloads/toy.json", "-o", tmp_path / "out"]
+    words += ["--policy", f"{tmp_path}/own.py:Own"]
+    done = subprocess.run([sys.executable, "-m", "decision", *map(str, words)], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith("interrupted"), done.stderr
+    assert done.returncode == 128 + signal.SIGINT
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_whole_group_ends_a_comparison_in_order(slow, number):
     process = slow("compare", "--seeds", 2, "-j", 2, "--windows", 2, "--length", 4, processes=2)

@@ -104,7 +104,7 @@ def test_nothing_outlives_a_command_that_is_killed(slow, tmp_path, command, opti
     assert len(pids) >= members
     process.kill()
     process.wait()
-    wait_until(lambda: not alive(pids), 5)
+    wait_until(lambda: not alive(pids), 30)
     if command == "run":
         assert not is_locked(tmp_path / "out")
         viewed = [sys.executable, "-m", "decision", "report", "view", str(tmp_path / "out"), "--live"]
@@ -144,7 +144,7 @@ def test_a_signal_to_the_whole_group_ends_a_comparison_in_order(slow, number):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors and "killed" not in errors
-    wait_until(lambda: not alive(pids), 5)
+    wait_until(lambda: not alive(pids), 30)
 
 
 def test_two_comparisons_work_side_by_side_in_one_folder(root, tmp_path):

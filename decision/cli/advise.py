@@ -90,13 +90,13 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advice import METRIC_NAMES, Wish
+    from decision.runs.advice import METRIC_NAMES, Wish, describe_log, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting
     from .tables import print_json, simple_table
-    from .terminal import can_draw, say, stdout
+    from .terminal import can_draw, note, say, stdout
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -114,6 +114,8 @@ def advise_command(
         copies=shake,
         metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
     )
+    if overload := overload_text(describe_log(log, log.read())):
+        note(overload)  # now: a queue that never ends takes hours
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
         advice = find_advice(log, wish, output, progress=lambda _: show, **how)

@@ -163,9 +163,8 @@ def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[s
         said.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
     if described["blocks"] == 1:
         said.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
-    if described["load"] > 1:
-        said.append(f"jobs ask for more than the machine has (load {described['load']:.2f}): waits grow until the end.")
-        said[-1] += " Is the number of hosts right?"
+    if overload := overload_text(described):
+        said.append(overload)
     elif described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
         wait = baseline.metrics["wait"].value
         said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
@@ -181,6 +180,14 @@ def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[s
         said.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
     said.append("jobs come as they came: that users submit more where they wait less is not simulated")
     return said
+
+
+def overload_text(described: Mapping[str, Any]) -> str:
+    """That jobs ask for more than the machine has; nothing if they do not."""
+    if described["load"] <= 1:
+        return ""
+    text = f"jobs ask for more than the machine has (load {described['load']:.2f}): waits grow until the end."
+    return f"{text} Is the number of hosts right?"
 
 
 def mean_over_copies(results: Sequence[Result], metric: str) -> float:

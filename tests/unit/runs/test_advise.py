@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from decision.analysis.statistics import Estimate
 from decision.cli.advise import advice_table
+from decision.cli.app import app
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.runs import advice
@@ -127,6 +129,15 @@ def test_jobs_of_one_instant_are_advised_on(tmp_path):
     assert "too short for blocks" in " ".join(found.cannot) and "Is the number of hosts right?" in " ".join(
         found.cannot
     )
+
+
+def test_that_jobs_ask_for_more_than_there_is_is_said_before_anything_runs(tmp_path, few):
+    case = log(tmp_path)
+    words = ["advise", "-w", str(case.workload), "--shake", "1", "--json", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert done.stderr.splitlines()[0].endswith("waits grow until the end. Is the number of hosts right?")
+    assert json.loads(done.stdout)["cannot"][2] == done.stderr.splitlines()[0]
 
 
 def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_spread_says():

@@ -30,7 +30,7 @@ def here(root, tmp_path, monkeypatch):
 
 
 def type_in(command: str):
-    return CliRunner().invoke(app, shlex.split(command)[1:])
+    return CliRunner().invoke(app, shlex.split(command.replace("\\\n", " "))[1:])
 
 
 def commands(blocks) -> list[str]:

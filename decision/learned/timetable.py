@@ -27,13 +27,12 @@ from .registry import register
 from .timetable_kernels import (
     MOST_TABLE_JOBS,
     NB_TABLE_SEEN,
+    NB_TABLE_UNIT,
     NB_TABLE_UNITS,
     NB_TABLE_WEIGHTS,
-    TABLE_DENSITY,
-    TABLE_SECOND,
     TABLE_STEPS,
-    TABLE_UNIT,
-    TABLE_UNITS,
+    TableNumber,
+    TableWeight,
     TimetableMemory,
     decide_by_timetable,
 )
@@ -107,9 +106,9 @@ class Timetable(ParametricScheduler):
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """By the value per host-second left; units see something and do nothing yet."""
         weights = np.zeros(NB_TABLE_WEIGHTS)
-        weights[NB_TABLE_UNITS:] = rng.standard_normal(TABLE_UNITS * TABLE_UNIT)
-        weights[NB_TABLE_UNITS + TABLE_UNIT - 1 :: TABLE_UNIT] = 0.0
-        weights[[TABLE_DENSITY, TABLE_SECOND + TABLE_DENSITY]] = 1.0
+        weights[TableWeight.UNITS :] = rng.standard_normal(NB_TABLE_UNITS * NB_TABLE_UNIT)
+        weights[TableWeight.UNITS + NB_TABLE_UNIT - 1 :: NB_TABLE_UNIT] = 0.0
+        weights[[TableNumber.DENSITY, TableWeight.SECOND + TableNumber.DENSITY]] = 1.0
         return weights
 
     def policy(self, weights: NDArray[np.float64], name: str = "timetable") -> TimetablePolicy:

@@ -114,28 +114,15 @@ def _counts_let(w, job, part):
 @kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
-    job = w.entry_job[entry]
-    mask, least = w.masks[w.entry_mask[entry]], w.nodes_min[job]
     later, is_tested = now, False
     may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
     while True:
-        begin, later = later, 0
-        later, licensed = usable_from(w, job, mask, begin, begin + w.limit[job])
-        if not licensed or count_hosts(w.usable) < least or not has_named(w, job, w.usable):
-            if later > 0 and may_wait:
-                continue
-            break
-        is_tested = True
-        found, count, how = earliest_start(w, entry, now, later, fewest)
+        found, count, how, later, tested = _start_from(w, entry, now, later, fewest)
+        is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
                 continue
             break
-        if found <= now and begin > now:
-            how = LATER
-        found = max(found, begin)
-        if found <= now and _has_completing(w, count):
-            found, how, later = now + 1, LATER, 0
         if how == NOW_FREE:
             return _start_now(w, entry, count, now)
         if not may_wait and found > now:
@@ -149,6 +136,29 @@ def _place(w, entry, now):
         if outcome != NOT_TESTED:
             return outcome
     return _NOTHING if is_tested else NOT_TESTED
+
+
+@kernel
+def _start_from(w, entry, now, begin, fewest):
+    """The start of a job on the nodes that the table leaves to it from `begin` on.
+
+    Returns:
+        When it starts, -1 where it cannot; on how many nodes, and how; when the table leaves other nodes, 0 for never;
+        whether nodes were tested.
+    """
+    job = w.entry_job[entry]
+    later, licensed = usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
+    if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
+        return -1, 0, LATER, later, False
+    found, count, how = earliest_start(w, entry, now, later, fewest)
+    if found < 0:
+        return -1, 0, LATER, later, True
+    if found <= now and begin > now:
+        how = LATER
+    found = max(found, begin)
+    if found <= now and _has_completing(w, count):
+        found, how, later = now + 1, LATER, 0
+    return found, count, how, later, True
 
 
 @kernel

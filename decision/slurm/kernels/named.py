@@ -2,7 +2,7 @@
 
 from decision.compiling.jit import kernel
 
-from .taking import CORES, MOST, NODES, TAKEN, is_enough, is_named, take_named, take_node
+from .taking import CORES, MOST, NO_WEIGHT, NODES, TAKEN, is_enough, is_named, take_named, take_node
 from .world import LINEAR
 
 
@@ -42,7 +42,7 @@ def _best_run(w, job, nb_spots):
     Named nodes join their neighbours to one run. On shared nodes a run has one weight.
     """
     best = (-1, -1, -1)
-    best_weight, best_size, best_enough = 0, 0, False
+    best_weight, best_size, best_enough = NO_WEIGHT, 0, False
     linear = w.parameters[LINEAR] != 0
     first, named, nodes, size, weight, begun_by_weight = -1, -1, 0, 0, -1, False
     for i in range(nb_spots + 1):
@@ -51,20 +51,17 @@ def _best_run(w, job, nb_spots):
         joins = i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
         other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
         if not joins or other_weight:
-            if nodes > 0:
-                enough = size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
-                better = best[0] < 0 or best[2] < 0 <= named or (not linear and weight < best_weight)
-                if not better and (linear or weight == best_weight):
-                    better = _fits_better(size, enough, best_size, best_enough)
-                if better:
-                    best = (first, i - 1, named)
-                    best_weight, best_size, best_enough = weight, size, enough
+            enough = size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
+            joined = best[2] < 0 <= named
+            if nodes > 0 and (joined or _is_better(weight, size, enough, best_weight, best_size, best_enough)):
+                best = (first, i - 1, named)
+                best_weight, best_size, best_enough = weight, size, enough
             named, nodes, size, weight, begun_by_weight = -1, 0, 0, -1, other_weight
         if mine:
             named = i if named < 0 else named
         elif node >= 0 and w.room_left[node] > 0:
             if nodes == 0:
-                first, weight = i, w.node_weight[node]
+                first, weight = i, 0 if linear else w.node_weight[node]
                 named = -1 if begun_by_weight else named  # as Slurm forgets it
             nodes += 1
             size += w.room_left[node]
@@ -72,8 +69,10 @@ def _best_run(w, job, nb_spots):
 
 
 @kernel
-def _fits_better(size, enough, best_size, best_enough):
-    """Whether a run of this size goes before the best: the smallest that is enough, else any that is larger."""
+def _is_better(weight, size, enough, best_weight, best_size, best_enough):
+    """Whether a run goes before the best: of less weight, or else the smallest that is enough, else any larger one."""
+    if weight != best_weight:
+        return weight < best_weight
     if enough:
         return not best_enough or size < best_size
     return size > best_size

@@ -22,7 +22,7 @@ from decision.model.workload import Workload
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 
-from .base import Episodes, Measured, ParametricScheduler
+from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row
 from .registry import register
 from .timetable_kernels import (
     MOST_TABLE_JOBS,
@@ -99,9 +99,7 @@ class Timetable(ParametricScheduler):
 
     def episodes(self, settings: TimetableSettings, workload: Workload) -> Episodes:
         """As many jobs in a row, from any at which so many are left."""
-        jobs = min(settings.jobs, len(workload.jobs))
-        rows = tuple(range(len(workload.jobs) - jobs + 1))
-        return Episodes(jobs=jobs, online=False, rows=rows, ends_with_jobs=True)
+        return jobs_in_a_row(settings.jobs, workload)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """By the value per host-second left; units see something and do nothing yet."""

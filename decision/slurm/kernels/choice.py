@@ -41,8 +41,8 @@ def choose_at_once(w, job, part, capacity):
     """
     linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
-    above = 0
-    count, largest = _list_spots(w, capacity, needed if most == 1 else 1)  # others are no neighbours of it
+    room, above = needed if most == 1 else 1, 0  # nodes with less are no neighbours of a job on one node
+    count, largest = _list_spots(w, capacity, room)
     if count < nodes:
         return 0
     by_tree = not by_load and by_switches(w, job)

@@ -46,24 +46,30 @@ def backfill(w, now):
         if tested >= p[at.MAX_TEST] or _is_over(w, tested):
             break
         entry = w.queue[i]
-        job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
-            continue
-        if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
-            continue
-        if not _counts_let(w, job, part):
+        if not _is_next(w, entry, now):
             continue
         outcome = _place(w, entry, now)
         tested += outcome != NOT_TESTED
         if outcome == TABLE_FULL:
             break
         if outcome in (STARTED, PLANNED):
-            clear_rejected(w, job)
+            clear_rejected(w, w.entry_job[entry])
         if outcome == STARTED:
             started += 1
             if started == p[at.MAX_START]:
                 break
     return tested
+
+
+@kernel
+def _is_next(w, entry, now):
+    """Whether a job waits for backfill and the limits of jobs and of a cycle let it be tested; if so, it counts."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+        return False
+    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
+        return False
+    return _counts_let(w, job, part)
 
 
 @kernel

@@ -100,16 +100,9 @@ def evaluate_command(
     from .progress import announce_compilation
     from .tables import print_dropped, warn_of_seen_jobs
 
-    refuse_unused(context, {"energy": days is not None}, "it needs --days")
     in_episodes = offline or episodes is not None or placed is not None
-    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
-    if days is not None:
-        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
-    if whole:
-        refuse_unused(context, parts, "--whole runs the workload as it is")
     judged = not (whole or in_episodes or days is not None)
-    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
-    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
+    _refuse_others(context, days is not None, whole, judged)
     inputs = Inputs(
         platform=platform, workloads=(workload,), events=tuple(events or ()), selection=chosen.read(), energy=energy
     )
@@ -140,3 +133,15 @@ def evaluate_command(
             decide_limit=decide_limit,
         )
         evaluate_episodes(comparison, policies, output, as_json)
+
+
+def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bool) -> None:
+    """Refuse options that are not for what is evaluated: days, the whole workload once or on copies, or episodes."""
+    refuse_unused(context, {"energy": by_day}, "it needs --days")
+    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
+    if by_day:
+        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
+    if whole:
+        refuse_unused(context, parts, "--whole runs the workload as it is")
+    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
+    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")

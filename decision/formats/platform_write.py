@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import indent
 
@@ -101,17 +101,9 @@ def _members(platform: Platform, topology: FatTree | Torus | Dragonfly, old: boo
     """
     places = platform.places or tuple(range(len(platform.hosts)))
     order = np.argsort(places)
-    by_place = [platform.hosts[i] for i in order]
-    properties = _written_properties(by_place[0], old)
-    equal = all(
-        host.pstates == by_place[0].pstates and _written_properties(host, old) == properties for host in by_place
-    )
-    name = re.fullmatch(r"(.*?)(0|[1-9]\d*)(\D*)", by_place[0].name)
-    whole = len(by_place) == topology.nb_hosts and not platform.storage
-    if equal and name and whole and not any(host.initial_pstate for host in by_place):
-        members = EqualHosts(name[1], int(name[2]), name[3], _speeds(by_place[0]), properties)
-        if all(host.name == members.name(place) for place, host in enumerate(by_place)):
-            return members
+    whole = len(order) == topology.nb_hosts and not platform.storage
+    if whole and (members := _equal_hosts([platform.hosts[i] for i in order], old)):
+        return members
     if isinstance(topology, FatTree) and topology.pooled and not platform.storage:
         around = list(_star_hosts(platform, old))
         return PlacedHosts([places[i] for i in order], [around[i] for i in order])
@@ -119,6 +111,19 @@ def _members(platform: Platform, topology: FatTree | Torus | Dragonfly, old: boo
         f"a {type(topology).__name__} is written as one <cluster>: its hosts must be equal, start in pstate 0 "
         "and have consecutive numbers in their names"
     )
+
+
+def _equal_hosts(hosts: Sequence[Host], old: bool) -> "EqualHosts | None":
+    """Hosts in the order of their places, if they are equal, start in pstate 0 and are numbered so."""
+    first, name = hosts[0], re.fullmatch(r"(.*?)(0|[1-9]\d*)(\D*)", hosts[0].name)
+    if not name or any(host.initial_pstate or host.pstates != first.pstates for host in hosts):
+        return None
+    members = EqualHosts(name[1], int(name[2]), name[3], _speeds(first), _written_properties(first, old))
+    fits = (
+        host.name == members.name(place) and _written_properties(host, old) == members.properties
+        for place, host in enumerate(hosts)
+    )
+    return members if all(fits) else None
 
 
 def _master(platform: Platform) -> Host:

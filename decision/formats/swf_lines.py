@@ -140,15 +140,20 @@ class LogLines:
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
+        table, rests, is_row = self._parse_each(rows)
+        return table, rests, numbers[is_row], numbers[~is_row]
+
+    def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
+        """The lines of numbers one by one, what follows, and which lines these are."""
         split = [self._split(text) for text in rows]
         if split and not self._usual:
             count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
-        is_row = np.array([row is not None for row in parsed], bool)
         found = [row for row in parsed if row is not None]
         table = np.array([row[0] for row in found], np.float64).reshape(-1, _FIELDS)
-        return table, np.array([row[1] for row in found], np.int32), numbers[is_row], numbers[~is_row]
+        rests = np.array([row[1] for row in found], np.int32)
+        return table, rests, np.array([row is not None for row in parsed], bool)
 
     def _split(self, text: str) -> list[str]:
         fields = text.split()

@@ -66,6 +66,13 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[BusyDay, ...] | None = None  # each an episode of its own, as `decision.model.dates.of_day` has it
 
 
+def jobs_in_a_row(jobs: int, workload: Workload) -> Episodes:
+    """So many jobs or all, from any at which so many are left, until they are over."""
+    jobs = min(jobs, len(workload.jobs))
+    rows = tuple(range(len(workload.jobs) - jobs + 1))
+    return Episodes(jobs=jobs, online=False, rows=rows, ends_with_jobs=True)
+
+
 class Scheduler:
     """What can be learned. Instances are records: they have no state.
 

@@ -18,7 +18,7 @@ from decision.policies.traits import Traits
 
 from . import green_kernels as kernels
 from . import green_seen as obs
-from .base import ChoosingScheduler, Episodes
+from .base import ChoosingScheduler, Episodes, jobs_in_a_row
 from .encoder import Image, Pool
 from .green_encoder import GREEN_COMPACT, GREEN_IMAGE, GreenEncoder, GreenSettings
 from .registry import register
@@ -100,9 +100,7 @@ class Green(ChoosingScheduler):
 
     def episodes(self, settings: GreenSettings, workload: Workload) -> Episodes:
         """As many jobs in a row, from any at which so many are left."""
-        jobs = min(settings.jobs, len(workload.jobs))
-        rows = tuple(range(len(workload.jobs) - jobs + 1))
-        return Episodes(jobs=jobs, online=False, rows=rows, ends_with_jobs=True)
+        return jobs_in_a_row(settings.jobs, workload)
 
     def supply(self, settings: GreenSettings) -> SupplySettings:
         """As the settings say."""

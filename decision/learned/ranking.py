@@ -29,14 +29,10 @@ from .ranking_kernels import (
     NB_RANK_UNIT,
     NB_RANK_UNITS,
     ORDER,
-    RANK_BLOCKED,
-    RANK_CALM,
     RANK_LINEAR,
-    RANK_OVERRUN,
-    RANK_RUNTIME,
-    RANK_SIZE,
     RESERVE,
     RankingMemory,
+    RankNumber,
     decide_by_rank,
     new_ranking_memory,
 )
@@ -52,8 +48,8 @@ def smallest_area_first() -> NDArray[np.float64]:
     """(3, P) weights: SAF, indifferent about keeping hosts, strict about those that are kept; units do nothing."""
     weights = np.zeros(RANKING_WEIGHTS)
     # as the numbers are scaled: minus the area's logarithm
-    weights[ORDER, [1 + RANK_RUNTIME, 1 + RANK_SIZE]] = -5.0, -3.0
-    weights[HOLD, [0, 1 + RANK_OVERRUN]] = -1.0, 20.0
+    weights[ORDER, [1 + RankNumber.RUNTIME, 1 + RankNumber.SIZE]] = -5.0, -3.0
+    weights[HOLD, [0, 1 + RankNumber.OVERRUN]] = -1.0, 20.0
     return weights
 
 
@@ -63,7 +59,7 @@ def first_guess() -> NDArray[np.float64]:
     Jobs that run for hours had better begin when few jobs come.
     """
     weights = smallest_area_first()
-    weights[HOLD, [0, 1 + RANK_CALM, 1 + RANK_BLOCKED]] = 0.0, -4.0, 4.0
+    weights[HOLD, [0, 1 + RankNumber.CALM, 1 + RankNumber.BLOCKED]] = 0.0, -4.0, 4.0
     return weights
 
 

@@ -1,6 +1,7 @@
 """Jobs by learned ranks, decided at an instant."""
 
 import math
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +20,25 @@ from decision.state.plan_arrays import START, add, clear
 from .releases import enough_at, free_hosts_at, smallest_waiting
 
 ORDER, RESERVE, HOLD = range(3)
-# Numbers that a function sees, all about 1; logarithms, but for shares
-RANK_RUNTIME = 0  # requested
-RANK_SIZE = 1  # hosts
-_WAIT = 2  # so far
-_SLOWDOWN = 3  # so far
-_DELAY = 4  # until the job could begin; with HOLD until the hosts are free that are kept for another
-RANK_OVERRUN = 5  # with HOLD: for how long it would use hosts that another job needs by then
-_QUEUE = 6  # jobs
-_FREE = 7  # share of hosts that are free
-_SOON = 8  # share of hosts that are free within an hour
-RANK_CALM = 9  # in which time the last few jobs have come
-RANK_BLOCKED = 10  # with HOLD: for how long it would be among those that keep a share of the hosts from being free
-NB_RANK_SEEN = 11
+
+
+class RankNumber(IntEnum):
+    """What a function sees of a job; all about 1, logarithms but for shares."""
+
+    RUNTIME = 0  # requested
+    SIZE = 1  # hosts
+    WAIT = 2  # so far
+    SLOWDOWN = 3  # so far
+    DELAY = 4  # until the job could begin; with HOLD until the hosts are free that are kept for another
+    OVERRUN = 5  # with HOLD: for how long it would use hosts that another job needs by then
+    QUEUE = 6  # jobs
+    FREE = 7  # share of hosts that are free
+    SOON = 8  # share of hosts that are free within an hour
+    CALM = 9  # in which time the last few jobs have come
+    BLOCKED = 10  # with HOLD: for how long it would be among those that keep a share of the hosts from being free
+
+
+NB_RANK_SEEN = len(RankNumber)
 NB_RANK_UNITS = 3
 RANK_LINEAR = 1 + NB_RANK_SEEN  # weights of the linear part: a constant, and one for each number
 NB_RANK_UNIT = NB_RANK_SEEN + 2  # of a unit: one for each number, a constant, and the unit's own
@@ -87,9 +94,9 @@ def plan_by_rank(state, plan, memory):
     idle, calm = state.count[N_RUNNING] == 0, _all_fit(state, free)
     running = _list_running(state, ends, sizes)
     seen[:] = 0.0
-    seen[_QUEUE] = math.log1p(queued) / 5.0
-    seen[_SOON] = free_hosts_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
-    seen[RANK_CALM] = _long(_calm(state)) - 0.5
+    seen[RankNumber.QUEUE] = math.log1p(queued) / 5.0
+    seen[RankNumber.SOON] = free_hosts_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
+    seen[RankNumber.CALM] = _long(_calm(state)) - 0.5
     kept, shadow, spare = False, now, 0
     _rank(state, memory, running)
     for i in range(queued):
@@ -100,14 +107,14 @@ def plan_by_rank(state, plan, memory):
                 continue
             begin = enough_at(ends, sizes, running, free, size)
             _see(state, job, begin, now, free, seen)
-            seen[RANK_BLOCKED] = 0.0
+            seen[RankNumber.BLOCKED] = 0.0
             if begin < np.inf and _answer(weights[RESERVE], seen) > 0.0:
                 kept, shadow = True, begin
                 spare = free_hosts_at(ends, sizes, running, free, begin) - size
             continue
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
-        seen[RANK_BLOCKED] = (
+        seen[RankNumber.BLOCKED] = (
             _long(min(_until_share(state, ends, sizes, running, free - size), state.expected_runtime[job])) - 0.5
         )
         if not idle and not calm and _answer(weights[HOLD], seen) > 0.0:
@@ -181,13 +188,13 @@ def _see(state, job, begin, end, free, out):
     """The numbers that are a job's own: it could begin at one time, and uses what others need up to the other."""
     now = state.now[0]
     wait, runtime = now - state.submit_time[job], max(state.expected_runtime[job], SHORTEST_RUNTIME)
-    out[RANK_RUNTIME] = math.log(runtime) / 5.0 - 1.0
-    out[RANK_SIZE] = math.log(state.size[job]) / 3.0 - 0.5
-    out[_WAIT] = _long(wait) - 0.5
-    out[_SLOWDOWN] = math.log1p(wait / runtime) / 3.0
-    out[_DELAY] = _long(begin - now) - 0.5
-    out[RANK_OVERRUN] = _long(end - max(begin, now))
-    out[_FREE] = free / len(state.host_state)
+    out[RankNumber.RUNTIME] = math.log(runtime) / 5.0 - 1.0
+    out[RankNumber.SIZE] = math.log(state.size[job]) / 3.0 - 0.5
+    out[RankNumber.WAIT] = _long(wait) - 0.5
+    out[RankNumber.SLOWDOWN] = math.log1p(wait / runtime) / 3.0
+    out[RankNumber.DELAY] = _long(begin - now) - 0.5
+    out[RankNumber.OVERRUN] = _long(end - max(begin, now))
+    out[RankNumber.FREE] = free / len(state.host_state)
 
 
 @kernel

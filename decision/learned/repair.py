@@ -26,15 +26,9 @@ from .base import ChoosingScheduler
 from .encoder import Encoder
 from .registry import register
 from .repair_kernels import (
-    N_REPAIR_NUMBERS,
-    N_REPAIR_TOTALS,
-    REPAIR_DUE,
-    REPAIR_EACH,
-    REPAIR_JOBS,
-    REPAIR_LAST,
-    REPAIR_PERIOD,
-    REPAIR_Q,
     RepairMemory,
+    RepairNumber,
+    RepairTotal,
     repair_act,
     repair_begin,
     repair_measure,
@@ -89,10 +83,10 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def new_memory(self, state: ClusterState) -> "RepairMemory":
         """The encoder as numbers for the kernels; no window was decided."""
-        hosts, number, total = nb_hosts(state), np.zeros(N_REPAIR_NUMBERS, np.int64), np.zeros(N_REPAIR_TOTALS)
-        number[[REPAIR_Q, REPAIR_JOBS, REPAIR_LAST, REPAIR_DUE]] = self.q, self.jobs, -1, -1
-        number[REPAIR_EACH] = self.pay == "job"
-        total[REPAIR_PERIOD] = self.period
+        hosts, number, total = nb_hosts(state), np.zeros(len(RepairNumber), np.int64), np.zeros(len(RepairTotal))
+        number[[RepairNumber.Q, RepairNumber.JOBS, RepairNumber.LAST, RepairNumber.DUE]] = self.q, self.jobs, -1, -1
+        number[RepairNumber.EACH] = self.pay == "job"
+        total[RepairTotal.PERIOD] = self.period
         return RepairMemory(
             number=number,
             total=total,

@@ -1,5 +1,7 @@
 """What a policy that puts jobs back into a window sees, does and is paid for, compiled."""
 
+from enum import IntEnum
+
 import numpy as np
 
 from decision.compiling.bundle import F8, I8, Bundle, I8x2
@@ -15,31 +17,36 @@ from decision.state.plan_arrays import START, add
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD
 
-# RepairMemory.number
-REPAIR_Q = 0  # entries that are seen
-REPAIR_JOBS = 1  # on more than one host, at most in a window
-REPAIR_LAST = 2  # number of the last window that was decided, -1 for none
-_LEFT = 3  # hosts of the sequence that no job of this window has
-_WIDE = 4  # jobs on more than one host of this window
-_AT = 5  # which of them is next
-_SINGLE = 6  # jobs on one host
-REPAIR_EACH = 7  # 1 where each job is paid for when it is placed
-REPAIR_DUE = 8  # number of the window that was called for, -1 for none
-N_REPAIR_NUMBERS = 9
-# RepairMemory.total
-REPAIR_PERIOD = 0  # seconds
-_OWED = 1  # hops of the windows that were not paid for yet
-_COST = 2  # hops of this window so far
-_WINDOWS = 3  # with a job on more than one host
-_COSTS = 4  # hops of them all
-N_REPAIR_TOTALS = 5
+
+class RepairNumber(IntEnum):
+    """Positions in `RepairMemory.number`."""
+
+    Q = 0  # entries that are seen
+    JOBS = 1  # on more than one host, at most in a window
+    LAST = 2  # number of the last window that was decided, -1 for none
+    LEFT = 3  # hosts of the sequence that no job of this window has
+    WIDE = 4  # jobs on more than one host of this window
+    AT = 5  # which of them is next
+    SINGLE = 6  # jobs on one host
+    EACH = 7  # 1 where each job is paid for when it is placed
+    DUE = 8  # number of the window that was called for, -1 for none
+
+
+class RepairTotal(IntEnum):
+    """Positions in `RepairMemory.total`."""
+
+    PERIOD = 0  # seconds
+    OWED = 1  # hops of the windows that were not paid for yet
+    COST = 2  # hops of this window so far
+    WINDOWS = 3  # with a job on more than one host
+    COSTS = 4  # hops of them all
 
 
 class RepairMemory(Bundle):
     """The encoder as numbers, and the present window. H hosts."""
 
-    number: I8  # (N_REPAIR_NUMBERS,)
-    total: F8  # (N_REPAIR_TOTALS,)
+    number: I8  # (9,) at each `RepairNumber`
+    total: F8  # (5,) at each `RepairTotal`
     jobs: I8  # (jobs,) of the window, on more than one host, most first
     hosts: I8  # (H,) of the sequence that no job of the window has, from left to right
     groups: I8x2  # (L - 1, at least S) the switches above each lowest switch
@@ -53,8 +60,8 @@ def repair_begin(state, facts, memory):
     """No window was decided."""
     switches = facts.switch.max() + 1
     memory.groups[:, :switches] = groups_of(facts.down, np.arange(switches))
-    memory.number[REPAIR_LAST] = memory.number[REPAIR_DUE] = -1
-    memory.total[_OWED:] = 0.0
+    memory.number[RepairNumber.LAST] = memory.number[RepairNumber.DUE] = -1
+    memory.total[RepairTotal.OWED :] = 0.0
     return 0
 
 
@@ -64,22 +71,22 @@ def repair_open(state, facts, cycles, plan, memory):
 
     Nothing is done before the last arrival of an instant, because that is in a window which is due then.
     """
-    number, period, now = memory.number, memory.total[REPAIR_PERIOD], state.now[0]
+    number, period, now = memory.number, memory.total[RepairTotal.PERIOD], state.now[0]
     if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
     index = int((now + TOLERANCE) / period)
-    called = 0 <= number[REPAIR_DUE] <= index
+    called = 0 <= number[RepairNumber.DUE] <= index
     if called:
-        number[REPAIR_DUE] = -1
+        number[RepairNumber.DUE] = -1
     if cycles.number[LENGTH] == 0:
         return 0
-    if not is_due(now, period, index, number[REPAIR_LAST], called):
+    if not is_due(now, period, index, number[RepairNumber.LAST], called):
         _ask_for_next(state, cycles, plan, memory, index)
         return 0
-    number[REPAIR_LAST] = index
+    number[RepairNumber.LAST] = index
     order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
-    taken, wide = taken_from(state, order, cycles.number[FREE_HOSTS], number[REPAIR_JOBS])
-    number[_SINGLE] = taken - wide
+    taken, wide = taken_from(state, order, cycles.number[FREE_HOSTS], number[RepairNumber.JOBS])
+    number[RepairNumber.SINGLE] = taken - wide
     if wide == 0:
         _end_window(state, cycles, plan, memory)
         return 0
@@ -90,12 +97,12 @@ def repair_open(state, facts, cycles, plan, memory):
 @kernel
 def _ask_for_next(state, cycles, plan, memory, index):
     """Ask for the next window, unless that was done, if the first job that waits would fit now."""
-    if cycles.number[LENGTH] == 0 or memory.number[REPAIR_DUE] >= 0:
+    if cycles.number[LENGTH] == 0 or memory.number[RepairNumber.DUE] >= 0:
         return
-    period = memory.total[REPAIR_PERIOD]
+    period = memory.total[RepairTotal.PERIOD]
     head = first_of(state, cycles.queue[: cycles.number[LENGTH]], period, index + 1)
     if state.size[head] <= cycles.number[FREE_HOSTS]:
-        memory.number[REPAIR_DUE] = index + 1
+        memory.number[RepairNumber.DUE] = index + 1
         call_at(cycles, plan, (index + 1) * period)
 
 
@@ -103,9 +110,9 @@ def _ask_for_next(state, cycles, plan, memory, index):
 def _prepare(state, facts, plan, memory, order, wide):
     """The window's jobs, the one on most hosts first, and the sequence."""
     number, jobs = memory.number, memory.jobs
-    number[_WIDE], number[_AT] = wide, 0
-    number[_LEFT] = write_sequence(facts, plan.free, memory.hosts)
-    memory.total[_COST] = 0.0
+    number[RepairNumber.WIDE], number[RepairNumber.AT] = wide, 0
+    number[RepairNumber.LEFT] = write_sequence(facts, plan.free, memory.hosts)
+    memory.total[RepairTotal.COST] = 0.0
     placed = 0
     for job in order:
         if state.size[job] == 1:
@@ -121,25 +128,25 @@ def _prepare(state, facts, plan, memory, order, wide):
 @ACT.entry_with(RepairMemory)
 def repair_act(state, facts, cycles, plan, memory, action):
     """Place the next job of the window from an entry on."""
-    number, total, job = memory.number, memory.total, memory.jobs[memory.number[_AT]]
-    begin, size = min(max(action, 0), min(number[_LEFT], number[REPAIR_Q]) - 1), state.size[job]
+    number, total, job = memory.number, memory.total, memory.jobs[memory.number[RepairNumber.AT]]
+    begin, size = min(max(action, 0), min(number[RepairNumber.LEFT], number[RepairNumber.Q]) - 1), state.size[job]
     own = _hosts_from(memory, begin, size)
     start = add(plan, START, job)
     take_hosts(plan, start, own)
     note_start(state, cycles, plan, _place_of(cycles, job), start)
     squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
     cost = text_cost(len(facts.down), size, squares)
-    total[_COST] += cost
-    number[_AT] += 1
-    if number[REPAIR_EACH]:
-        total[_OWED] += cost
-    if number[_AT] < number[_WIDE]:
+    total[RepairTotal.COST] += cost
+    number[RepairNumber.AT] += 1
+    if number[RepairNumber.EACH]:
+        total[RepairTotal.OWED] += cost
+    if number[RepairNumber.AT] < number[RepairNumber.WIDE]:
         _take_out(memory, begin, size)
         return 1
-    if not number[REPAIR_EACH]:
-        total[_OWED] += total[_COST]
-    total[_COSTS] += total[_COST]
-    total[_WINDOWS] += 1
+    if not number[RepairNumber.EACH]:
+        total[RepairTotal.OWED] += total[RepairTotal.COST]
+    total[RepairTotal.COSTS] += total[RepairTotal.COST]
+    total[RepairTotal.WINDOWS] += 1
     _end_window(state, cycles, plan, memory)
     return 0
 
@@ -148,7 +155,7 @@ def repair_act(state, facts, cycles, plan, memory, action):
 def _hosts_from(memory, begin, size):
     """The next `size` hosts of the sequence from number `begin` on, with wrap-around, the first of the sequence first;
     in scratch memory."""
-    hosts, own, left = memory.hosts, memory.own[:size], memory.number[_LEFT]
+    hosts, own, left = memory.hosts, memory.own[:size], memory.number[RepairNumber.LEFT]
     wrapped = max(begin + size - left, 0)
     for i in range(wrapped):
         own[i] = hosts[i]
@@ -160,13 +167,13 @@ def _hosts_from(memory, begin, size):
 @kernel
 def _take_out(memory, begin, size):
     """What `_hosts_from` gives leaves the sequence."""
-    hosts, left = memory.hosts, memory.number[_LEFT]
+    hosts, left = memory.hosts, memory.number[RepairNumber.LEFT]
     wrapped = max(begin + size - left, 0)
     for i in range(wrapped, begin):
         hosts[i - wrapped] = hosts[i]
     for i in range(begin + size, left):
         hosts[i - size] = hosts[i]
-    memory.number[_LEFT] = left - size
+    memory.number[RepairNumber.LEFT] = left - size
 
 
 @kernel
@@ -180,10 +187,10 @@ def _switches_of(facts, hosts, out):
 @kernel
 def _end_window(state, cycles, plan, memory):
     """Jobs on one host get the lowest ones that are left; they are the first of those that the window has left."""
-    period, index = memory.total[REPAIR_PERIOD], memory.number[REPAIR_LAST]
-    if memory.number[_SINGLE] > 0:
+    period, index = memory.total[RepairTotal.PERIOD], memory.number[RepairNumber.LAST]
+    if memory.number[RepairNumber.SINGLE] > 0:
         order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
-        for job in order[: memory.number[_SINGLE]]:
+        for job in order[: memory.number[RepairNumber.SINGLE]]:
             start_at(state, cycles, plan, _place_of(cycles, job))
     _ask_for_next(state, cycles, plan, memory, index)
 
@@ -200,14 +207,15 @@ def _place_of(cycles, job):
 def repair_observe(state, facts, cycles, plan, memory, observation, mask):
     """What `decision.placement.repair` lets a network see; nothing where no window is open."""
     number, shown = memory.number, 0
-    if number[_AT] >= number[_WIDE]:
+    if number[RepairNumber.AT] >= number[RepairNumber.WIDE]:
         observation[:] = 0.0
     else:
         others = 0
-        for job in memory.jobs[number[_AT] + 1 : number[_WIDE]]:
+        for job in memory.jobs[number[RepairNumber.AT] + 1 : number[RepairNumber.WIDE]]:
             others += state.size[job]
-        size = state.size[memory.jobs[number[_AT]]]
-        seen = _switches_of(facts, memory.hosts[: min(number[_LEFT], number[REPAIR_Q])], memory.switches)
+        size = state.size[memory.jobs[number[RepairNumber.AT]]]
+        entries = min(number[RepairNumber.LEFT], number[RepairNumber.Q])
+        seen = _switches_of(facts, memory.hosts[:entries], memory.switches)
         shown = see_entries(facts.down, memory.groups, seen, size, others, observation)
     for action in range(len(mask)):
         mask[action] = action < max(shown, 1)
@@ -217,13 +225,13 @@ def repair_observe(state, facts, cycles, plan, memory, observation, mask):
 @REWARD.entry_with(RepairMemory)
 def repair_reward(state, facts, cycles, progress, memory, moment):
     """Minus the hops of a window, when its last job is placed."""
-    owed = memory.total[_OWED]
-    memory.total[_OWED] = 0.0
+    owed = memory.total[RepairTotal.OWED]
+    memory.total[RepairTotal.OWED] = 0.0
     return -owed
 
 
 @MEASURE.entry_with(RepairMemory)
 def repair_measure(state, facts, cycles, progress, memory, out):
     """Hops of a window."""
-    out[0] = memory.total[_COSTS] / max(memory.total[_WINDOWS], 1.0)
+    out[0] = memory.total[RepairTotal.COSTS] / max(memory.total[RepairTotal.WINDOWS], 1.0)
     return 0

@@ -22,18 +22,17 @@ from decision.model.workload import Workload
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 
-from .base import Episodes, Measured, ParametricScheduler
+from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row
 from .registry import register
 from .timetable_kernels import (
     MOST_TABLE_JOBS,
     NB_TABLE_SEEN,
+    NB_TABLE_UNIT,
     NB_TABLE_UNITS,
     NB_TABLE_WEIGHTS,
-    TABLE_DENSITY,
-    TABLE_SECOND,
     TABLE_STEPS,
-    TABLE_UNIT,
-    TABLE_UNITS,
+    TableNumber,
+    TableWeight,
     TimetableMemory,
     decide_by_timetable,
 )
@@ -100,16 +99,14 @@ class Timetable(ParametricScheduler):
 
     def episodes(self, settings: TimetableSettings, workload: Workload) -> Episodes:
         """As many jobs in a row, from any at which so many are left."""
-        jobs = min(settings.jobs, len(workload.jobs))
-        rows = tuple(range(len(workload.jobs) - jobs + 1))
-        return Episodes(jobs=jobs, online=False, rows=rows, ends_with_jobs=True)
+        return jobs_in_a_row(settings.jobs, workload)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """By the value per host-second left; units see something and do nothing yet."""
         weights = np.zeros(NB_TABLE_WEIGHTS)
-        weights[NB_TABLE_UNITS:] = rng.standard_normal(TABLE_UNITS * TABLE_UNIT)
-        weights[NB_TABLE_UNITS + TABLE_UNIT - 1 :: TABLE_UNIT] = 0.0
-        weights[[TABLE_DENSITY, TABLE_SECOND + TABLE_DENSITY]] = 1.0
+        weights[TableWeight.UNITS :] = rng.standard_normal(NB_TABLE_UNITS * NB_TABLE_UNIT)
+        weights[TableWeight.UNITS + NB_TABLE_UNIT - 1 :: NB_TABLE_UNIT] = 0.0
+        weights[[TableNumber.DENSITY, TableWeight.SECOND + TableNumber.DENSITY]] = 1.0
         return weights
 
     def policy(self, weights: NDArray[np.float64], name: str = "timetable") -> TimetablePolicy:

@@ -1,6 +1,7 @@
 """A timetable of coming steps, filled by learned scores at each of them."""
 
 import math
+from enum import IntEnum
 
 import numpy as np
 
@@ -14,25 +15,37 @@ from decision.state.cluster import N_FORECAST, N_FREE, N_QUEUED, N_RUNNING, QUEU
 from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
-# Numbers of a job that scores are linear in
-TABLE_DENSITY = 0  # logarithm of its value per host-second left
-_LEFT = 1  # logarithm of the steps that it still runs
-_SIZE = 2  # logarithm of its share of the hosts that have power
-_LAXITY = 3  # steps that it can still wait, from 0 to 1
-_URGENT = 4  # 1 where it can wait for less than a step
-_RUNS = 5  # 1 where it runs
-_DONE = 6  # share that is done
-_POWER = 7  # mean power in the steps that it needs next, of the present
-NB_TABLE_SEEN = 8
-# weights: of the first score, of the second, and the rest
-TABLE_SECOND = NB_TABLE_SEEN
-_TRUST = 2 * NB_TABLE_SEEN  # how much of the power that is expected is not counted on, by step
-_PLACED = _TRUST + 1  # second score of jobs that are in the timetable
-_PRESENT = _PLACED + 1  # second score of those that need the present step
-_STAYS = _PRESENT + 1  # second score of jobs that run
-NB_TABLE_UNITS = _STAYS + 1  # of the second score: weights of each number, a constant, and the unit's own
-TABLE_UNITS, TABLE_UNIT = 3, NB_TABLE_SEEN + 2
-NB_TABLE_WEIGHTS = NB_TABLE_UNITS + TABLE_UNITS * TABLE_UNIT
+
+class TableNumber(IntEnum):
+    """Numbers of a job that scores are linear in."""
+
+    DENSITY = 0  # logarithm of its value per host-second left
+    LEFT = 1  # logarithm of the steps that it still runs
+    SIZE = 2  # logarithm of its share of the hosts that have power
+    LAXITY = 3  # steps that it can still wait, from 0 to 1
+    URGENT = 4  # 1 where it can wait for less than a step
+    RUNS = 5  # 1 where it runs
+    DONE = 6  # share that is done
+    POWER = 7  # mean power in the steps that it needs next, of the present
+
+
+NB_TABLE_SEEN = len(TableNumber)
+
+
+class TableWeight(IntEnum):
+    """Where which weights begin; first are those of the first score, one for each number."""
+
+    SECOND = NB_TABLE_SEEN  # score: one for each number
+    TRUST = 2 * NB_TABLE_SEEN  # how much of the power that is expected is not counted on, by step
+    PLACED = TRUST + 1  # second score of jobs that are in the timetable
+    PRESENT = PLACED + 1  # second score of those that need the present step
+    STAYS = PRESENT + 1  # second score of jobs that run
+    UNITS = STAYS + 1  # of the second score: weights of each number, a constant, and the unit's own
+
+
+NB_TABLE_UNITS = 3
+NB_TABLE_UNIT = NB_TABLE_SEEN + 2  # weights of a unit
+NB_TABLE_WEIGHTS = TableWeight.UNITS + NB_TABLE_UNITS * NB_TABLE_UNIT
 _STEP = 60.0  # seconds
 TABLE_STEPS = 24  # of the timetable
 MOST_TABLE_JOBS = 128  # jobs of the knapsack: those of the highest second scores
@@ -101,7 +114,7 @@ def _list_jobs(state, memory):
 @kernel
 def _expect_power(state, memory):
     """How many hosts have power in each step."""
-    known, trust = state.count[N_FORECAST], abs(memory.weights[_TRUST])
+    known, trust = state.count[N_FORECAST], abs(memory.weights[TableWeight.TRUST])
     memory.power[0] = state.supply[0]
     for step in range(1, TABLE_STEPS):
         hosts = state.supply[0] if known == 0 else np.int64(state.forecast[min(step, known) - 1])
@@ -142,14 +155,14 @@ def _score_all(state, memory, jobs):
         first = second = 0.0
         for k in range(NB_TABLE_SEEN):
             first += weights[k] * memory.seen[k]
-            second += weights[TABLE_SECOND + k] * memory.seen[k]
+            second += weights[TableWeight.SECOND + k] * memory.seen[k]
         memory.key[job] = -first
-        for begin in range(NB_TABLE_UNITS, NB_TABLE_WEIGHTS, TABLE_UNIT):
+        for begin in range(TableWeight.UNITS, NB_TABLE_WEIGHTS, NB_TABLE_UNIT):
             unit = weights[begin + NB_TABLE_SEEN]
             for k in range(NB_TABLE_SEEN):
                 unit += weights[begin + k] * memory.seen[k]
             second += weights[begin + NB_TABLE_SEEN + 1] * unit / (1.0 + abs(unit))
-        memory.second[job] = -second - abs(weights[_STAYS]) * memory.seen[_RUNS]
+        memory.second[job] = -second - abs(weights[TableWeight.STAYS]) * memory.seen[TableNumber.RUNS]
         memory.chosen[job] = 0
 
 
@@ -162,14 +175,14 @@ def _see(state, memory, job):
     power = 0.0
     for step in range(min(steps, TABLE_STEPS)):
         power += memory.power[step]
-    seen[TABLE_DENSITY] = math.log(max(state.value[job], 1e-9) / (state.size[job] * left))
-    seen[_LEFT] = math.log(steps)
-    seen[_SIZE] = math.log(state.size[job] / max(memory.power[0], 1.0))
-    seen[_LAXITY] = max(until - steps, 0) / TABLE_STEPS
-    seen[_URGENT] = until <= steps
-    seen[_RUNS] = state.job_state[job] != QUEUED
-    seen[_DONE] = max(1.0 - left / whole, 0.0)
-    seen[_POWER] = power / min(steps, TABLE_STEPS) / max(memory.power[0], 1.0)
+    seen[TableNumber.DENSITY] = math.log(max(state.value[job], 1e-9) / (state.size[job] * left))
+    seen[TableNumber.LEFT] = math.log(steps)
+    seen[TableNumber.SIZE] = math.log(state.size[job] / max(memory.power[0], 1.0))
+    seen[TableNumber.LAXITY] = max(until - steps, 0) / TABLE_STEPS
+    seen[TableNumber.URGENT] = until <= steps
+    seen[TableNumber.RUNS] = state.job_state[job] != QUEUED
+    seen[TableNumber.DONE] = max(1.0 - left / whole, 0.0)
+    seen[TableNumber.POWER] = power / min(steps, TABLE_STEPS) / max(memory.power[0], 1.0)
 
 
 @kernel
@@ -188,9 +201,9 @@ def _enter(state, memory, job):
             power[step] -= size
             need -= 1
         step -= 1
-    memory.second[job] -= abs(memory.weights[_PLACED])
+    memory.second[job] -= abs(memory.weights[TableWeight.PLACED])
     if step < 0:
-        memory.second[job] -= abs(memory.weights[_PRESENT])
+        memory.second[job] -= abs(memory.weights[TableWeight.PRESENT])
 
 
 @kernel

@@ -9,7 +9,8 @@ time ends first, the best that was found counts, and what none exceeds is known.
 import importlib.util
 import math
 import time
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from decision.model.errors import InternalError, how_to_install
 from decision.model.record import Floats, Ints
 
 from .exact import kinds_of
+
+if TYPE_CHECKING:
+    import highspy
 
 _CHOSEN = 0.5  # binaries above it are 1
 _LEAST = 0.01  # seconds that HiGHS gets in any case
@@ -61,29 +65,42 @@ def place_by_highs(groups: Ints, switches: int, sizes: Ints, starts: Ints, limit
     return Packed(found, max(bound, found))
 
 
+def binary_program(
+    worth: Floats, lower: Floats, upper: Floats, places: Sequence[Ints], values: Floats, by_row: bool
+) -> "highspy.HighsLp":
+    """A program whose binaries, (V,), are worth as much as possible, each row's sum being between its bounds, (R,).
+
+    `places` are the binaries of each row or, not `by_row`, the rows of each binary; `values` the factors there.
+    """
+    import highspy
+
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = len(worth), len(lower)
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = worth
+    program.col_lower_, program.col_upper_ = np.zeros(len(worth)), np.ones(len(worth))
+    program.row_lower_, program.row_upper_ = lower, upper
+    program.integrality_ = [highspy.HighsVarType.kInteger] * len(worth)
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise if by_row else highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(each) for each in places])])
+    program.a_matrix_.index_ = np.concatenate(places)
+    program.a_matrix_.value_ = values
+    return program
+
+
 def _solve(size: Ints, number: Ints, worth: Floats, at_first: NDArray[np.bool_], limit: float) -> tuple[Floats, float]:
     """The binaries, (K * N,), a size after the other, and what they are worth at most."""
     began = time.monotonic()
     import highspy
 
     kinds, length = worth.shape
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = kinds * length, length + kinds
-    program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_ = worth.ravel()
-    program.col_lower_, program.col_upper_ = np.zeros(kinds * length), np.ones(kinds * length)
-    program.row_lower_ = np.concatenate([np.full(length, -math.inf), number])
-    program.row_upper_ = np.concatenate([np.ones(length), number])
-    program.integrality_ = [highspy.HighsVarType.kInteger] * (kinds * length)
     rows = [
         np.append((start + np.arange(size[kind])) % length, length + kind)
         for kind in range(kinds)
         for start in range(length)
     ]
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(each) for each in rows])])
-    program.a_matrix_.index_ = np.concatenate(rows)
-    program.a_matrix_.value_ = np.ones(len(program.a_matrix_.index_))
+    lower, upper = np.concatenate([np.full(length, -math.inf), number]), np.concatenate([np.ones(length), number])
+    program = binary_program(worth.ravel(), lower, upper, rows, np.ones(sum(map(len, rows))), by_row=False)
     solver = highspy.Highs()
     for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 1e-9)):
         solver.setOptionValue(option, value)

@@ -55,36 +55,44 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, gu
 
     The first `guarded` jobs of the state's queue have reservations; where one of them waits, it is the first that does.
     """
-    walltime, size = state.expected_runtime, state.size
-    now, soon = state.now[0], _awake_from(state, config)
-    fill_capacity(state, facts, config, memory)
-    for i in range(chosen):
-        job = memory.chosen[i]
-        add_free(memory, now, now + walltime[job], -size[job])
-    passed, protects = 0, config.backfill != Backfill.FIRST_FIT
+    soon = _awake_from(state, config)
+    _begin_profile(state, facts, config, memory, chosen)
+    passed, first, protects = 0, 0, config.backfill != Backfill.FIRST_FIT
     if guarded > 0:
         passed, waits = _reserve_guarded(state, memory, chosen, guarded)
-        protects = protects and not waits
+        first, protects = memory.counts[GUARDED], protects and not waits
         if waits and config.backfill == Backfill.NONE:
             return
     for i in range(length):
         job = queue[i]
-        if guarded > 0 and job < memory.counts[GUARDED]:
-            continue
-        if config.backfill_order >= 0 and is_in(memory.chosen, chosen, job):
+        if job < first or (config.backfill_order >= 0 and is_in(memory.chosen, chosen, job)):
             continue
         if passed < chosen and memory.chosen[passed] == job:
             passed += 1
             continue
         if not protects and free_at(memory, soon) == 0:
             return
-        begin = earliest(memory, size[job], walltime[job])
+        begin = earliest(memory, state.size[job], state.expected_runtime[job])
         if begin <= soon or (protects and begin < np.inf):
-            add_free(memory, begin, begin + walltime[job], -size[job])
+            _reserve(state, memory, job, begin)
         if begin > soon:
             protects = False
             if config.backfill == Backfill.NONE:
                 return
+
+
+@kernel
+def _begin_profile(state, facts, config, memory, chosen):
+    """Fill the profile with the capacity, and the jobs about to start."""
+    fill_capacity(state, facts, config, memory)
+    for i in range(chosen):
+        _reserve(state, memory, memory.chosen[i], state.now[0])
+
+
+@kernel
+def _reserve(state, memory, job, begin):
+    """A job has its hosts in the profile from `begin` (seconds) on."""
+    add_free(memory, begin, begin + state.expected_runtime[job], -state.size[job])
 
 
 @kernel
@@ -97,7 +105,7 @@ def _reserve_guarded(state, memory, chosen, guarded):
         if begin > state.now[0]:
             waits = True
             if begin < np.inf:
-                add_free(memory, begin, begin + state.expected_runtime[job], -state.size[job])
+                _reserve(state, memory, job, begin)
     passed = 0
     while passed < chosen and memory.chosen[passed] < memory.counts[GUARDED]:
         passed += 1

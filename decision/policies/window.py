@@ -39,12 +39,7 @@ from .prepared import CompiledPolicy
 from .window_kernels import decide_by_window, start_priced
 from .window_solvers import (
     SOLVE_LARGE,
-    WINDOW_LARGE,
-    WINDOW_PLACER,
-    WINDOW_PRICER,
-    WINDOW_SEED,
-    WINDOW_SOLVER,
-    WINDOW_STRATEGY,
+    WindowCount,
     WindowMemory,
     anneal_window,
     exactly,
@@ -132,7 +127,7 @@ class Window(CompiledPolicy):
         if self._levels not in (0, len(platform.down)):
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"
             raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
-        self._counts[WINDOW_SEED] = seed % 2**63
+        self._counts[WindowCount.SEED] = seed % 2**63
         self._down = np.array(platform.down)
 
     @property
@@ -140,9 +135,9 @@ class Window(CompiledPolicy):
         """What it does in its own way."""
         if self._prices.size:
             return (start_priced,)
-        if self._counts[WINDOW_SOLVER] == _EXACT:
-            return (search_window_with_bound if self._counts[WINDOW_STRATEGY] == FREE else exactly,)
-        return (in_turn if self._counts[WINDOW_SOLVER] == _SEQUENTIAL else search_alone,)
+        if self._counts[WindowCount.SOLVER] == _EXACT:
+            return (search_window_with_bound if self._counts[WindowCount.STRATEGY] == FREE else exactly,)
+        return (in_turn if self._counts[WindowCount.SOLVER] == _SEQUENTIAL else search_alone,)
 
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
@@ -150,8 +145,8 @@ class Window(CompiledPolicy):
             return memory
         hosts = nb_hosts(state)
         self._callback = SOLVE_LARGE.callback(self._solve_large)
-        self._counts[WINDOW_LARGE] = self._callback.address
-        self._counts[WINDOW_PRICER if self._prices.size else WINDOW_PLACER] = self.called[0].address
+        self._counts[WindowCount.LARGE] = self._callback.address
+        self._counts[WindowCount.PRICER if self._prices.size else WindowCount.PLACER] = self.called[0].address
         self._used = WindowMemory(
             period=np.array([self._period]),
             prices=self._prices,

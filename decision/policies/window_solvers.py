@@ -1,5 +1,7 @@
 """What places the jobs of a window: one after the other, by a search, or exactly."""
 
+from enum import IntEnum
+
 from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, I8x2
 from decision.compiling.draws import first_word
 from decision.compiling.entry import Interface
@@ -11,20 +13,25 @@ from decision.placement.repair import StartRule
 from decision.placement.tree import count_lowest
 from decision.placement.windows import place_in_turn
 
-# WindowMemory.counts
-WINDOW_JOBS = 0  # on more than one host, at most in a window; 0 for all
-WINDOW_STRATEGY = 1
-WINDOW_SOLVER = 2
-WINDOW_STEPS = 3
-WINDOW_UNDO = 4
-WINDOW_SEED = 5
-WINDOW_LAST = 6  # number of the last window that was decided, -1 for none
-WINDOW_DUE = 7  # number of the window that was called for, -1 for none
-WINDOW_REPAIR = 8  # `decision.placement.repair.StartRule.kind`
-WINDOW_LARGE = 9  # address of what solves windows exactly that have too many subsets
-WINDOW_CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
-WINDOW_PLACER = 11  # address of the solver
-WINDOW_PRICER = 12  # address of what starts jobs where hosts have a price, 0 where they have none
+
+class WindowCount(IntEnum):
+    """Positions in `WindowMemory.counts`."""
+
+    JOBS = 0  # on more than one host, at most in a window; 0 for all
+    STRATEGY = 1
+    SOLVER = 2
+    STEPS = 3
+    UNDO = 4
+    SEED = 5
+    LAST = 6  # number of the last window that was decided, -1 for none
+    DUE = 7  # number of the window that was called for, -1 for none
+    REPAIR = 8  # `decision.placement.repair.StartRule.kind`
+    LARGE = 9  # address of what solves windows exactly that have too many subsets
+    CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
+    PLACER = 11  # address of the solver
+    PRICER = 12  # address of what starts jobs where hosts have a price, 0 where they have none
+
+
 _HOP = 1000.0  # cost of a hop, Table I of the paper
 _HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
 
@@ -34,7 +41,7 @@ class WindowMemory(Bundle):
 
     period: F8  # (1,) seconds
     prices: F8x2  # (L - 1, N_FEATURES) weights of `decision.placement.prices`; empty where hosts have no price
-    counts: I8  # (13,), as above
+    counts: I8  # (13,) at each `WindowCount`
     layers: I8x2  # (n, 5) of the network of nsa
     weights: F4  # (P,) of the network
     switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
@@ -58,7 +65,7 @@ def _solve_outside(groups, sizes, memory, index, held):
     memory.sizes[:jobs] = sizes
     for entry in range(length):
         memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
-    if _solve_large(memory.counts[WINDOW_LARGE], (length, jobs, index)) == 0:
+    if _solve_large(memory.counts[WindowCount.LARGE], (length, jobs, index)) == 0:
         return 0
     for job in range(jobs):
         for i in range(sizes[job]):
@@ -70,11 +77,11 @@ def _solve_outside(groups, sizes, memory, index, held):
 def _how(memory):
     """The search that the counts say."""
     counts = memory.counts
-    undo = counts[WINDOW_UNDO] == 1
-    repair = StartRule(counts[WINDOW_REPAIR], memory.layers, memory.weights)
+    undo = counts[WindowCount.UNDO] == 1
+    repair = StartRule(counts[WindowCount.REPAIR], memory.layers, memory.weights)
     return Search(
-        counts[WINDOW_STRATEGY],
-        counts[WINDOW_STEPS],
+        counts[WindowCount.STRATEGY],
+        counts[WindowCount.STEPS],
         undo,
         0 if undo else PROGRAM_FIRST,
         2.0 * _HOP,
@@ -86,13 +93,13 @@ def _how(memory):
 
 @kernel
 def anneal_window(down, groups, sizes, memory, index, held):
-    word = first_word(memory.counts[WINDOW_SEED], index)
+    word = first_word(memory.counts[WindowCount.SEED], index)
     anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
 
 
 @PLACE_WINDOW.entry
 def in_turn(down, groups, sizes, memory, index, held):
-    place_in_turn(down, groups, sizes, memory.counts[WINDOW_STRATEGY], held)
+    place_in_turn(down, groups, sizes, memory.counts[WindowCount.STRATEGY], held)
     return 1
 
 
@@ -104,7 +111,7 @@ def search_alone(down, groups, sizes, memory, index, held):
 
 @PLACE_WINDOW.entry
 def search_window_with_bound(down, groups, sizes, memory, index, held):
-    word = first_word(memory.counts[WINDOW_SEED], index)
+    word = first_word(memory.counts[WindowCount.SEED], index)
     found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
     memory.gaps[0] += gap(len(down), sizes, found, bound)
     memory.gaps[1] += 1.0
@@ -115,7 +122,7 @@ def search_window_with_bound(down, groups, sizes, memory, index, held):
 def exactly(down, groups, sizes, memory, index, held):
     memory.gaps[1] += 1.0
     subsets = nb_subsets(sizes)
-    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.counts[WINDOW_CELLS]:
+    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.counts[WindowCount.CELLS]:
         return _solve_outside(groups, sizes, memory, index, held)
     place_exactly(groups, count_lowest(down), sizes, held)
     return 1

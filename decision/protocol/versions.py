@@ -55,7 +55,6 @@ class Version(Struct, frozen=True, kw_only=True):
     tells_switches_apart: bool = False  # whether sleeping and waking is another command than a change of speed
     stamps_all: bool = True  # whether external events and switches have the time at which they happened
     switches_without_energy: bool = False  # whether hosts may change their pstate where energy is not simulated
-    hosts_stay_computing: bool = False  # whether a host that was used counts as computing until it switches
     kills_once: bool = False  # whether a kill of a job that is being killed stops Batsim
     asks_to_register: bool = True  # whether jobs may be registered only where that was asked for
 
@@ -80,7 +79,6 @@ V5 = Version(
     tells_switches_apart=True,
     stamps_all=False,
     switches_without_energy=True,
-    hosts_stay_computing=True,
     kills_once=True,
     asks_to_register=False,
 )

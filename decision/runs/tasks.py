@@ -5,10 +5,9 @@ they find comes back to this process, which alone writes (`chunks`). What fails 
 (`failures`); a task whose worker is lost is done again, until it has taken three workers with it.
 """
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -116,13 +115,12 @@ def run_tasks(
         wanted = {key for key in keys if share is None or int(key, 16) % share.of == share.number}
         done, of = sum(key in store for key in wanted), len(wanted)
         progress(done, of)
-        leaders = {key: task for task in first if (key := task_key(task)) in wanted and key not in store}
-        others = _without_result(zip(keys, tasks, strict=True), wanted, store, leaders)
-        groups = [(itertools.starmap(OpenTask, leaders.items()), 1), (others, 0)]
+        leaders = list(_without_result(((task_key(task), task) for task in first), wanted, store))
+        others = _without_result(zip(keys, tasks, strict=True), wanted - {task.key for task in leaders}, store)
+        groups = [(iter(leaders), 1), (others, 0)]
         failures: list[Failure] = []
-        pool = nullcontext(executor) if executor or (processes == 1 and not limit) else workers(processes, limit)
         try:
-            with stop_on_signals() as stop, pool as crew:
+            with stop_on_signals() as stop, _crew(executor, processes, limit) as crew:
                 for group, at_once in groups if done < of else ():
                     for ended in dispatch.work_off(crew, group, of - done, at_once, stop):
                         if isinstance(ended, Failure):
@@ -140,12 +138,17 @@ def run_tasks(
     return TaskResults(store, keys)
 
 
+def _crew(executor: Executor | None, processes: int, limit: float) -> AbstractContextManager[Executor | None]:
+    """Who does tasks: others, workers of this machine, or None for this process."""
+    return nullcontext(executor) if executor or (processes == 1 and not limit) else workers(processes, limit)
+
+
 def _without_result(
-    tasks: Iterable[tuple[str, AnyTask]], wanted: set[str], store: ResultStore, leaders: Collection[str]
+    tasks: Iterable[tuple[str, AnyTask]], wanted: set[str], store: ResultStore
 ) -> Iterator["OpenTask[AnyTask]"]:
-    """Each task once that is wanted and is not a leader."""
+    """Each task once that is wanted and has no result."""
     given: set[str] = set()
     for key, task in tasks:
-        if key in wanted and key not in leaders and key not in given and key not in store:
+        if key in wanted and key not in given and key not in store:
             given.add(key)
             yield OpenTask(key, task)

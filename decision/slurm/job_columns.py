@@ -48,16 +48,8 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     for job in jobs:
         partition = partitions[job.partition.split(",")[0]]
         row = needs.of(job, partition)
-        waits = not job.started and job.state != "PENDING" and job.end > 0
-        limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
-        limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
         row |= {
-            "submit": job.submitted - begin,
-            "begin": job.begin - begin if job.begin > 0 else 0,
-            "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
-            "limit": max(1, int(limit)),
-            "cancel": job.end - begin if waits else FAR,
-            "recorded": job.start - begin if job.before else -1,
+            **_times(job, partition, begin),
             "held": job.held and not job.started,
             "user": users.setdefault(job.user, len(users)),
             "association": tree.leaf_of(job.account, job.user),
@@ -97,6 +89,21 @@ _JOB_COLUMNS = (
     *("array_limited", "exempt", "runs_once"),
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
+
+
+def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
+    """The columns of a job's times."""
+    waits = not job.started and job.state != "PENDING" and job.end > 0
+    limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
+    limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
+    return {
+        "submit": job.submitted - begin,
+        "begin": job.begin - begin if job.begin > 0 else 0,
+        "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
+        "limit": max(1, int(limit)),
+        "cancel": job.end - begin if waits else FAR,
+        "recorded": job.start - begin if job.before else -1,
+    }
 
 
 def _ended(job: SlurmJob) -> bool:

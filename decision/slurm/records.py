@@ -108,32 +108,38 @@ def _json_rows(text: str, path: Path) -> Iterator[RecordRow]:
 
 
 def _from_json(job: Mapping[str, Any]) -> Fields:
-    parts = ("time", "required", "array", "tres", "state", "reservation")
-    times, required, array, tres, state, reservation = (job.get(name) or {} for name in parts)
-    limit, task = _value(times.get("limit")), _value(array.get("task_id"))
-    base = array.get("job_id") or 0
-    fields = {
+    required, array, tres, state, reservation = (
+        job.get(name) or {} for name in ("required", "array", "tres", "state", "reservation")
+    )
+    base, task = array.get("job_id") or 0, _value(array.get("task_id"))
+    same = {name: name for name in ("user", "account", "partition", "qos", "constraints")}
+    texts = {**same, "nodelist": "nodes", "submitline": "submit_line"}
+    return {
         "jobidraw": str(job["job_id"]),
         "jobid": f"{base}_{task}" if base and task is not None else str(job["job_id"]),
         "state": _first(state.get("current", "")),
-        "timelimitraw": "UNLIMITED" if limit is None else str(limit),
-        "elapsedraw": str(times.get("elapsed") or 0),
         "nnodes": str(job.get("allocation_nodes") or 1),
         "reqcpus": str(required.get("CPUs") or required.get("cpus") or 1),
         "flags": ",".join(job.get("flags") or ()),
         "reqtres": _tres(tres.get("requested")),
         "alloctres": _tres(tres.get("allocated")),
         "priority": str(_value(job.get("priority")) or ""),
-        "suspended": str(_value(times.get("suspended")) or 0),
         "reservation": str(reservation.get("name") or ""),
         "reason": str(state.get("reason") or ""),
+        **_times(job.get("time") or {}),
+        **{name: str(job.get(key) or "") for name, key in texts.items()},
     }
-    for name, key in (("submit", "submission"), ("eligible", "eligible"), ("start", "start"), ("end", "end")):
-        fields[name] = _seconds(_value(times.get(key)))
-    same = {name: name for name in ("user", "account", "partition", "qos", "constraints")}
-    for name, key in {**same, "nodelist": "nodes", "submitline": "submit_line"}.items():
-        fields[name] = str(job.get(key) or "")
-    return fields
+
+
+def _times(times: Mapping[str, Any]) -> Fields:
+    limit = _value(times.get("limit"))
+    moments = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
+    return {
+        "timelimitraw": "UNLIMITED" if limit is None else str(limit),
+        "elapsedraw": str(times.get("elapsed") or 0),
+        "suspended": str(_value(times.get("suspended")) or 0),
+        **{name: _seconds(_value(times.get(key))) for name, key in moments.items()},
+    }
 
 
 def _value(found: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from . import batsim_side, communication, environments, learned, measures, placements
 
@@ -139,6 +139,8 @@ BENCHMARKS = {
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 
+_WIDE = 400  # columns of a file: more than a line of the table needs
+
 
 def main(
     name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(BENCHMARKS)}; all without it.")] = None,
@@ -150,7 +152,8 @@ def main(
     """Measure. The figure is the median over the repetitions."""
     if name and name not in BENCHMARKS:
         raise typer.BadParameter(f"there is no benchmark {name!r}; choose one of {', '.join(BENCHMARKS)}")
-    table = Table("benchmark", "median", "best", "worst", "unit", "target", "peers", title="Benchmarks")
+    name_column = Column("benchmark", no_wrap=True, min_width=max(map(len, BENCHMARKS)))
+    table = Table(name_column, "median", "best", "worst", "unit", "target", "peers", title="Benchmarks")
     for each in [name] if name else BENCHMARKS:
         benchmark = BENCHMARKS[each]
         if absent := benchmark.missing():
@@ -162,7 +165,7 @@ def main(
             print(json.dumps({"name": each, "value": value, "unit": benchmark.unit, "runs": runs}), flush=True)
         table.add_row(each, *(f"{v:,.4g}" for v in (value, *_best_worst(runs, benchmark.unit))), *benchmark[1:4])
     if not as_json:
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 def _best_worst(runs: list[float], unit: str) -> tuple[float, float]:

@@ -1,7 +1,5 @@
 """How fast environments step: random valid actions, chosen in compiled code, arrays reused."""
 
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from decision.model.platform import PowerState
 from decision.model.topology import Link
 
 from .inputs import days_of, green_jobs, packing_jobs, workload
+from .peak import peak_megabytes
 
 ENVS = 512  # threads wake once for each step of all: with 128 environments that costs a third of the speed
 SECONDS = 2.0
@@ -55,9 +54,7 @@ def packing(swf: Path | None) -> list[float]:
 
 def packing_memory(swf: Path | None) -> list[float]:
     """MB at most of a process that steps 64 such environments; it imports, and compiles or loads kernels, too."""
-    code = f"from {__name__} import packing_of; packing_of(64)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
+    return [peak_megabytes([sys.executable, "-c", f"from {__name__} import packing_of; packing_of(64)"])]
 
 
 def packing_of(number: int) -> None:
@@ -85,9 +82,7 @@ def deepscheduling(cluster: str, number: int = ENVS) -> Callable[[Path | None], 
 
 def deepscheduling_memory(swf: Path | None) -> list[float]:
     """MB at most of a process that steps 64 environments of econome; it imports, and compiles or loads kernels, too."""
-    code = f"from {__name__} import deepscheduling_of; deepscheduling_of(64)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
+    return [peak_megabytes([sys.executable, "-c", f"from {__name__} import deepscheduling_of; deepscheduling_of(64)"])]
 
 
 def deepscheduling_of(number: int) -> None:

@@ -1,6 +1,5 @@
 """The benchmarks. Each returns its figures, one per repetition."""
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from decision.protocol import Connection, Role
 from decision.simulation.simulate import simulate_on
 
 from .inputs import NB_HOSTS, made, platform, with_users, workload
+from .peak import peak_megabytes
 
 REPEAT = 7
 
@@ -93,16 +93,15 @@ def predicted_process(swf: Path | None) -> list[float]:
 
 def predicted_memory(swf: Path | None) -> list[float]:
     """Megabytes that EASY by the regression takes above EASY: 1,000,000 jobs of 10,000 users, each in a process."""
-    command = [sys.executable, "-m", "bench.predicted"]
-    peaks = [
-        float(subprocess.run([*command, policy], check=True, capture_output=True, text=True).stdout)
+    own, easy = (
+        peak_megabytes([sys.executable, "-m", "bench.predicted", policy])
         for policy in ("easy,estimate=regression", "easy")
-    ]
-    return [peaks[0] - peaks[1]]
+    )
+    return [own - easy]
 
 
 def million(swf: Path | None) -> list[float]:
-    """Seconds for 1,000,000 jobs on 10,000 hosts under EASY, in a process of its own; memory and growth on stderr."""
+    """Seconds for 1,000,000 jobs on 10,000 hosts under EASY, in a process of its own."""
     command = [sys.executable, "-m", "bench.million"]
     return [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])]
 
@@ -162,11 +161,20 @@ def from_swf(nb_jobs: int, nb_hosts: int) -> Callable[[Path | None], list[float]
 
     def measure(swf: Path | None) -> list[float]:
         with tempfile.TemporaryDirectory() as name:
-            log = swf.absolute() if swf else _log(Path(name) / "log.swf", nb_jobs, nb_hosts)
-            command = [sys.executable, "-m", "decision", "workload", "from-swf", str(log), "-o", "log.json"]
+            command = _from_swf(swf or _log(Path(name) / "log.swf", nb_jobs, nb_hosts))
             return [_wall_seconds(command, Path(name)) for _ in range(REPEAT)]
 
     return measure
+
+
+def from_swf_memory(swf: Path | None) -> list[float]:
+    """Megabytes that `decision workload from-swf` has at most for a log of 100,000 jobs."""
+    with tempfile.TemporaryDirectory() as name:
+        return [peak_megabytes(_from_swf(swf or _log(Path(name) / "log.swf", 100_000, 1_024)), Path(name))]
+
+
+def _from_swf(log: Path) -> list[str]:
+    return [sys.executable, "-m", "decision", "workload", "from-swf", str(log.absolute()), "-o", "log.json"]
 
 
 def _log(path: Path, nb_jobs: int, nb_hosts: int) -> Path:
@@ -175,18 +183,7 @@ def _log(path: Path, nb_jobs: int, nb_hosts: int) -> Path:
     return path
 
 
-def from_swf_memory(swf: Path | None) -> list[float]:
-    """Most megabytes of any program that was started so far; the last is `decision workload from-swf`, 100,000 jobs."""
-    from_swf(100_000, 1_024)(swf)
-    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
-
-
 def _wall_seconds(command: list[str], folder: Path) -> float:
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=folder)
     return time.perf_counter() - began
-
-
-def peak_megabytes() -> float:
-    """The most memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -3,8 +3,6 @@
 ``python -m bench.stream 10000000`` runs so many jobs; 1,000,000 without a number.
 """
 
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +11,7 @@ from pathlib import Path
 from decision.formats import write_platform
 
 from .inputs import columns, platform
+from .peak import peak_megabytes
 
 HOSTS = 10_000
 _CHUNK = 100_000  # lines
@@ -41,9 +40,9 @@ def main() -> None:
         write_log(here / "log.swf", nb_jobs)
         words = ["run", "-p", "p.xml", "-w", "log.swf", "--policy", "easy", "-o", "out"]
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "decision", *words], check=True, capture_output=True, cwd=here)
+        peak = peak_megabytes([sys.executable, "-m", "decision", *words], here)
         seconds = time.perf_counter() - began
-    print(f"{seconds:.3f} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f}")
+    print(f"{seconds:.3f} {peak:.0f}")
 
 
 if __name__ == "__main__":

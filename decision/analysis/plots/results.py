@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
@@ -44,22 +45,11 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     """
     names = [wrapped(row.contender, min(_LONGEST, 0.35 * paper().columns), "small") for row in rows]
     height = 5 + sum(1.4 + 0.9 * (1 + name.count("\n")) for name in names)
-    if paper().columns >= _BESIDE:
-        first, second = "Left", "Right"
-        figure = new_figure(6 + height)
-        scores, chances = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    else:
-        first, second = "Above", "Below"
-        figure = new_figure(8 + 2 * height)
-        scores, chances = figure.subplots(2, 1, sharey=True)
-    judged = rows[0].improvement is None
+    judged, beside = rows[0].improvement is None, paper().columns >= _BESIDE
+    first, second = ("Left", "Right") if beside else ("Above", "Below")
+    figure, scores, chances = _two_panels(height, beside)
     for at, row in enumerate(rows):
-        _draw(scores, at, row.score, row.verdict)
-        beside = _in_percent(row.change) if judged else row.improvement
-        if row.verdict == "baseline":
-            _mark_baseline(scores, chances, at, row)
-        elif row.verdict != _APART and beside is not None:
-            _draw(chances, at, beside, row.verdict)
+        _draw_row(scores, chances, at, row, judged)
     for axes in (scores, chances):
         axes.set_yticks(range(len(rows)), names)
         axes.grid(axis="x")
@@ -69,7 +59,7 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     _scale_scores(scores, rows, unit)
     if not judged:
         chances.set_xlim(-0.03, 1.03)
-    room = 0.28 if paper().columns >= _BESIDE else 0.35
+    room = 0.28 if beside else 0.35
     left, right, beside_text = _WORDS[judged]
     chances.set_xlabel(wrapped(beside_text, paper().columns * room))
     shown = [verdict for verdict in _MEANINGS if any(row.verdict == verdict for row in rows)]
@@ -94,6 +84,25 @@ _WORDS = {  # of runs of a part, and of whole logs: what is on either side, and 
     ),
     True: ("mean over shaken copies of the log", "change against the baseline", "change against the baseline, %"),
 }
+
+
+def _two_panels(height: float, beside: bool) -> tuple[Figure, Axes, Axes]:
+    """For the scores, and for what is beside or below them; `height` is that of the rows."""
+    if beside:
+        figure = new_figure(6 + height)
+        return figure, *figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    figure = new_figure(8 + 2 * height)
+    return figure, *figure.subplots(2, 1, sharey=True)
+
+
+def _draw_row(scores: Axes, chances: Axes, at: int, row: Row, judged: bool) -> None:
+    """What a row says, at a height."""
+    _draw(scores, at, row.score, row.verdict)
+    beside = _in_percent(row.change) if judged else row.improvement
+    if row.verdict == "baseline":
+        _mark_baseline(scores, chances, at, row)
+    elif row.verdict != _APART and beside is not None:
+        _draw(chances, at, beside, row.verdict)
 
 
 def _in_percent(change: Estimate | None) -> Estimate | None:

@@ -26,15 +26,10 @@ UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "R
 
 def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Iterator[Columns]:
     """Columns of numbers from columns of texts, of the records that ran."""
-    ids = text.get("jobid") or text["jobidraw"]
-    step = np.array(["." in job for job in ids])
-    account.leave_out("step", lines[step].tolist())
-    if step.any():
-        keep = (~step).tolist()
-        lines, text = lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
-        ids = text.get("jobid") or text["jobidraw"]
+    lines, text = _without_steps(lines, text, account)
     if not len(lines):
         return
+    ids = _ids(text)
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
     run, bad_run = _run(text, len(lines))
     state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
@@ -57,6 +52,20 @@ def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Cloc
         columns = {name: list(compress(column, good)) for name, column in columns.items()}
     if any(good):
         yield from usable(columns, account)
+
+
+def _ids(text: Texts) -> Sequence[str]:
+    return text.get("jobid") or text["jobidraw"]
+
+
+def _without_steps(lines: np.ndarray, text: Texts, account: Account) -> tuple[np.ndarray, Texts]:
+    """The lines of jobs; those of their steps are left out."""
+    step = np.array(["." in job for job in _ids(text)])
+    account.leave_out("step", lines[step].tolist())
+    if not step.any():
+        return lines, text
+    keep = (~step).tolist()
+    return lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
 
 
 def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:

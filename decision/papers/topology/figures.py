@@ -20,7 +20,8 @@ _PARTS = 40  # of a training, over each of which rewards are averaged
 
 ByTree = Mapping[str, Mapping[str, Sequence[Path]]]  # tree, network: progress.csv of each seed
 Looks = Mapping[str, Mapping[str, Sequence[Estimate]]]  # tree, network: a value for each number of steps
-Schedules = Mapping[str, Mapping[str, Mapping[float, tuple[Estimate, Estimate]]]]  # tree, who, period: cost and wait
+ByPeriod = Mapping[str, Mapping[float, tuple[Estimate, Estimate]]]  # who, period: cost and wait
+Schedules = Mapping[str, ByPeriod]  # by tree
 
 
 @styled
@@ -70,10 +71,7 @@ def costs_and_waits(found: Schedules) -> Figure:
     colors = dict(zip(names, ("black", GREY, BLUE, GREEN, RED, CYAN), strict=False))
     for (tree, by_name), panels in zip(found.items(), rows, strict=True):
         for which, (axes, title) in enumerate(zip(panels, ("cost, thousandths of a hop", "wait, s"), strict=True)):
-            windows = [name for name, by_period in by_name.items() if 0 not in by_period]
-            for name, by_period in by_name.items():  # beside one another: waits are the same for all searches
-                aside = windows.index(name) - (len(windows) - 1) / 2 if name in windows else 0.0
-                _draw_periods(axes, {at + aside: values[which] for at, values in by_period.items()}, colors[name])
+            _draw_searches(axes, by_name, which, colors)
             axes.set_title(f"{tree}: {title}")
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     periods = sorted({at for by_name in found.values() for values in by_name.values() for at in values if at})
@@ -86,6 +84,14 @@ def costs_and_waits(found: Schedules) -> Figure:
     signs = [Line2D([], [], color=colors[n], linestyle="--" if n in dashed else "-", label=n) for n in names]
     outer_legend(figure, signs, below=True)
     return figure
+
+
+def _draw_searches(axes: Axes, by_name: ByPeriod, which: int, colors: Mapping[str, str]) -> None:
+    """One of the two values of each search, beside one another: waits are the same for all."""
+    windows = [name for name, by_period in by_name.items() if 0 not in by_period]
+    for name, by_period in by_name.items():
+        aside = windows.index(name) - (len(windows) - 1) / 2 if name in windows else 0.0
+        _draw_periods(axes, {at + aside: values[which] for at, values in by_period.items()}, colors[name])
 
 
 def _draw_periods(axes: Axes, values: Mapping[float, Estimate], color: str) -> None:

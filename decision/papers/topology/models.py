@@ -9,15 +9,19 @@ and start, and a row for each entry. Both are solved by HiGHS, where the paper h
 import math
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decision.model.record import Floats, Ints
 from decision.placement.exact import kinds_of, place_exactly
-from decision.placement.highs import need_of_highs, place_by_highs
+from decision.placement.highs import binary_program, need_of_highs, place_by_highs
 from decision.runs.tasks import Result
 
 from .windows import WindowJobs
+
+if TYPE_CHECKING:
+    import highspy
 
 DYNAMIC_PROGRAM, _PACKING, _ROWS = "dynamic program", "set packing, HiGHS", "the paper's rows, HiGHS"
 
@@ -69,10 +73,8 @@ def _by_rows(window: WindowJobs, limit: float) -> float | None:
     return float(solver.getInfo().objective_function_value)
 
 
-def _rows(sizes: Ints, worth: Floats) -> "object":
+def _rows(sizes: Ints, worth: Floats) -> "highspy.HighsLp":
     """The program: first a binary y for each job and start, then an x for each job and entry."""
-    import highspy
-
     jobs, length = worth.shape
     y, x = np.arange(jobs * length).reshape(jobs, length), np.arange(jobs * length).reshape(jobs, length) + worth.size
     rows: list[tuple[Ints, list[float], float, float]] = []  # columns, coefficients, lower, upper
@@ -83,15 +85,6 @@ def _rows(sizes: Ints, worth: Floats) -> "object":
             for entry in (start + np.arange(size)) % length:
                 rows.append((np.array([y[job, start], x[job, entry]]), [1.0, -1.0], -math.inf, 0.0))
     rows += [(x[:, entry], [1.0] * jobs, -math.inf, 1.0) for entry in range(length)]
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = 2 * worth.size, len(rows)
-    program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_ = np.concatenate([worth.ravel(), np.zeros(worth.size)])
-    program.col_lower_, program.col_upper_ = np.zeros(2 * worth.size), np.ones(2 * worth.size)
-    program.row_lower_, program.row_upper_ = np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
-    program.integrality_ = [highspy.HighsVarType.kInteger] * (2 * worth.size)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row[0]) for row in rows])])
-    program.a_matrix_.index_ = np.concatenate([row[0] for row in rows])
-    program.a_matrix_.value_ = np.concatenate([row[1] for row in rows])
-    return program
+    places, values, lower, upper = zip(*rows, strict=True)
+    worth_of_all = np.concatenate([worth.ravel(), np.zeros(worth.size)])
+    return binary_program(worth_of_all, np.array(lower), np.array(upper), places, np.concatenate(values), by_row=True)

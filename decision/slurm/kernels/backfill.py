@@ -46,24 +46,30 @@ def backfill(w, now):
         if tested >= p[at.MAX_TEST] or _is_over(w, tested):
             break
         entry = w.queue[i]
-        job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
-            continue
-        if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
-            continue
-        if not _counts_let(w, job, part):
+        if not _is_next(w, entry, now):
             continue
         outcome = _place(w, entry, now)
         tested += outcome != NOT_TESTED
         if outcome == TABLE_FULL:
             break
         if outcome in (STARTED, PLANNED):
-            clear_rejected(w, job)
+            clear_rejected(w, w.entry_job[entry])
         if outcome == STARTED:
             started += 1
             if started == p[at.MAX_START]:
                 break
     return tested
+
+
+@kernel
+def _is_next(w, entry, now):
+    """Whether a job waits for backfill and the limits of jobs and of a cycle let it be tested; if so, it counts."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+        return False
+    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
+        return False
+    return _counts_let(w, job, part)
 
 
 @kernel
@@ -114,28 +120,15 @@ def _counts_let(w, job, part):
 @kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
-    job = w.entry_job[entry]
-    mask, least = w.masks[w.entry_mask[entry]], w.nodes_min[job]
     later, is_tested = now, False
     may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
     while True:
-        begin, later = later, 0
-        later, licensed = usable_from(w, job, mask, begin, begin + w.limit[job])
-        if not licensed or count_hosts(w.usable) < least or not has_named(w, job, w.usable):
-            if later > 0 and may_wait:
-                continue
-            break
-        is_tested = True
-        found, count, how = earliest_start(w, entry, now, later, fewest)
+        found, count, how, later, tested = _start_from(w, entry, now, later, fewest)
+        is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
                 continue
             break
-        if found <= now and begin > now:
-            how = LATER
-        found = max(found, begin)
-        if found <= now and _has_completing(w, count):
-            found, how, later = now + 1, LATER, 0
         if how == NOW_FREE:
             return _start_now(w, entry, count, now)
         if not may_wait and found > now:
@@ -149,6 +142,29 @@ def _place(w, entry, now):
         if outcome != NOT_TESTED:
             return outcome
     return _NOTHING if is_tested else NOT_TESTED
+
+
+@kernel
+def _start_from(w, entry, now, begin, fewest):
+    """The start of a job on the nodes that the table leaves to it from `begin` on.
+
+    Returns:
+        When it starts, -1 where it cannot; on how many nodes, and how; when the table leaves other nodes, 0 for never;
+        whether nodes were tested.
+    """
+    job = w.entry_job[entry]
+    later, licensed = usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
+    if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
+        return -1, 0, LATER, later, False
+    found, count, how = earliest_start(w, entry, now, later, fewest)
+    if found < 0:
+        return -1, 0, LATER, later, True
+    if found <= now and begin > now:
+        how = LATER
+    found = max(found, begin)
+    if found <= now and _has_completing(w, count):
+        found, how, later = now + 1, LATER, 0
+    return found, count, how, later, True
 
 
 @kernel

@@ -7,7 +7,7 @@ from decision.compiling.jit import kernel
 
 from .leaves import by_switches, choose_on_switches
 from .named import choose_with_named
-from .taking import CORES, NODES, TAKEN, cores_to_take, is_named, take_named
+from .taking import CORES, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_named, take_named
 from .world import LINEAR, LLN
 
 
@@ -41,12 +41,8 @@ def choose_at_once(w, job, part, capacity):
     """
     linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
-    count, largest, above = 0, 0, 0
-    for node in range(len(capacity)):
-        if capacity[node] >= (needed if most == 1 else 1):  # others are no neighbours of a job on one node
-            w.spots[count] = node
-            count += 1
-            largest = max(largest, capacity[node])
+    room, above = needed if most == 1 else 1, 0  # nodes with less are no neighbours of a job on one node
+    count, largest = _list_spots(w, capacity, room)
     if count < nodes:
         return 0
     by_tree = not by_load and by_switches(w, job)
@@ -57,17 +53,36 @@ def choose_at_once(w, job, part, capacity):
             return 0
         # the first node of a run is one of the job's, and the others give no more than the largest
         if not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed:
-            for i in range(count):
-                w.room_left[w.spots[i]] = capacity[w.spots[i]]
-            found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
-            if found > 0 and not linear:
-                _leave_parts(w, job, found)
-                _take_whole(w, job, found)
+            found = _choose_whole(w, job, part, capacity, count, by_tree)
             if found or linear:
                 return found
         if least <= above:
             return 0
         above = least
+
+
+@kernel
+def _list_spots(w, capacity, least):
+    """Nodes with this room at least are the spots; how many there are, and the largest room."""
+    count, largest = 0, 0
+    for node in range(len(capacity)):
+        if capacity[node] >= least:
+            w.spots[count] = node
+            count += 1
+            largest = max(largest, capacity[node])
+    return count, largest
+
+
+@kernel
+def _choose_whole(w, job, part, capacity, count, by_tree):
+    """Choose nodes of the first spots, and on shared ones whole tasks, or all cores for an exclusive job; how many."""
+    for i in range(count):
+        w.room_left[w.spots[i]] = capacity[w.spots[i]]
+    found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
+    if found > 0 and w.parameters[LINEAR] == 0:
+        _leave_parts(w, job, found)
+        _take_whole(w, job, found)
+    return found
 
 
 @kernel
@@ -80,7 +95,7 @@ def _best_run_above(w, job, capacity, nb_spots, above):
         The first spot of the run, how many spots are kept, and the sum and the least of their room.
     """
     cores = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    best, best_size, best_enough, best_weight = -1, 0, False, 0
+    best, best_size, best_enough, best_weight = -1, 0, False, NO_WEIGHT
     kept, total, least = 0, 0, above
     first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
     for i in range(nb_spots + 1):
@@ -91,10 +106,7 @@ def _best_run_above(w, job, capacity, nb_spots, above):
         if node != last + 1 or w.node_weight[node] != weight:
             if kept > first:
                 enough = size >= cores and kept - first >= w.nodes_min[job]
-                better = best < 0 or weight < best_weight
-                if not better and weight == best_weight:
-                    better = _fits_better(size, enough, best_size, best_enough)
-                if better:
+                if _is_better(weight, size, enough, best_weight, best_size, best_enough):
                     best, best_size, best_enough, best_weight = first, size, enough, weight
             if i == nb_spots:
                 break
@@ -129,47 +141,54 @@ def _choose(w, job, part, nb_spots):
             single = _tightest(w, i, last, cores)
             if single >= 0:
                 i = last = single
-        while i <= last and (cores > 0 or nodes > 0) and count < most:
-            node = w.spots[i]
-            if w.room_left[node] > 0:
-                taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
-                w.chosen[count], w.chosen_cores[count] = node, taken
-                count += 1
-                cores -= taken
-                nodes -= 1
-            w.room_left[node] = 0
-            i += 1
+        cores, nodes, count = _take_run(w, job, i, last, cores, nodes, count)
     return 0 if cores > 0 or nodes > 0 else count
+
+
+@kernel
+def _take_run(w, job, first, last, cores, nodes, count):
+    """Take spots of a run while the job wants more; what it wants then, and how many nodes it has."""
+    i, most = first, w.nodes_max[job]
+    while i <= last and (cores > 0 or nodes > 0) and count < most:
+        node = w.spots[i]
+        if w.room_left[node] > 0:
+            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
+            w.chosen[count], w.chosen_cores[count] = node, taken
+            count += 1
+            cores -= taken
+            nodes -= 1
+        w.room_left[node] = 0
+        i += 1
+    return cores, nodes, count
 
 
 @kernel
 def _best_run(w, nb_spots, cores, nodes, linear):
     """The first and last spot of the run of neighbours to take from; (-1, -1) where there is none."""
-    best_first, best_last, best_size, best_enough, best_weight = -1, -1, 0, False, 0
+    best_first, best_last, best_size, best_enough, best_weight = -1, -1, 0, False, NO_WEIGHT
     i = 0
     while i < nb_spots:
         node, first, size = w.spots[i], i, 0
         if w.room_left[node] <= 0:
             i += 1
             continue
-        weight = w.node_weight[node]
+        weight = 0 if linear else w.node_weight[node]
         while i < nb_spots and w.spots[i] == node + i - first and w.room_left[w.spots[i]] > 0:
             if not linear and w.node_weight[w.spots[i]] != weight:
                 break
             size += w.room_left[w.spots[i]]
             i += 1
         enough = size >= cores and i - first >= nodes
-        better = best_first < 0 or (not linear and weight < best_weight)
-        if not better and (linear or weight == best_weight):
-            better = _fits_better(size, enough, best_size, best_enough)
-        if better:
+        if _is_better(weight, size, enough, best_weight, best_size, best_enough):
             best_first, best_last, best_size, best_enough, best_weight = first, i - 1, size, enough, weight
     return best_first, best_last
 
 
 @kernel
-def _fits_better(size, enough, best_size, best_enough):
-    """Whether a run of this size goes before the best of its weight: the smallest that is enough, else the largest."""
+def _is_better(weight, size, enough, best_weight, best_size, best_enough):
+    """Whether a run goes before the best: of less weight, or else the smallest that is enough, else the largest."""
+    if weight != best_weight:
+        return weight < best_weight
     if enough:
         return not best_enough or size < best_size
     return not best_enough and size > best_size

@@ -97,21 +97,28 @@ def main_loop(w, now, full):
             continue
         if is_rejected(w, job, part):
             continue
-        if p[at.PART_DEPTH] > 0:
-            w.seen_part[part] += 1
-            if w.seen_part[part] > p[at.PART_DEPTH]:
-                continue
+        if not _depth_lets(w, part):
+            continue
         if not full and looked > p[at.DEPTH]:
             break
         looked += 1
         if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
             break  # backfill plans the licences
-        begins = _look_in_reservation(w, entry, now) if w.reservation[job] >= 0 else False
-        if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
+        reserved = w.reservation[job] >= 0
+        if _look_in_reservation(w, entry, now) if reserved else w.failed[part] == 0 and _look(w, entry, now):
             started += 1
             clear_rejected(w, job)
             if started == p[at.SCHED_START]:
                 break
+
+
+@kernel
+def _depth_lets(w, part):
+    """Whether fewer jobs of the partition than partition_job_depth were looked at; if so, one more is."""
+    if w.parameters[at.PART_DEPTH] <= 0:
+        return True
+    w.seen_part[part] += 1
+    return w.seen_part[part] <= w.parameters[at.PART_DEPTH]
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from decision.compiling.jit import kernel
 
-from .taking import CORES, MOST, NODES, TAKEN, is_enough, is_named, take_named, take_node
+from .taking import CORES, MOST, NO_WEIGHT, NODES, TAKEN, is_enough, is_named, take_named, take_node
 from .world import LINEAR
 
 
@@ -41,42 +41,56 @@ def _best_run(w, job, nb_spots):
 
     Named nodes join their neighbours to one run. On shared nodes a run has one weight.
     """
-    best = (-1, -1, -1)
-    best_weight, best_size, best_enough = 0, 0, False
+    best = (-1, -1, -1, NO_WEIGHT, 0, 0)
     linear = w.parameters[LINEAR] != 0
-    first, named, nodes, size, weight, begun_by_weight = -1, -1, 0, 0, -1, False
+    first, named, weight, size, nodes, begun_by_weight = -1, -1, -1, 0, 0, False
     for i in range(nb_spots + 1):
         node = w.spots[i] if i < nb_spots else -1
         mine = node >= 0 and is_named(w, job, node)
-        joins = i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
+        joins = _joins(w, i, node, mine)
         other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
         if not joins or other_weight:
-            if nodes > 0:
-                enough = size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
-                better = best[0] < 0 or best[2] < 0 <= named or (not linear and weight < best_weight)
-                if not better and (linear or weight == best_weight):
-                    better = _fits_better(size, enough, best_size, best_enough)
-                if better:
-                    best = (first, i - 1, named)
-                    best_weight, best_size, best_enough = weight, size, enough
-            named, nodes, size, weight, begun_by_weight = -1, 0, 0, -1, other_weight
+            best = _better(w, (first, i - 1, named, weight, size, nodes), best)
+            named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
         if mine:
             named = i if named < 0 else named
         elif node >= 0 and w.room_left[node] > 0:
             if nodes == 0:
-                first, weight = i, w.node_weight[node]
+                first, weight = i, 0 if linear else w.node_weight[node]
                 named = -1 if begun_by_weight else named  # as Slurm forgets it
             nodes += 1
             size += w.room_left[node]
-    return best
+    return best[:3]
 
 
 @kernel
-def _fits_better(size, enough, best_size, best_enough):
-    """Whether a run of this size goes before the best: the smallest that is enough, else any that is larger."""
-    if enough:
-        return not best_enough or size < best_size
-    return size > best_size
+def _joins(w, i, node, mine):
+    """Whether the node of a spot goes on the run of the spot before."""
+    return i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
+
+
+@kernel
+def _better(w, run, best):
+    """Which of two runs to take from: one with named nodes, of less weight, the smallest that is enough, or the larger.
+
+    A run is its first and last spot and the first that is named, its weight, its room, and on how many nodes that is.
+    """
+    _, _, named, weight, size, nodes = run
+    _, _, best_named, best_weight, best_size, best_nodes = best
+    if nodes == 0:
+        return best
+    if best_named < 0 <= named:
+        return run
+    if weight != best_weight:
+        return run if weight < best_weight else best
+    if _is_enough(w, size, nodes) and _is_enough(w, best_size, best_nodes):
+        return run if size < best_size else best
+    return run if _is_enough(w, size, nodes) or size > best_size else best
+
+
+@kernel
+def _is_enough(w, size, nodes):
+    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
 
 
 @kernel

@@ -13,6 +13,8 @@ NODES = 1
 MOST = 2  # nodes
 TAKEN = 3
 
+NO_WEIGHT = 1 << 40  # more than any node has
+
 
 @kernel
 def is_named(w, job, node):

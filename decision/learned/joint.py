@@ -157,7 +157,7 @@ class JointSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     days: Annotated[tuple[Day, ...], msgspec.Meta(max_length=2)] = ()  # (A,): from A on; (A, B): A to B - 1; (): all
     like: tuple[Cluster, ...] = ()  # clusters, days like whose are made and learned from, too
-    wait_limit: Limit = 1.0  # a day's mean wait with even weights, over that of first-fit with a timeout of 5 minutes
+    wait_limit: Limit = 1.1  # a day's mean wait with even weights, over that of first-fit with a timeout of 5 minutes
     switch_limit: Limit = 0.98  # switches, likewise
 
 

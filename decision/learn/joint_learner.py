@@ -30,7 +30,7 @@ from .evolution_learner import EvolutionLearner
 _CHOICES = 100_000  # of a day; no policy needs so many
 _LEARNED = 0.8  # share of the days of a cluster that is made
 _SWITCHES = SwitchTimes(wake=60.0, sleep=180.0)  # of its servers, as DeepScheduling's authors have them
-_STEEP = 3.0  # what is beyond a limit counts so many times
+_STEEP = 10.0  # what is beyond a limit counts so many times
 _SHORT = 60.0  # seconds, added to mean waits: where hardly any job waits, ratios say nothing
 _SUMS = ("energy_waste", "waiting_time", "switches")  # in the order of TRADED
 
@@ -141,10 +141,17 @@ def first_fit() -> ComposedPolicy:
 
 
 def ratios(own: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3,) energy, wait and switches of (days, 4), as shares of the others'."""
+    """(3,) energy, wait and switches of (days, 4), as shares of the others'.
+
+    The wait is the larger of two shares: of the mean over all jobs, and the geometric mean of each day's share. Nearly
+    all waiting is on the fullest days, and beside these hours the minutes would not count for which jobs of calm days
+    wait for servers; but days on which jobs wait for hours must not wait longer for the sake of calm ones, either.
+    """
     ours, others = own.sum(axis=0), theirs.sum(axis=0)
     least = np.array([1.0, _SHORT * others[-1], 1.0])
     found: NDArray[np.float64] = (ours[:-1] + least) / (others[:-1] + least)
+    daily = (own[:, 1] / own[:, 3] + _SHORT) / (theirs[:, 1] / theirs[:, 3] + _SHORT)
+    found[1] = max(found[1], np.exp(np.log(daily).mean()))
     return found
 
 

@@ -34,7 +34,7 @@ from .joint_kernels import plan_jointly
 from .joint_seen import JointMemory
 from .registry import register
 
-TRADED = {"energy": 1.0, "wait": 0.6, "switches": 1.0}  # what there are weights for, and these by default
+TRADED = ("energy", "wait", "switches")  # what there are weights for
 EVEN = np.ones(len(TRADED))
 
 Cluster = Literal["orion", "graphite", "econome"]
@@ -132,13 +132,12 @@ def _room(jobs: int) -> dict[str, Any]:
 
 
 def read_weights(policy: str, options: Mapping[str, Any]) -> NDArray[np.float64]:
-    """(3,) weights of TRADED from a policy's options; the default where nothing is said.
+    """(3,) weights of TRADED from a policy's options; 1 where nothing is said.
 
     Raises:
         ConfigError: for one that is negative or not finite, or if all are 0.
     """
-    values = ((name, options.get(name, default)) for name, default in TRADED.items())
-    given = np.array([read_value(policy, name, value, float) for name, value in values])
+    given = np.array([read_value(policy, name, options.get(name, 1.0), float) for name in TRADED])
     for name, weight in zip(TRADED, given.tolist(), strict=True):
         if not 0.0 <= weight < math.inf:
             raise ConfigError(f"policy {policy}: option {name}={weight:g} must be finite and not negative")
@@ -157,16 +156,16 @@ class JointSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     days: Annotated[tuple[Day, ...], msgspec.Meta(max_length=2)] = ()  # (A,): from A on; (A, B): A to B - 1; (): all
     like: tuple[Cluster, ...] = ()  # clusters, days like whose are made and learned from, too
-    wait_limit: Limit = 1.05  # mean wait with even weights, over that of first-fit with a timeout of 5 minutes
+    wait_limit: Limit = 1.1  # of waits with even weights, over those of first-fit with a timeout of 5 minutes
     switch_limit: Limit = 0.98  # switches, likewise
 
 
 class Joint(ParametricScheduler):
     """Starts, waking and sleeping in one policy, for any number of servers.
 
-    With even weights, what is minimised is the waste of energy (its logarithm) within limits on wait and switches,
-    those of first-fit with a timeout of 5 minutes being 1; with others, the weighted sum of the three logarithms. What
-    was learned so keeps well within the limits on most days; by default, therefore, wait weighs less than the others.
+    With even weights, as by default, what is minimised is the waste of energy (its logarithm) within limits on wait and
+    switches, those of first-fit with a timeout of 5 minutes being 1; with others, the weighted sum of the three
+    logarithms. A wait is kept in sum, and on the usual day.
     """
 
     name = "joint"
@@ -177,10 +176,7 @@ class Joint(ParametricScheduler):
     sees = {"name": "joint", "version": 1}  # raised whenever a number changes its meaning
     weights = (n.N_WEIGHTS,)
     energy = True
-    options = tuple(
-        OptionLine(name, f"{default:g}", "", f"weight of {name}; shares of the sum count")
-        for name, default in TRADED.items()
-    )
+    options = tuple(OptionLine(name, "1", "", f"weight of {name}; shares of the sum count") for name in TRADED)
     model_summary = "learned starts, waking and sleeping of servers, for little waste; for any number of them"
 
     def episodes(self, settings: JointSettings, workload: Workload) -> Episodes:

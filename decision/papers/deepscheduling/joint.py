@@ -1,8 +1,8 @@
 """The joint policy that ships beside DeepScheduling's rules, and the least waste of any shutdown of the same starts.
 
-It was learned from the first 80 % of days like those of orion and graphite, of which the rest is held out, and never
-from econome's. It is held against the rule of the grid that wastes least, chosen with hindsight on the days compared,
-on the same terms: no more switches than first-fit with a timeout of 5 minutes, and at most 10 % more wait.
+It was learned from the first 80 % of days like those of each cluster, of which the rest is held out. It is held against
+the rule of the grid that wastes least, chosen with hindsight on the days compared, on the same terms: no more switches
+than first-fit with a timeout of 5 minutes, and at most 10 % more wait.
 """
 
 from collections.abc import Sequence

@@ -74,8 +74,9 @@ def test_energy_makes_jobs_wait_and_wait_makes_servers_wake():
     assert waits[0] > waits[1] > waits[2]
 
 
-def test_weights_count_by_their_shares():
+def test_weights_count_by_their_shares_and_are_even_by_default():
     policies = [JOINT.policy(saf_packed(), energy=e, wait=w, switches=s) for e, w, s in ((2, 2, 2), ("0.1",) * 3)]
+    policies.append(JOINT.policy(saf_packed()))
     state = new_state(*platform_facts(SERVERS, True), 4)
     for policy in policies:
         policy.reset(SERVERS, 0)

@@ -174,7 +174,7 @@ def _follow(state, memory, number, width, inside, beyond, running, longest, boun
     for i in range(inside, beyond):
         job = memory.chosen[i]
         free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
-    first, first_begun = 0, 0
+    first, first_begun, need, shadow, extra = 0, 0, 0, np.inf, 0
     while left > 0 and total < bound:
         time = memory.end[first] if first < running else np.inf
         time = min(time, memory.begun_end[first_begun] if first_begun < begun else np.inf)
@@ -186,33 +186,47 @@ def _follow(state, memory, number, width, inside, beyond, running, longest, boun
         while first_begun < begun and memory.begun_end[first_begun] <= time:
             free += memory.begun_hosts[first_begun]
             first_begun += 1
-        then = first, running, first_begun, begun, free
-        free, begun, left, total = _begin_left(memory, time, left, then, longest, total)
+        if free >= need:
+            then = first, running, first_begun, begun, free, need, shadow, extra
+            then, left, total = _begin_left(memory, time, left, then, longest, total)
+            first, running, first_begun, begun, free, need, shadow, extra = then
     return total
 
 
 @kernel
 def _begin_left(memory, time, left, then, longest, total):
-    """Start what EASY starts at a time; returns free hosts, jobs that have begun, jobs that are left, and the sum."""
-    first, running, first_begun, begun, free = then
-    kept, shadow, extra, still = False, np.inf, 0, 0
+    """Start what EASY starts at a time; returns where the rollout is then, jobs that are left, and the sum.
+
+    `need` is how many hosts must be free before anything else can start: of the jobs behind the first that is left,
+    those that would delay it now would delay it later, too. Its reservation stays as it is as long as it is the first,
+    for what starts leaves it alone: it is made when a job fits that might delay it, and not again.
+    """
+    first, running, first_begun, begun, free, need, shadow, extra = then
+    if memory.window_size[memory.left[0]] <= free:
+        shadow = np.inf
+    reserved, waits, still = shadow < np.inf, 0, 0
     for i in range(left):
         at = memory.left[i]
         size, end = memory.window_size[at], time + memory.window_runtime[at]
-        if size <= free and (not kept or end <= shadow or size <= extra):
-            if kept and end > shadow:
+        if size <= free and waits > 0 and not reserved:
+            reserved = True
+            shadow, extra = reserve_hosts(
+                memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, waits
+            )
+        harmless = end <= shadow or size <= extra
+        if size <= free and harmless:
+            if end > shadow:
                 extra -= size
             total += _count(memory, at, time, longest)
             free, begun = _begin(memory, begun, free, end, size)
             continue
         memory.left[still] = at
+        if still == 0:
+            need = waits = size
+        elif harmless:
+            need = min(need, size)
         still += 1
-        if size > free and not kept and free > 0:
-            kept = True
-            shadow, extra = reserve_hosts(
-                memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, size
-            )
-    return free, begun, still, total
+    return (first, running, first_begun, begun, free, need, shadow, extra), still, total
 
 
 @kernel

@@ -50,7 +50,7 @@ class Rollouts(Bundle):
     window_walltime: F8  # (W,) seconds
     window_runtime: F8  # (W,) seconds that they are planned to run
     starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
-    left: I4  # (W,) positions in the window of what still waits in a rollout
+    left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
     end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
     end_hosts: I4  # (H,)
     begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
@@ -68,7 +68,7 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
         window_walltime=np.zeros(_WINDOW),
         window_runtime=np.zeros(_WINDOW),
         starts=np.zeros((SETS, _WINDOW), np.int8),
-        left=np.zeros(_WINDOW, np.int32),
+        left=np.zeros(_WINDOW + 1, np.int32),
         end=np.zeros(hosts),
         end_hosts=np.zeros(hosts, np.int32),
         begun_end=np.zeros(_WINDOW + hosts),
@@ -163,19 +163,22 @@ def _plan_ends(state, memory, running):
 @kernel
 def _follow(state, memory, number, width, inside, beyond, running, longest, bound):
     """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
-    now, free, begun, left, total = state.now[0], state.count[N_FREE], 0, 0, 0.0
+    now, free, begun, total, left = state.now[0], state.count[N_FREE], 0, 0.0, memory.left
+    last, least = 0, len(state.host_state) + 1
     for at in range(width):
         if memory.starts[number, at]:
             total += _count(memory, at, now, longest)
             free, begun = _begin(memory, begun, free, now + memory.window_runtime[at], memory.window_size[at])
         else:
-            memory.left[left] = at
-            left += 1
+            left[last] = at + 1
+            last = at + 1
+            least = min(least, memory.window_size[at])
+    left[last] = 0
     for i in range(inside, beyond):
         job = memory.chosen[i]
         free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
-    first, first_begun, need, shadow, extra = 0, 0, 0, np.inf, 0
-    while left > 0 and total < bound:
+    first, first_begun, before, need, shadow, extra = 0, 0, 0, 0, np.inf, 0
+    while left[0] > 0 and total < bound:
         time = memory.end[first] if first < running else np.inf
         time = min(time, memory.begun_end[first_begun] if first_begun < begun else np.inf)
         if time == np.inf:  # what is left needs hosts that are not there
@@ -187,27 +190,41 @@ def _follow(state, memory, number, width, inside, beyond, running, longest, boun
             free += memory.begun_hosts[first_begun]
             first_begun += 1
         if free >= need:
-            then = first, running, first_begun, begun, free, need, shadow, extra
-            then, left, total = _begin_left(memory, time, left, then, longest, total)
-            first, running, first_begun, begun, free, need, shadow, extra = then
+            before = 0
+        if free >= least and left[before] > 0:
+            looked = before, need, shadow, extra
+            ends = first, running, first_begun
+            free, begun, total, looked = _begin_left(memory, time, least, looked, ends, begun, free, longest, total)
+            before, need, shadow, extra = looked
     return total
 
 
 @kernel
-def _begin_left(memory, time, left, then, longest, total):
-    """Start what EASY starts at a time; returns where the rollout is then, jobs that are left, and the sum.
+def _begin_left(memory, time, least, looked, ends, begun, free, longest, total):
+    """Start what EASY starts at a time; returns free hosts, jobs that have begun, the sum, and what was looked at.
 
-    `need` is how many hosts must be free before anything else can start: of the jobs behind the first that is left,
-    those that would delay it now would delay it later, too. Its reservation stays as it is as long as it is the first,
-    for what starts leaves it alone: it is made when a job fits that might delay it, and not again.
+    The reservation of the first that is left is made when a job fits that may delay it, and stays as it is, since what
+    starts leaves it alone. A job that would delay it now would delay it later, too. So jobs are looked at once, as long
+    as it is the first and fewer than `need` hosts are free, which one of the others needs.
+
+    Args:
+        memory: with the jobs that are left.
+        time: seconds.
+        least: hosts; all that are left need as many.
+        looked: behind which position to look, `need`, and when and with how many more hosts the first can start.
+        ends: of the jobs that have not ended: the first of those that run now, their number, the first that has begun.
+        begun: jobs that have begun.
+        free: hosts.
+        longest: seconds, as of `best_start`.
+        total: the sum so far.
     """
-    first, running, first_begun, begun, free, need, shadow, extra = then
-    if memory.window_size[memory.left[0]] <= free:
-        shadow = np.inf
-    reserved, waits, still = shadow < np.inf, 0, 0
-    for i in range(left):
-        at = memory.left[i]
-        size, end = memory.window_size[at], time + memory.window_runtime[at]
+    (before, need, shadow, extra), (first, running, first_begun), left = looked, ends, memory.left
+    waits = memory.window_size[left[0] - 1]
+    if waits <= free:
+        waits, shadow = 0, np.inf
+    reserved, at = shadow < np.inf, left[before]
+    while at > 0 and free >= least:
+        size, end = memory.window_size[at - 1], time + memory.window_runtime[at - 1]
         if size <= free and waits > 0 and not reserved:
             reserved = True
             shadow, extra = reserve_hosts(
@@ -217,16 +234,17 @@ def _begin_left(memory, time, left, then, longest, total):
         if size <= free and harmless:
             if end > shadow:
                 extra -= size
-            total += _count(memory, at, time, longest)
+            total += _count(memory, at - 1, time, longest)
             free, begun = _begin(memory, begun, free, end, size)
-            continue
-        memory.left[still] = at
-        if still == 0:
-            need = waits = size
-        elif harmless:
-            need = min(need, size)
-        still += 1
-    return (first, running, first_begun, begun, free, need, shadow, extra), still, total
+            left[before] = left[at]
+        else:
+            if before == 0:
+                need = waits = size
+            elif harmless:
+                need = min(need, size)
+            before = at
+        at = left[at]
+    return free, begun, total, (before, need, shadow, extra)
 
 
 @kernel

@@ -23,6 +23,7 @@ from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.backfill import take
+from decision.policies.order import sort_by_key
 from decision.state.cluster import N_FREE, ClusterState, nb_hosts
 
 from .rollout_sets import SETS, make_sets, mark_own, reserve_hosts
@@ -51,6 +52,7 @@ class Rollouts(Bundle):
     window_runtime: F8  # (W,) seconds that they are planned to run
     starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
     left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
+    ending: I4  # (H,) jobs that run, by planned end
     end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
     end_hosts: I4  # (H,)
     begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
@@ -69,6 +71,7 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
         window_runtime=np.zeros(_WINDOW),
         starts=np.zeros((SETS, _WINDOW), np.int8),
         left=np.zeros(_WINDOW + 1, np.int32),
+        ending=np.zeros(hosts, np.int32),
         end=np.zeros(hosts),
         end_hosts=np.zeros(hosts, np.int32),
         begun_end=np.zeros(_WINDOW + hosts),
@@ -92,7 +95,8 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
     Args:
         state: of the cluster.
         memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
-            run in ``release_time`` and ``release_hosts``; and a predicted run time of each job, in seconds.
+            run in ``release_time`` and ``release_hosts``; a predicted run time of each job, in seconds; and ``spare``
+            and ``key``, of which those of waiting jobs stay.
         length: of the order.
         chosen: jobs in the own set.
         running: jobs that run.
@@ -151,7 +155,11 @@ def _plan_ends(state, memory, running):
         job = state.running[i]
         began = state.start_time[job]
         end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
-        insert_in_order(memory.end, memory.end_hosts, i, min(end, state.expected_end[i]), state.size[job])
+        memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
+    sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
+    for i in range(running):
+        job = memory.ending[i]
+        memory.end[i], memory.end_hosts[i] = memory.key[job], state.size[job]
 
 
 # --- Sets ----------------------------------------------------------------------------------------------------------

@@ -55,6 +55,14 @@ def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, 
     assert found.policy in found.sentence and found.cannot
 
 
+def test_names_of_several_policies_are_those_that_are_tried_anyway(tmp_path, few):
+    plain = find_advice(log(tmp_path), Wish(copies=1, longest_wait=1.2), tmp_path / "out")
+    runs = len(list((tmp_path / "out" / "runs").rglob("*")))
+    wish = Wish(copies=1, longest_wait=1.2, policies=("heuristics", "shipped"))
+    assert find_advice(log(tmp_path), wish, tmp_path / "out") == plain
+    assert len(list((tmp_path / "out" / "runs").rglob("*"))) == runs, "no other bound, and no other row"
+
+
 def _row(policy, wait, slowdown, longest=1.2):
     changes = {"wait": Estimate(*wait), "bounded_slowdown": Estimate(*slowdown)}
     return AdviceRow(policy=policy, metrics={}, change=changes, longest_wait=[longest], keeps_bound=True)

@@ -152,12 +152,13 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
 def _candidates(found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
     """Different policies but the baseline, and behind how many of them none is better that may keep the bound.
 
-    First come those that were asked for, then the others that may keep the bound, from the best.
+    First come those that were asked for, then the others that may keep the bound, having kept it on every copy so far,
+    from the best.
     """
     names, base, logs, longest = _different(found, wish), found[wish.baseline], {}, {}
     for name in names:
         pairs = zip(found[name], base, strict=True)
-        longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))
+        longest[name] = max(_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs)
         logs[name] = [
             math.log(max(mean_over_copies(found[name], metric), 1e-3) / max(mean_over_copies(base, metric), 1e-3))
             for metric in MEAN_METRICS

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.envs import equal_hosts
-from decision.learned import learned, rollout_sets, rollouts
+from decision.learned import learned, rollout_outcomes, rollout_sets
 from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
@@ -23,9 +23,9 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     weights = np.zeros(learned.NB_WEIGHTS)
     weights[learned.WALLTIME] = -1.0 if longest_first else 1.0
     weights[[learned.OFFSET, learned.RESERVE_AFTER, learned.GUARD_AFTER]] = 30.0, -1e9, 1.45
-    weights[learned.JUDGE + rollouts.LATE] = -99.0
+    weights[learned.JUDGE + rollout_outcomes.LATE] = -99.0
     for name, value in judge.items():
-        weights[learned.JUDGE + getattr(rollouts, name)] = value
+        weights[learned.JUDGE + getattr(rollout_outcomes, name)] = value
     policy = LearnedOrderPolicy(weights)
     policy.weights[learned.SHORT] = 0.0  # no queue is too short to look ahead
     return policy
@@ -180,5 +180,5 @@ def test_what_follows_a_set_is_easy_counted_anew_at_each_instant(jobs, first, se
     memory.end[:2], memory.end_hosts[:2] = sorted([first, second]), 1
     for at, (size, length) in enumerate(jobs):
         memory.window_size[at], memory.window_runtime[at], memory.starts[0, at] = size, length, starts[at]
-    found = rollouts._follow(state, memory, 0, len(jobs), 0, 0, 2, 1.0, np.inf)
+    found = rollout_outcomes.follow(state, memory, 0, len(jobs), 0, 0, 2, 1.0, np.inf)
     assert found == easy_by_counting(jobs, starts, [(first, 1), (second, 1)])

@@ -45,7 +45,12 @@ Metric = Annotated[
     list[str] | None, typer.Option("--metric", help="Metric in the table; may be repeated.", metavar="METRIC")
 ]
 More = Annotated[
-    list[str] | None, typer.Option("--policy", help="One more policy to try; may be repeated.", metavar="POLICY")
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        help="One more policy to try; may be repeated. Those of heuristics and shipped are tried anyway.",
+        metavar="POLICY",
+    ),
 ]
 
 

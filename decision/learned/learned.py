@@ -72,7 +72,8 @@ from .learned_kernels import (
 )
 from .registry import register
 from .releases import smallest_waiting
-from .rollouts import EXPONENT, LATE, MARGIN, SLOWNESS, TRUST, best_start, new_rollouts
+from .rollout_outcomes import EXPONENT, LATE, MARGIN, SLOWNESS, TRUST
+from .rollouts import best_start, new_rollouts
 from .window import Count
 
 _FIRST = {  # where learning begins; all others are 0

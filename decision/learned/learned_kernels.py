@@ -18,7 +18,8 @@ from decision.policies.order import drop_gone, sort_by_key
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, QUEUED
 
 from .releases import enough_at, free_hosts_at
-from .rollouts import NB_JUDGE, Rollouts, note_job_end, planned
+from .rollout_outcomes import NB_JUDGE, planned
+from .rollouts import Rollouts, note_job_end
 
 # The weights
 (

@@ -13,31 +13,21 @@ wait that the policy measures by. Another set takes the place of the policy's ow
 MARGIN. Bertsekas, Tsitsiklis and Wu, Rollout algorithms for combinatorial optimization (Journal of Heuristics, 1997).
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, Bundle, I1x2
 from decision.compiling.jit import kernel
-from decision.compiling.ordered import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.backfill import take
-from decision.state.cluster import N_FREE, ClusterState, nb_hosts
+from decision.policies.order import sort_by_key
+from decision.state.cluster import ClusterState, nb_hosts
 
-from .rollout_sets import SETS, make_sets, mark_own, reserve_hosts
-
-# Rollouts.judge
-MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
+from .rollout_outcomes import ENDED, MARGIN, SLOWDOWNS, WAIT, follow, planned, slowdown_of
+from .rollout_sets import SETS, make_sets, mark_own
 
 _WINDOW = 200  # jobs of the order that are looked at
-_LEAST_MEAN = 1.0  # seconds, of waiting time
 _AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
-
-# Rollouts.past, over the jobs that have ended
-_WAIT = 0  # seconds
-_SLOWDOWNS = 1
-_ENDED = 2  # jobs
 
 
 class Rollouts(Bundle):
@@ -50,7 +40,8 @@ class Rollouts(Bundle):
     window_walltime: F8  # (W,) seconds
     window_runtime: F8  # (W,) seconds that they are planned to run
     starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
-    left: I4  # (W,) positions in the window of what still waits in a rollout
+    left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
+    ending: I4  # (H,) jobs that run, by planned end
     end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
     end_hosts: I4  # (H,)
     begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
@@ -68,7 +59,8 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
         window_walltime=np.zeros(_WINDOW),
         window_runtime=np.zeros(_WINDOW),
         starts=np.zeros((SETS, _WINDOW), np.int8),
-        left=np.zeros(_WINDOW, np.int32),
+        left=np.zeros(_WINDOW + 1, np.int32),
+        ending=np.zeros(hosts, np.int32),
         end=np.zeros(hosts),
         end_hosts=np.zeros(hosts, np.int32),
         begun_end=np.zeros(_WINDOW + hosts),
@@ -80,9 +72,9 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
 def note_job_end(state, memory, job):
     """A job has ended."""
     wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
-    memory.past[_WAIT] += wait
-    memory.past[_SLOWDOWNS] += _slowdown(wait, runtime)
-    memory.past[_ENDED] += 1.0
+    memory.past[WAIT] += wait
+    memory.past[SLOWDOWNS] += slowdown_of(wait, runtime)
+    memory.past[ENDED] += 1.0
 
 
 @kernel
@@ -92,7 +84,8 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
     Args:
         state: of the cluster.
         memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
-            run in ``release_time`` and ``release_hosts``; and a predicted run time of each job, in seconds.
+            run in ``release_time`` and ``release_hosts``; a predicted run time of each job, in seconds; and ``spare``
+            and ``key``, of which those of waiting jobs stay.
         length: of the order.
         chosen: jobs in the own set.
         running: jobs that run.
@@ -108,10 +101,10 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
     if sets == 1:
         return chosen
     _plan_ends(state, memory, running)
-    own = _follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
+    own = follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
     best, least = 0, own * (1.0 - memory.judge[MARGIN])
     for number in range(1, sets):
-        count = _follow(state, memory, number, width, inside, inside, running, longest, least)
+        count = follow(state, memory, number, width, inside, inside, running, longest, least)
         if count < least:
             best, least = number, count
     if best == 0:
@@ -137,13 +130,6 @@ def _look(state, memory, width):
 
 
 @kernel
-def planned(state, memory, job):
-    """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
-    asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
-    return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
-
-
-@kernel
 def _plan_ends(state, memory, running):
     """When the jobs that run are planned to end: not before they have run half as long again as they have."""
     now = state.now[0]
@@ -151,89 +137,8 @@ def _plan_ends(state, memory, running):
         job = state.running[i]
         began = state.start_time[job]
         end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
-        insert_in_order(memory.end, memory.end_hosts, i, min(end, state.expected_end[i]), state.size[job])
-
-
-# --- Sets ----------------------------------------------------------------------------------------------------------
-
-
-# --- What follows --------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _follow(state, memory, number, width, inside, beyond, running, longest, bound):
-    """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
-    now, free, begun, left, total = state.now[0], state.count[N_FREE], 0, 0, 0.0
-    for at in range(width):
-        if memory.starts[number, at]:
-            total += _count(memory, at, now, longest)
-            free, begun = _begin(memory, begun, free, now + memory.window_runtime[at], memory.window_size[at])
-        else:
-            memory.left[left] = at
-            left += 1
-    for i in range(inside, beyond):
-        job = memory.chosen[i]
-        free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
-    first, first_begun = 0, 0
-    while left > 0 and total < bound:
-        time = memory.end[first] if first < running else np.inf
-        time = min(time, memory.begun_end[first_begun] if first_begun < begun else np.inf)
-        if time == np.inf:  # what is left needs hosts that are not there
-            break
-        while first < running and memory.end[first] <= time:
-            free += memory.end_hosts[first]
-            first += 1
-        while first_begun < begun and memory.begun_end[first_begun] <= time:
-            free += memory.begun_hosts[first_begun]
-            first_begun += 1
-        then = first, running, first_begun, begun, free
-        free, begun, left, total = _begin_left(memory, time, left, then, longest, total)
-    return total
-
-
-@kernel
-def _begin_left(memory, time, left, then, longest, total):
-    """Start what EASY starts at a time; returns free hosts, jobs that have begun, jobs that are left, and the sum."""
-    first, running, first_begun, begun, free = then
-    kept, shadow, extra, still = False, np.inf, 0, 0
-    for i in range(left):
-        at = memory.left[i]
-        size, end = memory.window_size[at], time + memory.window_runtime[at]
-        if size <= free and (not kept or end <= shadow or size <= extra):
-            if kept and end > shadow:
-                extra -= size
-            total += _count(memory, at, time, longest)
-            free, begun = _begin(memory, begun, free, end, size)
-            continue
-        memory.left[still] = at
-        still += 1
-        if size > free and not kept and free > 0:
-            kept = True
-            shadow, extra = reserve_hosts(
-                memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, size
-            )
-    return free, begun, still, total
-
-
-@kernel
-def _begin(memory, begun, free, end, size):
-    """A job begins; returns how many hosts are free then, and how many jobs have begun."""
-    insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
-    return free - size, begun + 1
-
-
-@kernel
-def _count(memory, at, time, longest):
-    """What a job counts for that begins at a time."""
-    judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
-    ended = max(past[_ENDED], 1.0)
-    count = wait / max(past[_WAIT] / ended, _LEAST_MEAN)
-    count += judge[SLOWNESS] * _slowdown(wait, memory.window_runtime[at]) / max(past[_SLOWDOWNS] / ended, 1.0)
-    if wait > 0.0:
-        count += math.exp(judge[LATE] + judge[EXPONENT] * math.log(wait / longest))
-    return count
-
-
-@kernel
-def _slowdown(wait, runtime):
-    return max((wait + runtime) / max(runtime, SHORTEST_RUNTIME), 1.0)
+        memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
+    sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
+    for i in range(running):
+        job = memory.ending[i]
+        memory.end[i], memory.end_hosts[i] = memory.key[job], state.size[job]

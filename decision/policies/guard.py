@@ -34,7 +34,7 @@ from .capacity import TOLERANCE
 from .config import AUTO, Backfill, Power
 from .conservative import keep_reservations, next_call, take_due
 from .memory import GUARDED, HEAD, KEPT, LIMIT, NEXT_CALL, NEXT_START, note_decision
-from .profile import add_free, earliest, least_free
+from .profile import add_free, are_free, earliest
 from .promise import LARGEST, LEAST, count_late
 from .shadow import longest_known, longest_wait
 from .watch import harms_watched, nobody_is_late, watch, watch_start
@@ -132,13 +132,13 @@ def reserve_guarded(state, facts, config, memory, guarded):
 def is_harmless(state, memory, job):
     """Whether the reservations leave a job hosts if it starts now."""
     now = state.now[0]
-    return least_free(memory, now, now + max(state.expected_runtime[job], TOLERANCE)) >= state.size[job]
+    return are_free(memory, state.size[job], now, now + max(state.expected_runtime[job], TOLERANCE))
 
 
 @kernel
 def _take_others(state, config, memory, chosen, queue, length, protected):
     """Jobs that are not guarded, in order; `protected` is whether a job that waits has its reservation already."""
-    now, free = state.now[0], state.count[N_FREE]
+    now, free, small, short = state.now[0], state.count[N_FREE], len(state.host_state) + 1, np.inf
     for i in range(chosen):
         free -= state.size[memory.chosen[i]]
         watch_start(state, memory, memory.chosen[i])
@@ -149,14 +149,17 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
         if job < memory.counts[GUARDED] or harms_watched(state, memory, job):
             continue
         size, walltime = state.size[job], state.expected_runtime[job]
-        if size <= free and is_harmless(state, memory, job):
-            chosen = take(memory.chosen, chosen, job)
-            watch_start(state, memory, job)
-            add_free(memory, now, now + walltime, -size)
-            free -= size
-        elif config.backfill == Backfill.NONE:
+        if size <= free and not (size >= small and walltime >= short):
+            if is_harmless(state, memory, job):
+                chosen = take(memory.chosen, chosen, job)
+                watch_start(state, memory, job)
+                add_free(memory, now, now + walltime, -size)
+                free -= size
+                continue
+            small, short = size, walltime  # what is no smaller and no shorter fits no better, for hosts become fewer
+        if config.backfill == Backfill.NONE:
             break
-        elif config.backfill == Backfill.EASY and not protected:
+        if config.backfill == Backfill.EASY and not protected:
             begin = earliest(memory, size, walltime)
             add_free(memory, begin, begin + walltime, -size)
             protected = True

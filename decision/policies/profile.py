@@ -166,6 +166,20 @@ def least_free(profile, begin, end):
 
 
 @kernel
+def are_free(profile, hosts, begin, end):
+    """Whether so many hosts are free at every moment from `begin` to before `end` (seconds)."""
+    at = step_at(profile, begin)
+    if profile.step_free[at] < hosts:
+        return False
+    at += 1
+    while at < profile.span[END_STEP] and profile.step_time[at] < end:
+        if profile.step_free[at] < hosts:
+            return False
+        at += 1
+    return True
+
+
+@kernel
 def earliest(profile, hosts, duration):
     """When (seconds) so many hosts are first free for `duration` seconds; inf where that is never."""
     time, free, end = profile.step_time, profile.step_free, profile.span[END_STEP]

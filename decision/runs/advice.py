@@ -29,7 +29,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str = "easy"
     longest_wait: float = 1.5  # times the baseline's
     weights: Mapping[str, float] = msgspec.field(default_factory=lambda: {"wait": 1.0, "slowdown": 1.0})
-    policies: tuple[str, ...] = ()  # further candidates
+    policies: tuple[str, ...] = ()  # further candidates; names of several are those that are tried anyway
     copies: int = COPIES
     metrics: tuple[str, ...] = METRIC_NAMES
 

@@ -57,9 +57,9 @@ def heuristics(longest_wait: float | None) -> list[str]:
     return plain + [f"{name}{bound}" for name in plain if name not in ("easy", "conservative")]
 
 
-def expanded(names: Sequence[str]) -> list[str]:
+def expanded(names: Sequence[str], longest_wait: float = Wish().longest_wait) -> list[str]:
     """The names of policies; ``heuristics`` stands for all of these, ``shipped`` for what the package learned."""
-    several = {"heuristics": heuristics(Wish().longest_wait), "shipped": [*SHIPPED]}
+    several = {"heuristics": heuristics(longest_wait), "shipped": [*SHIPPED]}
     return list(dict.fromkeys(each for name in names for each in several.get(name, [name])))
 
 
@@ -82,7 +82,8 @@ def find_advice(
     """
     _check(wish)
     runs = writable_folder(folder / "runs")
-    names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *_shipped(wish), *wish.policies]))
+    asked = expanded(wish.policies, wish.longest_wait)
+    names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *_shipped(wish), *asked]))
     for name in names:
         find_policy(name)
     read = log.read()
@@ -145,18 +146,19 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
     seen: dict[tuple[str, ...], str] = {}
     for name, results in found.items():
         seen.setdefault(tuple(result["schedule"] for result in results), name)
-    return list(dict.fromkeys([wish.baseline, *seen.values(), *wish.policies]))
+    return list(dict.fromkeys([wish.baseline, *seen.values(), *(name for name in wish.policies if name in found)]))
 
 
 def _candidates(found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
     """Different policies but the baseline, and behind how many of them none is better that may keep the bound.
 
-    First come those that were asked for, then the others that may keep the bound, from the best.
+    First come those that were asked for, then the others that may keep the bound, having kept it on every copy so far,
+    from the best.
     """
     names, base, logs, longest = _different(found, wish), found[wish.baseline], {}, {}
     for name in names:
         pairs = zip(found[name], base, strict=True)
-        longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))
+        longest[name] = max(_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs)
         logs[name] = [
             math.log(max(mean_over_copies(found[name], metric), 1e-3) / max(mean_over_copies(base, metric), 1e-3))
             for metric in MEAN_METRICS

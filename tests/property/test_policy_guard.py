@@ -14,6 +14,7 @@ from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
 from decision.policies.config import AUTO, Allocation, Backfill, Order, PolicyConfig
 from decision.policies.memory import GUARDED
+from decision.policies.profile import least_free
 from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
@@ -63,6 +64,31 @@ def test_guarded_jobs_start_by_their_first_reservation_which_never_gets_later(wo
     assert all(starts[job] <= begin for job, begin in promises.begin.items())
     waited = [job for job in work.jobs if starts[job.number] - job.submit_time > limit]
     assert all(job.number in promises.begin for job in waited), "nobody waits for longer without a reservation"
+
+
+@given(workloads(), st.sampled_from(list(Order)), LIMITS)
+@PROMISES
+def test_every_job_starts_that_fits_beside_the_reservations(work, order, limit):
+    def look(instant: Instant) -> None:
+        memory, now = instant.toy.memory, instant.now
+        if not any(job.number < memory.counts[GUARDED] for job in instant.queue):
+            return
+        begun = [job for job in instant.queue if job.number in instant.starts]
+        free = work.hosts - sum(r.job.size for r in instant.running) - sum(job.size for job in begun)
+        for job in instant.queue:
+            if job not in begun and job.number >= memory.counts[GUARDED] and job.size <= free:
+                assert least_free(memory, now, now + job.walltime) < job.size
+
+    run(work, PolicyConfig(order=order, backfill=Backfill.FIRST_FIT, guard=limit), look)
+
+
+@pytest.mark.parametrize(("size", "walltime", "start"), [(1, 200.0, 15.0), (2, 80.0, 15.0), (2, 200.0, 110.0)])
+def test_a_smaller_or_a_shorter_job_starts_though_the_one_before_it_may_not(size, walltime, start):
+    """The second job is guarded and has three of four hosts from 100 s on; the third wants two of them for 200 s."""
+    jobs = [Job(0, 0.0, 2, 100.0), Job(1, 1.0, 3, 10.0), Job(2, 14.0, 2, 200.0), Job(3, 15.0, size, walltime)]
+    work = Given(jobs, [job.walltime for job in jobs], 4)
+    config = PolicyConfig(order=Order.FCFS, backfill=Backfill.FIRST_FIT, guard=12.0)
+    assert run(work, config).tolist() == [0, 100, 110, start]
 
 
 @given(workloads(), st.sampled_from(list(Order)), RULES)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.envs import equal_hosts
-from decision.learned import learned, rollout_sets, rollouts
+from decision.learned import learned, rollout_outcomes, rollout_sets
 from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
@@ -23,9 +23,9 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     weights = np.zeros(learned.NB_WEIGHTS)
     weights[learned.WALLTIME] = -1.0 if longest_first else 1.0
     weights[[learned.OFFSET, learned.RESERVE_AFTER, learned.GUARD_AFTER]] = 30.0, -1e9, 1.45
-    weights[learned.JUDGE + rollouts.LATE] = -99.0
+    weights[learned.JUDGE + rollout_outcomes.LATE] = -99.0
     for name, value in judge.items():
-        weights[learned.JUDGE + getattr(rollouts, name)] = value
+        weights[learned.JUDGE + getattr(rollout_outcomes, name)] = value
     policy = LearnedOrderPolicy(weights)
     policy.weights[learned.SHORT] = 0.0  # no queue is too short to look ahead
     return policy
@@ -136,3 +136,49 @@ def test_a_reservation_counts_all_that_ends_until_then(memory):
     assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 2) == (50.0, 4), "3 and 2 hosts come free then, too"
     assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 1, 2, 0, 3) == (50.0, 2), "the first that begun has ended"
     assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 7)[0] == np.inf
+
+
+def easy_by_counting(jobs: list[tuple[int, float]], starts: list[bool], ends: list[tuple[float, int]]) -> float:
+    """The sum of waits from 0 s on, of jobs of so many hosts and seconds; everything counted anew at each instant."""
+    busy = [*ends, *((length, size) for (size, length), now in zip(jobs, starts, strict=True) if now)]
+    queue, total, time = [job for job, now in zip(jobs, starts, strict=True) if not now], 0.0, 0.0
+
+    def free(at: float) -> int:
+        return HOSTS - sum(size for end, size in busy if end > at)
+
+    while queue:
+        time = min(end for end, _ in busy if end > time)
+        first, extra, left = None, 0, []
+        for size, length in queue:
+            if size > free(time) and first is None:
+                first = min(end for end, _ in busy if end > time and free(end) >= size)
+                extra = free(first) - size
+            harmless = first is None or time + length <= first
+            if size > free(time) or not (harmless or size <= extra):
+                left.append((size, length))
+                continue
+            extra -= 0 if harmless else size
+            busy.append((time + length, size))
+            total += time
+        queue = left
+    return total
+
+
+lengths = st.integers(1, 30).map(float)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(1, HOSTS), lengths), min_size=1, max_size=30), lengths, lengths, st.integers(0, 9)
+)
+def test_what_follows_a_set_is_easy_counted_anew_at_each_instant(jobs, first, second, own):
+    """Two hosts are busy until `first` and `second`; of the jobs the one at `own` starts now, if it fits."""
+    starts = [at == own and size <= HOSTS - 2 for at, (size, _) in enumerate(jobs)]
+    state = new_state(*platform_facts(equal_hosts(HOSTS), energy=False), 1)
+    memory = by_walltime().memory_for(state)
+    state.count[N_FREE] = HOSTS - 2
+    memory.end[:2], memory.end_hosts[:2] = sorted([first, second]), 1
+    for at, (size, length) in enumerate(jobs):
+        memory.window_size[at], memory.window_runtime[at], memory.starts[0, at] = size, length, starts[at]
+    found = rollout_outcomes.follow(state, memory, 0, len(jobs), 0, 0, 2, 1.0, np.inf)
+    assert found == easy_by_counting(jobs, starts, [(first, 1), (second, 1)])

@@ -14,6 +14,7 @@ from decision.policies.profile import (
     FIRST_STEP,
     Profile,
     add_free,
+    are_free,
     begin_profile,
     earlier,
     earliest,
@@ -152,6 +153,7 @@ def test_the_profile_is_what_counting_every_moment_gives(changes, now, hosts, du
     first, last = naive.index(now), min(naive.index(now) + 20, 240)
     assert most_free(profile, now, last / 4) == naive.free[first : max(last, first + 1)].max()
     assert least_free(profile, now, last / 4) == naive.free[first : max(last, first + 1)].min()
+    assert are_free(profile, hosts, now, last / 4) == (naive.free[first : max(last, first + 1)].min() >= hosts)
 
 
 @pytest.mark.parametrize("hosts", [1, -1])

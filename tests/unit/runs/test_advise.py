@@ -55,6 +55,14 @@ def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, 
     assert found.policy in found.sentence and found.cannot
 
 
+def test_names_of_several_policies_are_those_that_are_tried_anyway(tmp_path, few):
+    plain = find_advice(log(tmp_path), Wish(copies=1, longest_wait=1.2), tmp_path / "out")
+    runs = len(list((tmp_path / "out" / "runs").rglob("*")))
+    wish = Wish(copies=1, longest_wait=1.2, policies=("heuristics", "shipped"))
+    assert find_advice(log(tmp_path), wish, tmp_path / "out") == plain
+    assert len(list((tmp_path / "out" / "runs").rglob("*"))) == runs, "no other bound, and no other row"
+
+
 def _row(policy, wait, slowdown, longest=1.2):
     changes = {"wait": Estimate(*wait), "bounded_slowdown": Estimate(*slowdown)}
     return AdviceRow(policy=policy, metrics={}, change=changes, longest_wait=[longest], keeps_bound=True)
@@ -87,10 +95,11 @@ def test_the_least_wait_comes_first_and_of_those_that_wait_hardly_longer_the_lea
 
 
 def test_those_that_break_the_bound_are_looked_at_last():
-    def runs(wait, longest):
-        return [{"wait": wait, "bounded_slowdown": wait, "max_wait": longest}] * 2
+    def runs(wait, *longest):
+        return [{"wait": wait, "bounded_slowdown": wait, "max_wait": each} for each in longest]
 
-    found = {"easy": runs(10.0, 100.0), "worst": runs(1.0, 900.0), "good": runs(8.0, 149.0), "bad": runs(2.0, 200.0)}
+    found = {"easy": runs(10.0, 100.0, 100.0), "worst": runs(1.0, 900.0, 900.0), "good": runs(8.0, 149.0, 149.0)}
+    found["bad"] = runs(2.0, 100.0, 160.0)  # on one of two copies, which is enough
     found = {name: [{**each, "schedule": name} for each in results] for name, results in found.items()}
     assert advising._candidates(found, Wish()) == (["good", "bad", "worst"], 1)
 

@@ -4,7 +4,8 @@ A copy of the log is run under every candidate, and a second one under the bette
 bound there go on to all copies, `MOST_ROWS` - 1 besides the baseline, and if none of them can be advised so many more,
 as long as there are better ones than the baseline; the advised policy is the best of those that keep it on every copy,
 and would on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those
-that wait hardly longer the one with the least of what is weighed (`_ranked`).
+that wait hardly longer the one with the least of what is weighed (`_ranked`). Policies that are asked for run on all
+copies besides.
 """
 
 import math
@@ -96,16 +97,19 @@ def find_advice(
 
     looked_at = results(names, 1)
     candidates, _ = _candidates(looked_at, wish)
-    half = [wish.baseline, *candidates[: len(names) // 2]]
+    nb_asked = sum(name in wish.policies for name in candidates)  # they come first, and take nobody's place
+    half = [wish.baseline, *candidates[: nb_asked + (len(names) - nb_asked) // 2]]
     twice = results(half, min(2, wish.copies))
     candidates, promising = _candidates(twice, wish)
     found: dict[str, list[Result]] = {}
-    for begin in range(0, max(promising, 1), MOST_ROWS - 1):
-        found |= results([wish.baseline, *candidates[begin : begin + MOST_ROWS - 1]], wish.copies)
+    first = nb_asked + MOST_ROWS - 1
+    for end in (first, *range(first + MOST_ROWS - 1, promising + MOST_ROWS - 1, MOST_ROWS - 1)):
+        found |= results([wish.baseline, *(name for name in candidates[:end] if name not in found)], wish.copies)
         rows = [_row(name, each, found[wish.baseline], wish) for name, each in found.items()]
         kept = _in_order([row for row in rows if row.keeps_bound], wish)
-        best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
-        if best is not rows[0]:
+        good = [row for row in kept if _may_be_advised(row, wish)]
+        best = good[0] if good else rows[0]
+        if any(row.policy not in wish.policies for row in good):
             break
     shown = sorted(rows[1:], key=lambda row: (row is not best, row.policy not in wish.policies, not row.keeps_bound))
     rows = [rows[0], *_in_order(shown[: MOST_ROWS - 1], wish)]

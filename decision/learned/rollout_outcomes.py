@@ -1,6 +1,7 @@
 """What follows a set of jobs that start now, by a simulation of counts, and what that counts for (`rollouts`)."""
 
 import math
+from enum import IntEnum
 
 import numpy as np
 
@@ -16,10 +17,13 @@ MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as a
 
 _LEAST_MEAN = 1.0  # seconds, of waiting time
 
-# Rollouts.past, over the jobs that have ended
-WAIT = 0  # seconds
-SLOWDOWNS = 1
-ENDED = 2  # jobs
+
+class Past(IntEnum):
+    """Positions in `Rollouts.past`: sums over the jobs that have ended."""
+
+    WAIT = 0  # seconds
+    SLOWDOWN = 1
+    JOBS = 2
 
 
 @kernel
@@ -127,9 +131,9 @@ def _begin(memory, begun, free, end, size):
 def _count(memory, at, time, longest):
     """What a job counts for that begins at a time."""
     judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
-    ended = max(past[ENDED], 1.0)
-    count = wait / max(past[WAIT] / ended, _LEAST_MEAN)
-    count += judge[SLOWNESS] * slowdown_of(wait, memory.window_runtime[at]) / max(past[SLOWDOWNS] / ended, 1.0)
+    ended = max(past[Past.JOBS], 1.0)
+    count = wait / max(past[Past.WAIT] / ended, _LEAST_MEAN)
+    count += judge[SLOWNESS] * slowdown_of(wait, memory.window_runtime[at]) / max(past[Past.SLOWDOWN] / ended, 1.0)
     if wait > 0.0:
         count += math.exp(judge[LATE] + judge[EXPONENT] * math.log(wait / longest))
     return count

@@ -23,7 +23,7 @@ from decision.policies.backfill import take
 from decision.policies.order import sort_by_key
 from decision.state.cluster import ClusterState, nb_hosts
 
-from .rollout_outcomes import ENDED, MARGIN, SLOWDOWNS, WAIT, follow, planned, slowdown_of
+from .rollout_outcomes import MARGIN, Past, follow, planned, slowdown_of
 from .rollout_sets import SETS, make_sets, mark_own
 
 _WINDOW = 200  # jobs of the order that are looked at
@@ -34,7 +34,7 @@ class Rollouts(Bundle):
     """What rollouts know of the past, and what they work on; W is the length of the window."""
 
     judge: F8  # (NB_JUDGE,)
-    past: F8  # (3,)
+    past: F8  # (3,) at each `Past`
     window_size: I4  # (W,) hosts of the first waiting jobs, in order
     window_submit: F8  # (W,) seconds
     window_walltime: F8  # (W,) seconds
@@ -53,7 +53,7 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
     hosts = nb_hosts(state)
     return Rollouts(
         judge=judge,
-        past=np.zeros(3),
+        past=np.zeros(len(Past)),
         window_size=np.zeros(_WINDOW, np.int32),
         window_submit=np.zeros(_WINDOW),
         window_walltime=np.zeros(_WINDOW),
@@ -72,9 +72,9 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
 def note_job_end(state, memory, job):
     """A job has ended."""
     wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
-    memory.past[WAIT] += wait
-    memory.past[SLOWDOWNS] += slowdown_of(wait, runtime)
-    memory.past[ENDED] += 1.0
+    memory.past[Past.WAIT] += wait
+    memory.past[Past.SLOWDOWN] += slowdown_of(wait, runtime)
+    memory.past[Past.JOBS] += 1.0
 
 
 @kernel

@@ -95,7 +95,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advice import METRIC_NAMES, Wish, describe_log, overload_text
+    from decision.runs.advice import METRIC_NAMES, Wish, load_of, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
@@ -119,7 +119,7 @@ def advise_command(
         copies=shake,
         metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
     )
-    if overload := overload_text(describe_log(log, log.read())):
+    if overload := overload_text(load_of(log.read())):
         note(overload)  # now: a queue that never ends takes hours
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:

@@ -20,7 +20,7 @@ from .capacity import TOLERANCE, booked_end, fill_capacity, has_sleepers
 from .compression import compress, note_freed
 from .config import Order
 from .memory import KNOWN, LAST_NOW, N_FREED, NEXT_START, SERIAL, TROUBLED, ends_since, note_decision
-from .profile import add_free, earliest, forget_before, free_at, least_free
+from .profile import add_free, are_free, earliest, forget_before, free_at
 
 
 @kernel
@@ -158,7 +158,7 @@ def _put_back_all(state, facts, config, memory, queue, length):
             memory.reserved[job] = begin
             memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
             add_free(memory, max(begin, now), begin + state.expected_runtime[job], -state.size[job])
-    if least_free(memory, now, np.inf) >= 0:
+    if are_free(memory, 0, now, np.inf):
         note_freed(memory, now, np.inf)
         return True
     fill_capacity(state, facts, config, memory)

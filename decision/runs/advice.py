@@ -128,14 +128,14 @@ def _of_user(results: Sequence[Result], user: str) -> float:
 
 def describe_log(log: Log, read: LogRead) -> dict[str, Any]:
     """The log in numbers."""
-    platform, workload, seconds, part = read.platform, read.workload, read.runtimes, read.part
+    platform, workload, part = read.platform, read.workload, read.part
     jobs = columns_of(workload.jobs)
     return {
         "jobs": len(jobs),
         "hosts": len(platform.hosts),
         "days": float(np.ptp(jobs.submit_time)) / 86_400,
-        "load": float(seconds @ jobs.size) / max(float(np.ptp(jobs.submit_time)) * len(platform.hosts), 1.0),
-        "offered_load_by_log": offered_load(workload, seconds),
+        "load": load_of(read),
+        "offered_load_by_log": offered_load(workload, read.runtimes),
         "warm_up_days": part.warm_up / 86_400,
         "not_counted": len(jobs) - len(part.rows(jobs.submit_time)),
         "counted": counted_text(part),
@@ -145,6 +145,12 @@ def describe_log(log: Log, read: LogRead) -> dict[str, Any]:
         "left_out": dropped_text(workload),
         "machine": str(log.platform) if log.platform else f"a flat machine of {len(platform.hosts):,} hosts",
     }
+
+
+def load_of(read: LogRead) -> float:
+    """What jobs take of the machine's time between submissions; their host-seconds where all come at once."""
+    jobs = columns_of(read.workload.jobs)
+    return float(read.runtimes @ jobs.size) / max(float(np.ptp(jobs.submit_time)) * len(read.platform.hosts), 1.0)
 
 
 def passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
@@ -163,7 +169,7 @@ def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[s
         said.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
     if described["blocks"] == 1:
         said.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
-    if overload := overload_text(described):
+    if overload := overload_text(described["load"]):
         said.append(overload)
     elif described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
         wait = baseline.metrics["wait"].value
@@ -182,11 +188,11 @@ def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[s
     return said
 
 
-def overload_text(described: Mapping[str, Any]) -> str:
+def overload_text(load: float) -> str:
     """That jobs ask for more than the machine has; nothing if they do not."""
-    if described["load"] <= 1:
+    if load <= 1:
         return ""
-    text = f"jobs ask for more than the machine has (load {described['load']:.2f}): waits grow until the end."
+    text = f"jobs ask for more than the machine has (load {load:.2f}): waits grow until the end."
     return f"{text} Is the number of hosts right?"
 
 

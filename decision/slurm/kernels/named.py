@@ -83,13 +83,14 @@ def _better(w, run, best):
         return run
     if weight != best_weight:
         return run if weight < best_weight else best
-    if _is_enough(w, size, nodes) and _is_enough(w, best_size, best_nodes):
+    if _has_all(w, size, nodes) and _has_all(w, best_size, best_nodes):
         return run if size < best_size else best
-    return run if _is_enough(w, size, nodes) or size > best_size else best
+    return run if _has_all(w, size, nodes) or size > best_size else best
 
 
 @kernel
-def _is_enough(w, size, nodes):
+def _has_all(w, size, nodes):
+    """Whether a run has as much room, on as many nodes, as is wanted."""
     return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
 
 

@@ -139,7 +139,7 @@ def test_a_reservation_counts_all_that_ends_until_then(memory):
 
 
 def easy_by_counting(jobs: list[tuple[int, float]], starts: list[bool], ends: list[tuple[float, int]]) -> float:
-    """The sum of waits from 0 s on, of jobs of so many hosts and seconds; everything counted anew at each instant."""
+    """The sum of waits from 0 s on, of jobs of so many hosts and seconds; everything counted again at each instant."""
     busy = [*ends, *((length, size) for (size, length), now in zip(jobs, starts, strict=True) if now)]
     queue, total, time = [job for job, now in zip(jobs, starts, strict=True) if not now], 0.0, 0.0
 
@@ -171,7 +171,7 @@ lengths = st.integers(1, 30).map(float)
 @given(
     st.lists(st.tuples(st.integers(1, HOSTS), lengths), min_size=1, max_size=30), lengths, lengths, st.integers(0, 9)
 )
-def test_what_follows_a_set_is_easy_counted_anew_at_each_instant(jobs, first, second, own):
+def test_what_follows_a_set_is_easy_counted_at_each_instant(jobs, first, second, own):
     """Two hosts are busy until `first` and `second`; of the jobs the one at `own` starts now, if it fits."""
     starts = [at == own and size <= HOSTS - 2 for at, (size, _) in enumerate(jobs)]
     state = new_state(*platform_facts(equal_hosts(HOSTS), energy=False), 1)

@@ -125,7 +125,8 @@ def blocks_text(part: LogPart) -> str:
 def duration(seconds: float) -> str:
     """``3.2 days``, in the unit that suits."""
     unit, name = next((u, n) for u, n in ((DAY, "days"), (3600.0, "h"), (60.0, "min"), (0.0, "s")) if seconds >= 2 * u)
-    return f"{seconds / (unit or 1.0):.2g} {name}"
+    number = seconds / (unit or 1.0)
+    return f"{number:,.0f} {name}" if number >= 10 else f"{number:.2g} {name}"
 
 
 # --- A run ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from decision.analysis.judged import judge_runs
 from decision.analysis.metric_list import METRICS
 from decision.analysis.shakes import Runs, change, estimate, rounded
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, LogPart, counted_text, judge_run, part_of, warm_up
+from decision.analysis.whole import WEEK, LogPart, counted_text, duration, judge_run, part_of, warm_up
 from decision.model.dates import DAY
 from decision.model.record import FinalState, JobTable
 from decision.model.resample import SHAKE, shaken
@@ -207,3 +207,11 @@ def test_policies_are_better_or_worse_beyond_the_interval_and_equal_schedules_ha
     assert "twin makes the schedules of good, and is listed once" in found.reading
     both = judge_runs(runs, metrics, "easy", named=["easy", "twin"])
     assert {row.contender for row in both.rows} == {"easy", "twin", "bad", "like"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "0.5 s"), (90.0, "90 s"), (46_800.0, "13 h"), (5.25 * DAY, "5.2 days"), (1_234.0 * DAY, "1,234 days")],
+)
+def test_a_duration_has_no_power_of_ten(seconds, text):
+    assert duration(seconds) == text

@@ -41,9 +41,9 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
     cannot = "".join(f"<li>{html.escape(text)}</li>" for text in advice.cannot)
     facts = "".join(f"<li>{html.escape(line)}</li>" for line in _facts(advice.log))
     page = (
-        "<!doctype html><meta charset='utf-8'><title>Advice</title><style>body{font:16px sans-serif;max-width:60em;"
-        "margin:2em auto}td,th{padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;"
-        "white-space:nowrap}img{max-width:100%}table{display:block;overflow-x:auto}</style>"
+        "<!doctype html><meta charset='utf-8'><title>Advice</title><style>body{font:16px sans-serif;max-width:72em;"
+        "margin:2em auto}p,ul,figure{max-width:60em}td,th{padding:2px 8px;text-align:right}td:first-child,"
+        "th:first-child{text-align:left;white-space:nowrap}img{max-width:100%}table{display:block;overflow-x:auto}</style>"
         f"<h1>{html.escape(advice.policy)}</h1><p>{html.escape(advice.sentence)}</p>"
         f"<table><tr>{heads}</tr>{cells}</table>{pictures}"
         f"<h2>What this log cannot say</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"

@@ -39,6 +39,7 @@ def compare(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     shake: int = 10,
     whole: bool = False,
     windows: int = 0,
@@ -63,6 +64,7 @@ def compare(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         shake: copies of each whole workload with shaken submissions, on which it is judged.
         whole: run each workload once, as it is, and count all jobs.
         windows: random sequences of jobs of each workload, in place of the whole.
@@ -111,7 +113,7 @@ def compare(
             own=own,
             settings=given.as_options(options, list(named.values())),
             energy=energy,
-            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
+            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone),
             shake=0 if flag("whole", whole) or windows else count("shake", shake, 1),
             windows=count("windows", windows),
             length=count("length", length, 1),
@@ -170,6 +172,7 @@ def evaluate(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     seed: int = 0,
 ) -> "DataFrame | list[dict[str, Any]]":
     """Compare learned policies with heuristics on the same jobs, as ``decision evaluate`` does.
@@ -192,6 +195,7 @@ def evaluate(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
 
     Returns:
@@ -210,7 +214,7 @@ def evaluate(
         {'easy': 2, 'fcfs': 2}
     """
     named = given.name_policies(policies)
-    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     seed, placed = count("seed", seed), count("placed", placed, 1)
     offline, whole = flag("offline", offline), flag("whole", whole)
     hosts = given.read_platform(platform, False)
@@ -223,7 +227,8 @@ def evaluate(
         from .comparisons import compare
 
         kept = {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
-        return compare(platform, workload, policies, shake=shake, time_field=time_field, **kept).table  # type: ignore[arg-type]
+        kept |= {"time_field": time_field, "time_zone": time_zone}
+        return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
     if whole:
         return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
     from decision.learn import require_learning

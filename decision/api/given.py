@@ -21,7 +21,12 @@ OPTIONS_EXAMPLE = '{"guard": "auto"}'
 
 
 def as_selection(
-    jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None, missing: str = "none"
+    jobs: slice | None,
+    nodes: int | None,
+    walltime: str,
+    time_field: int | None,
+    missing: str = "none",
+    time_zone: str | None = None,
 ) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
     from decision.formats.selection import Selection
@@ -34,6 +39,7 @@ def as_selection(
         walltime=walltime,  # type: ignore[arg-type]  # one of them
         missing=text("missing_walltime", missing),
         time_field=None if time_field is None else whole("time_field", time_field, 1),
+        time_zone=None if time_zone is None else text("time_zone", time_zone),
     )
 
 
@@ -60,14 +66,14 @@ def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
     from decision.computer.shipped import find_workload
     from decision.formats.job_frame import frame_workload, is_frame
-    from decision.runs.inputs import check_time_field, read_selected
+    from decision.runs.inputs import check_reading, read_selected
 
     every = some("workload", given, "workload")
     sources = [
         each if isinstance(each, Workload) else frame_workload(each, f"w{n}") if is_frame(each) else find_workload(each)
         for n, each in enumerate(every)
     ]
-    check_time_field([each for each in sources if isinstance(each, Path)], selection.time_field)
+    check_reading([each for each in sources if isinstance(each, Path)], selection)
     return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 

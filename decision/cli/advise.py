@@ -9,7 +9,15 @@ from decision.computer.shipped import find_platform
 from decision.model.errors import ConfigError
 
 from .grouped import Chosen, with_groups
-from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
+from .options import (
+    JsonOption,
+    OutputFolder,
+    SelectOption,
+    ShakeOption,
+    TimeFieldOption,
+    TimeZoneOption,
+    WorkloadOption,
+)
 from .readers import read_pairs
 from .spread import Spread
 
@@ -66,6 +74,7 @@ def advise_command(
     policy: More = None,
     jobs: SelectOption = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     shake: ShakeOption = 10,
     *,
     output: OutputFolder = Path("out/advise"),
@@ -109,7 +118,7 @@ def advise_command(
         workload=workload,
         platform=platform,
         hosts=hosts or 0,
-        selection=Chosen(jobs=jobs, time_field=time_field, missing_walltime="runtime").read(),
+        selection=Chosen(jobs=jobs, time_field=time_field, time_zone=time_zone, missing_walltime="runtime").read(),
     )
     wish = Wish(
         baseline=baseline,

@@ -139,6 +139,16 @@ TimeFieldOption = Annotated[
     ),
 ]
 
+TimeZoneOption = Annotated[
+    str | None,
+    _jobs_option(
+        "--time-zone",
+        help="Time zone of a log's local times, such as Europe/Berlin.",
+        show_default="UTC",
+        metavar="ZONE",
+    ),
+]
+
 # --- Who decides and simulates --------------------------------------------------------------------------------------
 
 PolicyOption = Annotated[

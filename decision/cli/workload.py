@@ -8,7 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 
 from .command import Group, add_command
-from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, WorkloadArgument
+from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, TimeZoneOption, WorkloadArgument
 from .picture_options import PAPER, DpiOption, PlotFile, TypeSizeOption, WidthOption
 from .readers import read_speed
 from .workload_audit import audit_command
@@ -49,6 +49,7 @@ def describe_command(
     file: WorkloadArgument,
     speed: SpeedOption = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     plot: PlotFile = None,
     width: WidthOption = PAPER.width,
     type_size: TypeSizeOption = PAPER.type_size,
@@ -75,7 +76,7 @@ def describe_command(
     from .tables import print_dropped, print_json
     from .workload_tables import figure_facts, print_figures
 
-    workload = load_any(file, time_field)
+    workload = load_any(file, time_field, time_zone)
     refuse_empty(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
@@ -103,6 +104,7 @@ def predict_command(
     predictor: Predictors = None,
     output: PredictedFile = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     speed: SpeedOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -150,7 +152,7 @@ def predict_command(
     from .tables import print_json
     from .workload_tables import print_errors
 
-    workload = load_any(file, time_field)
+    workload = load_any(file, time_field, time_zone)
     history = history_of(workload, read_speed(speed))
     names, rng = predictor or list(PREDICTORS), np.random.default_rng(seed)
     if output is not None and len(names) != 1:

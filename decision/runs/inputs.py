@@ -18,6 +18,7 @@ from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.job_sources import without_trace
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
+from decision.formats.workload import ZONELESS, no_local_times, no_time_field
 from decision.formats.workload5 import converted_lines, is_of_5
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
@@ -94,7 +95,7 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
-    check_time_field(inputs.workloads, inputs.selection.time_field)
+    check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
@@ -156,15 +157,15 @@ def event_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
     return files
 
 
-def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
-    """Refuse a field of a log where no file is a log. Raises ConfigError."""
-    if time_field is not None and not any(recognise(path) == "swf" for path in paths):
-        names = ", ".join(map(str, paths)) or "the workload"
-        raise ConfigError(
-            f"{names}: not a log in the Standard Workload Format, so it has no field with the requested time; "
-            "leave out the number of the field",
-            field="time_field",
-        )
+def check_reading(paths: Sequence[Path], selection: Selection) -> None:
+    """Refuse a field of a log, or a time zone, where no file has such a thing. Raises ConfigError."""
+    if selection.time_field is None and selection.time_zone is None:
+        return
+    names, formats = ", ".join(map(str, paths)) or "the workload", [recognise(path) for path in paths]
+    if selection.time_field is not None and "swf" not in formats:
+        raise no_time_field(names)
+    if selection.time_zone is not None and not set(formats) - ZONELESS:
+        raise no_local_times(names)
 
 
 def read_selected(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:

@@ -102,7 +102,7 @@ class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
             "copy": self.copy,
             "digests": self.log.digests(),
             "hosts": self.log.hosts,
-            "selection": msgspec.to_builtins(self.log.selection),
+            "selection": self.log.selection.facts(),
         }
 
 

@@ -53,7 +53,7 @@ def _cells(row: Row) -> Mapping[str, object]:
         "workload": row.workload,
         "policy": row.contender,
         "runs": row.runs,
-        **_named("estimate" if row.improvement is None else "iqm", row.score),
+        **_named("estimate", row.score),
         **(_named("change", row.change) if row.improvement is None else _named("improvement", row.improvement)),
         "verdict": row.verdict,
         "blocks": row.blocks,

@@ -39,10 +39,14 @@ class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """``partitions (3,000 jobs, 97 % of the host-hours: short, long): jobs run on any hosts``, for people."""
+        return f"{self.brief()}: {self.meant}"
+
+    def brief(self) -> str:
+        """The same without what the simulation does instead."""
         share = "" if math.isnan(self.share) else f", {_percent(self.share)} of the host-hours"
         names = f": {', '.join(self.values)}" if self.values else ""
         what = "GPUs" if self.what == "gpus" else self.what
-        return f"{what} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names}): {self.meant}"
+        return f"{what} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names})"
 
 
 def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimulated]:
@@ -57,7 +61,7 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
         workload: as it was read, with its `trace`; jobs may have been left out since.
         speed: flop/s of the hosts, where jobs compute.
     """
-    if not len(workload.jobs):
+    if not len(workload.jobs) or (workload.trace is None and not hasattr(workload.jobs, "extra")):
         return []
     trace = Trace(id=(), wait=np.full(len(workload.jobs), np.nan))
     if workload.trace is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def compare(
     platform: Platform | Source,
     workload: "Workload | DataFrame | Source | Sequence[Workload | DataFrame | Source]",
-    policies: "str | Policy | Sequence[str | Policy]",
+    policies: "str | Policy | Sequence[str | Policy] | Mapping[str, str | Policy]",
     *,
     baseline: "str | Policy | None" = None,
     metrics: Sequence[str] = (),
@@ -54,7 +54,8 @@ def compare(
     Args:
         platform: as of `simulate`.
         workload: as of `simulate`; of several, each is compared by itself.
-        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself.
+        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself; by the
+            names that tables and pictures shall have, in a dict, or else each by its attribute ``name``, or its class.
         baseline: the policy that the others are compared with; the first if None.
         metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
         options: options of every policy.
@@ -89,7 +90,7 @@ def compare(
         ...                 break
         ...             plan.start(job)
         >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"], whole=True)
-        >>> result.table[["policy", "score"]].values.tolist()
+        >>> result.table[["policy", "estimate"]].values.tolist()
         [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.analysis.metric_list import find_metric
@@ -110,6 +111,7 @@ def compare(
             platform=given.platform_file(platform, energy, written),
             workloads=given.as_files(workload, written),
             policies=tuple(named),
+            specs={name: policy for name, policy in named.items() if isinstance(policy, str) and name != policy},
             own=own,
             settings=given.as_options(options, list(named.values())),
             energy=energy,
@@ -160,7 +162,7 @@ def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> 
 def evaluate(
     platform: Platform | Source,
     workload: "Workload | DataFrame | Source",
-    policies: "str | Policy | Sequence[str | Policy]",
+    policies: "str | Policy | Sequence[str | Policy] | Mapping[str, str | Policy]",
     *,
     shake: int = 10,
     episodes: int | None = None,

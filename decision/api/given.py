@@ -118,20 +118,40 @@ def read_choice(policy: "str | Policy", options: Mapping[str, Any] | None, seed:
     settings = as_options(options, [policy])
     if isinstance(policy, str):
         return PolicyChoice(policy=policy, settings=settings, seed=whole("seed", seed))
-    return PolicyChoice(policy=type(policy).__name__, own=policy, seed=whole("seed", seed))
+    return PolicyChoice(policy=called(policy), own=policy, seed=whole("seed", seed))
 
 
 def name_policies(given: Any) -> dict[str, Any]:
-    """Policies by name, each once: of an object the name of its class, with a number where several have it."""
-    named: dict[str, Any] = {}
+    """Policies by name, each once: as a mapping says, or as they say themselves; with a number where several agree.
+
+    A policy's own name is its attribute ``name``, else that of its class; one that is named is called as it was named,
+    or as its class says with ``name``.
+
+    Raises:
+        ConfigError: if there is none, or one is no policy.
+    """
+    from decision.analysis.recorded import RECORDED
+    from decision.policies.registry import told_apart
+
+    if isinstance(given, Mapping):
+        some("policies", list(given), "policy")
+        for name, policy in given.items():
+            text("policies", name)
+            if not is_policy(policy) and (policy == RECORDED) != (name == RECORDED):
+                raise ConfigError(f"policies: {RECORDED} is what really happened, and keeps its name", field="policies")
+        return dict(given)
+    every: list[Any] = []
     for each in some("policies", given, "policy"):
-        if not is_policy(each):
-            named[each] = each
-        elif not any(each is other for other in named.values()):
-            name = type(each).__name__
-            number = 1 + sum(type(other).__name__ == name for other in named.values() if not isinstance(other, str))
-            named[name if number == 1 else f"{name} {number}"] = each
-    return named
+        if not any(each is other or (isinstance(each, str) and each == other) for other in every):
+            every.append(each)
+    return dict(zip(told_apart(map(called, every)), every, strict=True))
+
+
+def called(policy: Any) -> str:
+    """What a policy is called. Raises ConfigError if it is none."""
+    from decision.policies.registry import own_name, shown_name
+
+    return (own_name(policy) or type(policy).__name__) if is_policy(policy) else shown_name(policy)
 
 
 def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:

@@ -141,6 +141,7 @@ def compare_command(
     """
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
+    from decision.policies.registry import named_policies
     from decision.runs.advise import expanded
     from decision.runs.compare import read_workloads, run_comparison
     from decision.runs.comparison_plan import ComparisonPlan, find_baseline
@@ -149,15 +150,24 @@ def compare_command(
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_machines, print_worth, warn_of_seen_jobs
+    from .tables import (
+        print_comparison,
+        print_dropped,
+        print_machines,
+        print_unsimulated,
+        print_worth,
+        warn_of_seen_jobs,
+    )
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
     _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
+    called = named_policies(expanded(policy))
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
-        policies=tuple(expanded(policy)),
+        policies=tuple(called),
+        specs={name: spec for name, spec in called.items() if name != spec},
         settings=read_pairs(settings),
         engines=engines,
         batsim=batsim,
@@ -180,12 +190,14 @@ def compare_command(
     logs = read_workloads(plan)
     print_dropped(logs)
     print_machines(load_platform(platform, energy=energy), logs)
-    warn_of_seen_jobs(plan.policies, logs)
+    print_unsimulated(logs, called.values())
+    warn_of_seen_jobs(called.values(), logs)
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
         outcomes = run_comparison(plan, output, progress=show, **how)
     setup = describe_setup(plan, logs, typed_command(context))
-    named = [*policy, *(plan.policies if engines[1:] or worth else ())]
+    asked = [name for name, spec in called.items() if spec in policy]
+    named = [*asked, *(plan.policies if engines[1:] or worth else ())]
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     _note_limits(plan, comparison, logs, output)

@@ -12,7 +12,7 @@ from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, TimeZ
 from .picture_options import PAPER, DpiOption, PlotFile, TypeSizeOption, WidthOption
 from .readers import read_speed
 from .workload_audit import audit_command
-from .workload_convert import convert_command, from_json_command, from_oar_command, from_swf_command, to_swf_command
+from .workload_convert import OLD_NAMES, convert_command, to_swf_command
 from .workload_failures import failures_command
 from .workload_make import lublin_command
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
@@ -176,10 +176,9 @@ add_command(app, "clean", clean_command)
 add_command(app, "outages", outages_command)
 add_command(app, "fetch", fetch_command)
 add_command(app, "sacct", sacct_command)
-add_command(app, "from-swf", from_swf_command)
-add_command(app, "from-oar", from_oar_command)
-add_command(app, "from-json", from_json_command)
 add_command(app, "to-swf", to_swf_command)
+for _name, _command in OLD_NAMES.items():
+    add_command(app, _name, _command, hidden=True)
 add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)

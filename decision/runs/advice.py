@@ -59,6 +59,9 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     payers: list[str]
     pictures: dict[str, Any]  # what they are drawn from
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.sentence}>"
+
 
 def _is_shown(row: AdviceRow, wish: Wish) -> bool:
     """Whether it is shown to be better in something that counts."""

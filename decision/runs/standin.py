@@ -49,6 +49,6 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
 def _workload(path: Path, name: str) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
     if is_of_5(read_bytes(find_workload(path))):
-        advice = "decision workload from-json --to 4 converts it"
+        advice = "decision workload convert --to 4 converts it"
         raise InputError(f"{path}: a workload of Batsim 5, and this is a Batsim 4; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))

@@ -76,6 +76,24 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     )
 
 
+def draw_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
+    """Draw the rows' scores into axes of somebody else's figure, in whose style it is: dots, and 95 % intervals.
+
+    Args:
+        axes: where.
+        rows: as of `draw_rows`.
+        unit: likewise.
+    """
+    for at, row in enumerate(rows):
+        _draw(axes, at, row.score, row.verdict)
+        if row.verdict == "baseline":
+            axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
+            axes.axvline(row.score.value, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
+    axes.set_yticks(range(len(rows)), [row.contender for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _scale_scores(axes, rows, unit)
+
+
 _WORDS = {  # of runs of a part, and of whole logs: what is on either side, and the second axis
     False: (
         "interquartile mean of the runs",

@@ -61,6 +61,26 @@ def schedule_figure(jobs: JobTable, nb_hosts: int, title: str, first: float = 0.
     return figure
 
 
+def draw_gantt(axes: Axes, jobs: JobTable, nb_hosts: int, title: str) -> None:
+    """Draw which host ran what into axes of somebody else's figure, in whose style it is.
+
+    Args:
+        axes: where.
+        jobs: the run's jobs; rejected ones are left out.
+        nb_hosts: compute hosts.
+        title: of the axes.
+    """
+    begin = first_submission(jobs)
+    ran = only_ran(later(jobs, -begin))
+    ends = ran.start_time + ran.runtime
+    last = float(ends.max(initial=1.0))  # seconds
+    unit, unit_name = time_unit(last)
+    axes.set_xlim(0, last / unit)
+    _draw_gantt(axes.figure.figure, axes, ran, ends, nb_hosts, unit)
+    axes.set_title(title)
+    axes.set_xlabel(since_first(unit_name, begin))
+
+
 def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:
     axes.set_ylim(nb_hosts - 0.5, -0.5)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from decision.analysis.unsimulated import unsimulated
+from decision.cli.tables import print_unsimulated
 from decision.formats.selection import Selection
 from decision.formats.workload import load_workload, read_workload
 from decision.runs import advise as advising
@@ -69,3 +70,12 @@ def test_an_advice_has_them(tmp_path, monkeypatch):
     log = Log(workload=sacct(tmp_path / "s.txt"), platform=None, hosts=0, selection=Selection(missing="runtime"))
     found = find_advice(log, Wish(copies=1), tmp_path / "out")
     assert found.not_simulated[0].what == "partitions" and len(found.not_simulated) == 5
+
+
+def test_a_run_says_them_in_one_line_unless_the_policy_has_a_case_of_its_own(tmp_path, capsys):
+    workload = read_workload([sacct(tmp_path / "s.txt")])
+    print_unsimulated([workload, load_workload("toy")], ["slurm,conf=slurm.conf"])
+    assert capsys.readouterr().err == ""
+    print_unsimulated([workload, load_workload("toy")], ["easy"])
+    (line,) = " ".join(capsys.readouterr().err.split()).split("\n")
+    assert "not simulated: partitions (4 jobs, 100 % of the host-hours: short, long); " in line

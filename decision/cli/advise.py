@@ -104,6 +104,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
+    from decision.analysis.metric_list import RENAMED
     from decision.runs.advice import METRIC_NAMES, Wish, load_of, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
@@ -126,7 +127,7 @@ def advise_command(
         weights={name: _number(value) for name, value in read_pairs(weight.split(","), "--weight").items()},
         policies=tuple(dict.fromkeys(policy or ())),
         copies=shake,
-        metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
+        metrics=tuple(dict.fromkeys(RENAMED.get(name, name) for name in metrics or METRIC_NAMES)),
     )
     if overload := overload_text(load_of(log.read())):
         note(overload)  # now: a queue that never ends takes hours

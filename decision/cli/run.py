@@ -159,7 +159,9 @@ def run_command(
 
 
 # Where one of these is given, or the policy has options, Batsim's files or switches may be others than those named
-_CHANGES = ("settings", "events", "jobs", "nodes", "walltime", "time_field", "missing_walltime", "feedback")
+_CHANGES = (
+    *("settings", "events", "jobs", "nodes", "walltime", "time_field", "time_zone", "missing_walltime", "feedback"),
+)
 _RECORDS = (b'"recorded"', b'"request"')  # fields of jobs that `decision.formats.workload_json` leaves out for Batsim
 
 

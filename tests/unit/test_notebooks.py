@@ -1,13 +1,16 @@
 """What a cell of a notebook shows that ends in an object of ours, own axes, and frames that go round."""
 
+import json
 import math
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import decision as d
 from decision.analysis.metric_list import METRICS, RENAMED, find_metric
+from decision.cli.app import app
 from decision.model.errors import ConfigError
 
 _BOUND = 4000  # characters of a small table
@@ -104,3 +107,17 @@ def test_policies_are_called_as_they_say_and_told_apart(tmp_path):
     assert list(named.table.policy) == ["first", f"{file}:Unnamed", "easy"]
     assert d.evaluate("toy", "toy", {"one": Named(), "two": "easy"}, whole=True).policy.tolist() == ["one", "two"]
     assert d.simulate("toy", "toy", Named()).title == "first on toy"
+
+
+def test_the_command_line_calls_a_class_as_it_says(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(f"from {__name__} import Named\n")
+    spec, given = f"{file}:Named", ["-p", "toy", "-w", "toy"]
+    words = ["compare", *given, "--policy", "easy", "--policy", spec, "--whole", "--baseline", spec]
+    done = CliRunner().invoke(app, [*words, "-j", "1", "--json", "-o", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert {row["contender"] for row in json.loads(done.stdout)["rows"]} == {"easy", "first"}
+    assert json.loads(done.stdout)["setup"]["policies"] == f"easy; first ({spec})"
+    for words in (["run", *given, "--policy", spec, "-o", str(tmp_path)], ["evaluate", spec, *given, "--whole"]):
+        (run,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["runs"]
+        assert run["policy"] == "first"

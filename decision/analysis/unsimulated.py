@@ -23,7 +23,7 @@ _MEANT = {
     "qualities of service": "they give no priority and set no limits",
     "memory": "hosts have room for any job",
     "gpus": "a host is a host, with a GPU or without",
-    "shared nodes": "a host has one job at a time",
+    "shared nodes": "hosts are alike, whatever node they are of, and each has one job at a time",
     "dependencies": "jobs wait for hosts alone",
 }
 

@@ -180,3 +180,8 @@ def clock_text(workload: Workload, seconds: float) -> str:
     """What the machine's clock showed then: ``1993-10-01 00:00:03``; the workload must know its `unix_start`."""
     shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=_clock(workload) + seconds)
     return shown.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def date_text(seconds: float) -> str:
+    """A date and the time of the day, of seconds since 1970: ``1993-10-01 08:30``."""
+    return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds):%Y-%m-%d %H:%M}"

@@ -12,6 +12,7 @@ from decision.model.demand import Floats, sizes, submit_times, walltimes
 from decision.model.workload import Workload
 
 from ..descriptions import WorkloadFigures, workload_figures
+from .axes import PLAIN, logarithmic
 from .figures import BLUE, DARK, GREEN, RED, headline, name_panel, new_figure, panels_in_row, save, styled, wrapped
 from .paper import paper
 
@@ -125,14 +126,11 @@ def _draw_runtimes(axes: Axes, workload: Workload, runtimes: Floats) -> None:
             ordered = np.maximum(np.sort(values), 1.0)
             shares = np.arange(1, len(ordered) + 1) / len(ordered)
             axes.step(ordered, shares, style, where="post", color=color, label=label)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.10g} s")
-    axes.xaxis.set_minor_formatter("")
+    logarithmic(axes, "x", f"{PLAIN} s")
     low, high = axes.get_xlim()
     ticks = {seconds: name for seconds, name in _TICKS.items() if low <= seconds <= high}
     if len(ticks) > 1:
         axes.set_xticks(list(ticks), list(ticks.values()), fontsize="x-small")
-        axes.minorticks_off()
     axes.set_ylim(0, 1.25)  # with room for the legend above the curves
     axes.set_xlabel("at most" + (" (1 s: or less)" if runtimes.min() < 1 else ""))
     axes.legend(fontsize="small", loc="upper left", ncols=2, columnspacing=1.0, handlelength=1.6)

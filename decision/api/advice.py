@@ -49,7 +49,8 @@ def advise(
 
     Returns:
         The advice: ``policy``, ``baseline``, ``change`` (by metric: estimate and 95 % interval, -0.2 is a fifth less),
-        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``sentence``.
+        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``not_simulated`` (what the log says
+        besides: `what`, `jobs`, `share` of the host-seconds, and `text()`), ``sentence``.
 
     Raises:
         ConfigError: if something cannot be read, does not fit together or makes no sense.

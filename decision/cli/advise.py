@@ -141,12 +141,17 @@ def advise_command(
         table.add_row(*row)
     stdout().print(table)
     say("What this log cannot say:\n" + "\n".join(f"- {line}" for line in advice.cannot))
+    if advice.not_simulated:
+        lines = [f"- {each.text()}" for each in advice.not_simulated]
+        say("What it says and is not simulated:\n" + "\n".join(lines))
     if page is not None:
         say(f"page with pictures: {page}")
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:
     """What ``--json`` prints."""
+    from msgspec import to_builtins
+
     return {
         "policy": advice.policy,
         "baseline": advice.baseline,
@@ -162,6 +167,7 @@ def as_data(advice: "Advice") -> dict[str, Any]:
             for row in advice.rows
         ],
         "cannot": advice.cannot,
+        "not_simulated": [to_builtins(each) for each in advice.not_simulated],
         "sentence": advice.sentence,
         "log": advice.log,
         "payers": advice.payers,

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from decision.analysis.statistics import Estimate
+from decision.analysis.unsimulated import Unsimulated
 from decision.analysis.whole import WEEK, counted_text, duration
 from decision.model.columns import columns_of
 from decision.model.demand import offered_load
@@ -52,6 +53,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     change: dict[str, Estimate]  # per metric, of the advised policy against the baseline
     rows: list[AdviceRow]  # the baseline first, then from the best
     cannot: list[str]  # what this log cannot say
+    not_simulated: list[Unsimulated]  # what the log says and no run looks at, from the largest share of host-seconds
     sentence: str
     log: dict[str, Any]  # description
     payers: list[str]

@@ -121,6 +121,7 @@ def find_advice(
         change=best.change,
         rows=rows,
         cannot=[*passed_over(kept[0], best, wish), *what_cannot_be_told(read, rows[0], described, wish)],
+        not_simulated=read.not_simulated,
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.analysis import metrics as m
+from decision.analysis.unsimulated import Unsimulated, unsimulated
 from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.estimates.missing import fill_missing
 from decision.formats import load_platform
@@ -41,6 +42,7 @@ class LogRead(NamedTuple):
     runtimes: Floats  # (J,) seconds
     missing: float  # share of the jobs without a requested time
     user_of: dict[str, int]  # the number of each job's user, by the job's id
+    not_simulated: list[Unsimulated]  # what the log says besides
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +77,13 @@ def _read(log: Log, digests: tuple[str, ...]) -> LogRead:
     jobs = jobs.take(rows[np.argsort(jobs.submit_time[rows], kind="stable")])
     jobs = jobs.replaced(submit_time=jobs.submit_time - jobs.submit_time[0], source=None)
     dropped = {**workload.dropped, f"larger than {len(platform.hosts):,} hosts": larger} if larger else workload.dropped
-    workload = replace(workload, jobs=jobs, trace=None, dropped=dropped)
+    workload = replace(workload, jobs=jobs, dropped=dropped)
+    not_simulated = unsimulated(workload, speed)
+    workload = replace(workload, trace=None)
     seconds = runtimes(workload, speed)
     part = part_of(jobs.submit_time, jobs.size.astype(np.float64), seconds)
     user_of = dict(zip(jobs.id, jobs.user.codes.tolist(), strict=True))
-    return LogRead(platform, workload, part, seconds, missing, user_of)
+    return LogRead(platform, workload, part, seconds, missing, user_of, not_simulated)
 
 
 class WholeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,8 +25,8 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
         ConfigError: if they cannot be written; none is then.
     """
     contents = {
-        folder / "comparison.csv": _csv(map(_cells, comparison.rows)),
-        folder / "runs.csv": _csv(map(_run_cells, comparison.outcomes)),
+        folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
+        folder / "runs.csv": csv_text(map(_run_cells, comparison.outcomes)),
         folder / "comparison.md": markdown(comparison),
         folder / CONTENTS: msgspec.json.encode(comparison).decode(),
     }
@@ -47,7 +47,8 @@ def read_comparison(folder: Path) -> PolicyComparison:
         raise InputError(f"{path}: not a comparison ({error}); run decision compare again") from None
 
 
-def _cells(row: Row) -> Mapping[str, object]:
+def row_values(row: Row) -> Mapping[str, object]:
+    """A row of ``comparison.csv``."""
     return {
         "metric": row.metric,
         "workload": row.workload,
@@ -76,10 +77,11 @@ def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
     }
 
 
-def _csv(rows: Iterable[Mapping[str, object]]) -> str:
+def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
+    """Rows of the same columns as CSV, under the columns' names."""
     rows = list(rows)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

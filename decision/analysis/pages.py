@@ -5,24 +5,52 @@ in it.
 """
 
 import base64
+import datetime
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
+from typing import NamedTuple
 
 from decision import __version__
+from decision.model.names import without_folders
 
+from .comparison_files import csv_text
 from .plots.pictures import Picture
 
+_WIDE = 9  # columns, above which a table stands on paper that lies
 _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
-def page(title: str, parts: Iterable[str]) -> bytes:
-    """A page of parts in HTML, one below the other, under a title."""
+class Cell(NamedTuple):
+    """Of a table."""
+
+    text: str
+    best: bool = False  # of its column
+    markup: str = ""  # HTML in place of the text
+
+
+Values = Iterable[Mapping[str, object]]  # rows of a table for programs
+
+
+def page(title: str, parts: Iterable[str], command: str = "", date: str = "") -> bytes:
+    """A page of parts in HTML, one below the other, under a title and what made it.
+
+    Args:
+        title: what it says, or is of.
+        parts: in HTML.
+        command: what the user typed, if it was a command.
+        date: of the results; today if empty.
+    """
     shell = Template(template("page.html"))
+    made = [f"decision {__version__}", date or f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"]
+    typed = f"<code>{html.escape(without_folders(command))}</code>" if command else ""
     text = shell.substitute(
-        title=html.escape(title), style=template("page.css"), parts="\n".join(parts), version=__version__
+        title=html.escape(title),
+        style=template("page.css"),
+        parts="\n".join(parts),
+        made=" &middot; ".join([*made, *filter(None, [typed])]),
     )
     return text.encode()
 
@@ -37,18 +65,38 @@ def section(name: str, title: str, content: str) -> str:
     return f'<section id="{name}">\n<h2>{html.escape(title)}</h2>\n{content}\n</section>'
 
 
-def table(headers: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "figures") -> str:
-    """A table of cells in HTML that scrolls where it has no room; its `kind` is ``figures`` or ``words``."""
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[Cell | str]], name: str, kind: str = "figures", values: Values = ()
+) -> str:
+    """A table in HTML that scrolls where it has no room, and below it a link that saves it as CSV.
+
+    Args:
+        headers: HTML.
+        rows: of cells; plain texts are cells, too.
+        name: of the CSV file, without its ending.
+        kind: ``figures`` or ``words``.
+        values: what the CSV has, in place of the cells' texts.
+    """
+    given = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     head = "".join(f"<th>{header}</th>" for header in headers)
-    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    content = f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>"
-    return f'<div class="scroll"><table class="{kind}">{content}</table></div>'
+    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in given)
+    names = [html.unescape(re.sub(r"<[^>]*>", " ", header)) for header in headers] or ["name", "value"]
+    found = list(values) or [dict(zip(names, (cell.text for cell in row), strict=True)) for row in given]
+    size = " wide" if len(headers) > _WIDE else ""
+    content = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+    return f'<div class="data{size}"><div class="scroll">{content}</div>{_saved(name, csv_text(found))}</div>'
 
 
-def cell(text: str, best: bool = False) -> str:
-    """A table's cell; the best of a column may be marked."""
-    mark = ' class="best"' if best else ""
-    return f"<td{mark}>{html.escape(text)}</td>"
+def _cell(shown: Cell) -> str:
+    mark = ' class="best"' if shown.best else ""
+    return f"<td{mark}>{shown.markup or html.escape(shown.text)}</td>"
+
+
+def _saved(name: str, text: str) -> str:
+    """A link that saves a text as a CSV file: the text is in the link, so that no script and no network is needed."""
+    data = base64.b64encode(text.encode()).decode()
+    file = re.sub(r"[^\w.,+=@-]+", "-", name).strip("-")
+    return f'<a class="save" download="{file}.csv" href="data:text/csv;charset=utf-8;base64,{data}">save as CSV</a>'
 
 
 def bullets(lines: Sequence[str]) -> str:
@@ -73,6 +121,6 @@ def prose(text: str) -> str:
 REPORT = "report.html"
 
 
-def fact_table(facts: Iterable[tuple[str, str]]) -> str:
-    """A table of names and what they are."""
-    return table((), (map(cell, fact) for fact in facts), kind="words")
+def fact_table(facts: Iterable[tuple[str, str]], name: str) -> str:
+    """A table of names and what they are; `name` is that of its CSV file."""
+    return table((), [[without_folders(text) for text in fact] for fact in facts], name, kind="words")

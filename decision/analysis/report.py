@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 
 from decision.formats.files import write_files
-from decision.formats.run_facts import RunFacts
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
 from .curves import CURVES, LearningCurve
-from .pages import REPORT, cell, embedded, fact_table, page, section, table, template
+from .pages import REPORT, Cell, embedded, fact_table, page, section, table, template
 from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
 from .plots.figures import JOB_COLORS, job_color
 from .plots.paper import paper
@@ -69,6 +68,7 @@ def write_report(
     trainings: Sequence[str] = (),
     files: Sequence[str] = (),
     platform: Platform | None = None,
+    command: str = "",
 ) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
@@ -78,6 +78,7 @@ def write_report(
         trainings: what else is on the pictures.
         files: names of those that are written next to it, for `analyse` to know again.
         platform: says what was wasted, where it is known.
+        command: what the user typed, if it was a command.
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
@@ -85,12 +86,14 @@ def write_report(
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += [
-        section(f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run.facts).items()))
+        section(
+            f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run.facts).items(), f"setup-{run.name}")
+        )
         for number, run in enumerate(runs)
         if run.facts is not None
     ]
     parts.append(f'<data id="files" value="{html.escape(" ".join(files))}" hidden></data>')
-    yield page(title, [*parts, _charts(runs)] if runs else parts)
+    yield page(title, [*parts, _charts(runs)] if runs else parts, command)
 
 
 def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
@@ -102,8 +105,11 @@ def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
     return section("summary", "Summary", f'{_table(summaries_of(runs, platform))}\n<p class="note">{note}</p>')
 
 
-def _setup(facts: RunFacts) -> dict[str, str]:
+def _setup(run: NamedRun) -> dict[str, str]:
     """What made a run, in words."""
+    facts = run.facts
+    if facts is None:
+        return {}
     files = {"platform": [facts.platform], "workload": facts.workloads, "external events": facts.events}
     files["policy's file"] = [] if facts.policy_file is None else [facts.policy_file]
     words = {
@@ -133,16 +139,20 @@ def _charts(runs: Sequence[NamedRun]) -> str:
 def _table(summaries: Mapping[str, Summary]) -> str:
     shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
     columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
-    rows = ([cell(name), *cells] for name, *cells in zip(summaries, *columns, strict=True))
-    return table(["run", *(column.header for column in shown)], rows)
+    rows = ([name, *cells] for name, *cells in zip(summaries, *columns, strict=True))
+    values = [
+        {"run": name} | {column.header.replace("<br>", " "): column.value(found) for column in shown}
+        for name, found in summaries.items()
+    ]
+    return table(["run", *(column.header for column in shown)], rows, "summary", values=values)
 
 
-def _cells(column: _Column, values: Sequence[float]) -> list[str]:
+def _cells(column: _Column, values: Sequence[float]) -> list[Cell]:
     """A column's cells; the best are marked where not all are."""
     texts = ["-" if math.isnan(value) else f"{value:,.{column.digits}f}" for value in values]
     best = texts[values.index(min(values, key=lambda v: math.inf if math.isnan(v) else column.sign * v))]
     marked = column.sign != 0 and len(set(texts)) > 1
-    return [cell(text, marked and text == best) for text in texts]
+    return [Cell(text, marked and text == best) for text in texts]
 
 
 def _charted(run: NamedRun) -> dict[str, Any]:
@@ -195,7 +205,11 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def analyse(
-    runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, platform: Platform | None
+    runs: Sequence[NamedRun],
+    trainings: Sequence[LearningCurve],
+    folder: Path,
+    platform: Platform | None,
+    command: str = "",
 ) -> list[Path]:
     """Write pictures, in the paper's format, and ``report.html``, in the place of those that it wrote there before.
 
@@ -204,6 +218,7 @@ def analyse(
         trainings: their learning curves are one picture.
         folder: where to.
         platform: splits power by state, where it is known.
+        command: what the user typed, if it was a command.
 
     Returns:
         The files, the report last.
@@ -223,7 +238,7 @@ def analyse(
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
     names = [training.name for training in trainings]
     files = [path.name for path in (*common, *charts)]
-    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform)})
+    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform, command)})
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]

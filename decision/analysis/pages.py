@@ -19,7 +19,7 @@ from decision.model.names import without_folders
 from .comparison_files import csv_text
 from .plots.pictures import Picture
 
-_WIDE = 9  # columns, above which a table stands on paper that lies
+_MANY, _WIDE = 7, 14  # columns, above which a table is printed smaller, and its page lies
 _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -82,7 +82,7 @@ def table(
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in given)
     names = [html.unescape(re.sub(r"<[^>]*>", " ", header)) for header in headers] or ["name", "value"]
     found = list(values) or [dict(zip(names, (cell.text for cell in row), strict=True)) for row in given]
-    size = " wide" if len(headers) > _WIDE else ""
+    size = " wide" if len(headers) > _WIDE else " many" if len(headers) > _MANY else ""
     content = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
     return f'<div class="data{size}"><div class="scroll">{content}</div>{_saved(name, csv_text(found))}</div>'
 
@@ -99,9 +99,9 @@ def _saved(name: str, text: str) -> str:
     return f'<a class="save" download="{file}.csv" href="data:text/csv;charset=utf-8;base64,{data}">save as CSV</a>'
 
 
-def bullets(lines: Sequence[str]) -> str:
-    """Lines of text as a list, as notes."""
-    return '<ul class="note">' + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+def bullets(lines: Sequence[str], kind: str = "note") -> str:
+    """Lines of text as a list; its `kind` is ``note``, or ``caveats`` that nobody should miss."""
+    return f'<ul class="{kind}">' + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
 
 
 def embedded(shown: Picture, suffix: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from decision.formats.files import write_files
+from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
@@ -120,6 +121,7 @@ def _setup(run: NamedRun) -> dict[str, str]:
         "energy": "simulated" if facts.energy else "not simulated",
         **{kind: "; ".join(f"{file.name}, sha256 {file.sha256}" for file in some) for kind, some in files.items()},
         **{name.replace("_", " "): text for name, text in facts.selection.texts().items()},
+        "first submission": "" if run.clock is None else f"{date_text(run.clock)} on the machine's clock",
         "begin": f"{facts.begin:%Y-%m-%d %H:%M:%S} UTC",
         "package": f"decision {facts.decision}",
     }
@@ -167,6 +169,7 @@ def _charted(run: NamedRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "hosts": run.record.nb_hosts,
+        "clock": run.clock,
         "id": jobs.id,
         "color": [job_color(name) for name in jobs.id],
         "submit": _seconds(jobs.submit_time),
@@ -235,7 +238,7 @@ def analyse(
     write_files({path: [shown.drawn(suffix)] for path, shown in common.items()})
     charts = [folder / f"schedule-{_file_name(run.name)}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
-        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
+        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first, run.clock)
     names = [training.name for training in trainings]
     files = [path.name for path in (*common, *charts)]
     write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform, command)})

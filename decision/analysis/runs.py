@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from decision.formats.outputs_read import read_run_record
 from decision.formats.run_facts import RUN, RunFacts, read_facts
 from decision.model.errors import ConfigError, InputError
+from decision.model.names import without_folders
 from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
@@ -33,6 +34,11 @@ class NamedRun(NamedTuple):
     jobs: JobTable  # those that ran
     first: float = 0.0  # seconds: the simulated time of the first submission
     facts: RunFacts | None = None  # what made it; None where no run.json says it
+
+    @property
+    def clock(self) -> float | None:
+        """What the machine's clock showed at the first submission, seconds since 1970; None where it is not known."""
+        return None if self.facts is None or self.facts.clock is None else self.facts.clock + self.first
 
 
 def named_run(name: str, record: RunRecord, facts: RunFacts | None = None) -> NamedRun:
@@ -76,7 +82,7 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
 def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
     """Each run's policy, with its folder where several have one policy; the folder alone where it is not known."""
     folders = short_names(places)
-    policies = [None if made is None else made.name for made in facts]
+    policies = [None if made is None else without_folders(made.name) for made in facts]
     return [
         folder if policy is None else policy if policies.count(policy) == 1 else f"{policy} ({folder})"
         for policy, folder in zip(policies, folders, strict=True)

@@ -8,6 +8,7 @@ import typer
 from decision.computer.shipped import find_platform
 from decision.model.errors import ConfigError
 
+from .command import typed_command
 from .grouped import Chosen, with_groups
 from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
 from .readers import read_pairs
@@ -56,6 +57,7 @@ More = Annotated[
 
 @with_groups
 def advise_command(
+    context: typer.Context,
     workload: WorkloadOption,
     platform: Platform = None,
     hosts: Hosts = None,
@@ -95,7 +97,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advice import METRIC_NAMES, Wish, load_of, overload_text
+    from decision.runs.advice import METRIC_NAMES, Wish, advice_heading, load_of, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
@@ -128,9 +130,12 @@ def advise_command(
     _write(output, advice)
     page = None
     if can_draw("no advice.html"):
-        from decision.analysis.plots.advice import write_advice_page
+        from decision.analysis.advice_report import write_advice_page
 
-        page = write_advice_page(output, advice, header, rows)
+        standings = [row[-1] for row in rows]
+        page = write_advice_page(
+            output, advice, advice_heading(advice), wish.metrics, standings, typed_command(context)
+        )
     if as_json:
         print_json(as_data(advice))
         return

@@ -125,7 +125,7 @@ def find_advice(
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,
-        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, described["block"]),
+        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, read),
     )
 
 

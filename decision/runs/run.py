@@ -18,6 +18,7 @@ from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_run_record
+from decision.model.dates import clock_at_zero
 from decision.model.demand import context
 from decision.model.lost_work import lost_work
 from decision.model.record import Context, JobTable, RunRecord
@@ -166,5 +167,6 @@ def _draw(case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable
     from decision.analysis.plots.schedules import draw_schedule
 
     path = folder / f"schedule{paper().suffix}"
-    draw_schedule(jobs, len(case.platform.hosts), path, f"{choice.policy} on {case.inputs.platform.stem}")
+    title, begin = f"{choice.policy} on {case.inputs.platform.stem}", clock_at_zero(case.workloads)
+    draw_schedule(jobs, len(case.platform.hosts), path, title, begin=begin)
     return path

@@ -75,9 +75,11 @@ def _read(log: Log, digests: tuple[str, ...]) -> LogRead:
         raise InputError(f"{log.workload}: no job fits {len(platform.hosts):,} hosts; choose a larger machine")
     larger = len(jobs) - len(rows)
     jobs = jobs.take(rows[np.argsort(jobs.submit_time[rows], kind="stable")])
-    jobs = jobs.replaced(submit_time=jobs.submit_time - jobs.submit_time[0], source=None)
+    first = float(jobs.submit_time[0])
+    jobs = jobs.replaced(submit_time=jobs.submit_time - first, source=None)
+    unix_start = None if workload.unix_start is None else workload.unix_start + first
     dropped = {**workload.dropped, f"larger than {len(platform.hosts):,} hosts": larger} if larger else workload.dropped
-    workload = replace(workload, jobs=jobs, dropped=dropped)
+    workload = replace(workload, jobs=jobs, dropped=dropped, unix_start=unix_start)
     not_simulated = unsimulated(workload, speed)
     workload = replace(workload, trace=None)
     seconds = runtimes(workload, speed)

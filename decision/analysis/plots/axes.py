@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -56,16 +56,35 @@ class RoundTicks(Locator):
         return [value for value in MaxNLocator(_MANY - 2).tick_values(low, high) if low <= value <= high]
 
 
-def dated(axes: Axes, unit: float, begin: float) -> None:
-    """Show dates in the place of the seconds, hours or days on the axis of time.
+_UNITS = ((2 * DAY, DAY, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
+
+
+class Clock(NamedTuple):
+    """What an axis of time counts, and whether it shows dates."""
+
+    unit: float  # seconds
+    label: str
+    begin: float | None = None  # seconds since 1970 that the machine's clock showed at 0; None: no dates
+
+    def show(self, axes: Axes) -> None:
+        """Show dates on a plot's axis of time, where they are known."""
+        if self.begin is not None:
+            axes.xaxis.set_major_locator(DateTicks(self.unit, self.begin))
+            axes.xaxis.set_major_formatter(DateTexts(self.unit, self.begin))
+
+
+def clock(longest: float, begin: float | None = None, first: float = 0.0) -> Clock:
+    """The clock that gives numbers easy to read up to `longest` seconds after the first submission, or dates.
 
     Args:
-        axes: of a plot over time.
-        unit: of what is drawn, seconds.
-        begin: what the machine's clock showed at 0, seconds since 1970.
+        longest: seconds.
+        begin: what the machine's clock showed at the first submission, seconds since 1970, where it is known.
+        first: the simulated time of the first submission, seconds.
     """
-    axes.xaxis.set_major_locator(DateTicks(unit, begin))
-    axes.xaxis.set_major_formatter(DateTexts(unit, begin))
+    unit, name = next((unit, name) for least, unit, name in _UNITS if longest >= least)
+    if begin is not None:
+        return Clock(unit, "date on the machine's clock", begin)
+    return Clock(unit, f"{name} since the first submission" + (f" (at {first:,.0f} s)" if first else ""))
 
 
 class DateTicks(Locator):

@@ -137,18 +137,7 @@ def job_color(job: str) -> int:
 
 # --- Time -----------------------------------------------------------------------------------------------------------
 
-_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 _DURATIONS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-
-
-def time_unit(longest: float) -> tuple[float, str]:
-    """The unit in seconds, and its name, that gives numbers easy to read up to `longest` seconds."""
-    return next((unit, name) for least, unit, name in _UNITS if longest >= least)
-
-
-def since_first(unit: str, first: float) -> str:
-    """The label of an axis of time in this unit; `first` is the simulated time of the first submission, seconds."""
-    return f"{unit} since the first submission" + (f" (at {first:,.0f} s)" if first else "")
 
 
 def short_duration(seconds: float) -> str:

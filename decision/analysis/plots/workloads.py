@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from decision.model.dates import DAY, WEEKDAYS, clock_text
+from decision.model.dates import DAY, WEEKDAYS, clock_at_zero
 from decision.model.demand import Floats, sizes, submit_times, walltimes
 from decision.model.workload import Workload
 
 from ..descriptions import WorkloadFigures, workload_figures
-from .axes import PLAIN, logarithmic
+from .axes import PLAIN, clock, logarithmic
 from .figures import BLUE, DARK, GREEN, RED, headline, name_panel, new_figure, panels_in_row, save, styled, wrapped
 from .paper import paper
 
@@ -77,7 +77,9 @@ def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: Workload
         ((w, n) for w, n in zip(_BINS, _BIN_NAMES, strict=True) if facts.span / w <= _MOST_BINS),
         (_BINS[-1], _BIN_NAMES[-1]),
     )
-    unit, unit_name = (DAY, "days") if facts.span >= 2 * DAY else (3600, "hours")
+    begin = clock_at_zero([workload])
+    time = clock(max(facts.span, 2 * 3600.0), None if begin is None else begin + float(submitted.min()))
+    unit = time.unit
     which = ((submitted - submitted.min()) // width).astype(np.int64)
     area = sizes(workload) * np.minimum(runtimes, walltimes(workload))
     load = np.bincount(which, weights=area) / (workload.nb_res * width)
@@ -91,8 +93,8 @@ def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: Workload
         at = ((piece + 0.5) * width / unit, 1.24 * top)
         axes.text(*at, f"{load[piece]:.3g}", ha="center", va="top", color=DARK, fontsize="x-small", bbox=behind)
     axes.set_xlim(0, max(len(load) * width, 1.0) / unit)
-    since = "" if workload.unix_start is None else f", {clock_text(workload, float(submitted.min()))}"
-    axes.set_xlabel(f"{unit_name} since the first submission{since}")
+    axes.set_xlabel(time.label)
+    time.show(axes)
     beyond = "; numbers: bars that go on so far" if len(cut) else ""
     _title(axes, f"offered load by {name} of submission (dashed: in all, {facts.load:.2f}{beyond})", "load")
 

@@ -9,7 +9,7 @@ from decision.formats.files import write_files
 
 from .metric_list import METRICS
 from .pages import Cell, bullets, embedded, fact_table, page, section, table
-from .plots.advice import advice_pictures, wait_unit
+from .plots.advice import advice_pictures, unit_of
 from .shakes import rounded
 from .statistics import Estimate
 
@@ -52,7 +52,7 @@ def _parts(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> lis
 
 
 def _table(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> str:
-    unit, unit_name = wait_unit(advice)
+    unit, unit_name = unit_of(advice)
     scales = {
         name: (1 / unit, unit_name) if METRICS[name].unit == "s" else (1.0, METRICS[name].unit) for name in metrics
     }

@@ -1,13 +1,11 @@
 """The files of a comparison: CSV for programs, Markdown for people, and JSON, from which the report is drawn."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import csv_text, read_bytes, write_files
 from decision.model.errors import InputError
 
 from .comparison import MeasuredRun, PolicyComparison, Row
@@ -75,13 +73,3 @@ def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
         "seed": outcome.seed,
         **{name: outcome.metrics.get(name) for name in METRICS},
     }
-
-
-def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows of the same columns as CSV, under the columns' names."""
-    rows = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

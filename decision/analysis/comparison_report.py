@@ -11,8 +11,9 @@ from decision.model.names import without_folders
 from .comparison import ALL, PolicyComparison, Row
 from .comparison_files import read_comparison, row_values
 from .comparison_text import at_a_glance, cells, headers, heading, notes, tables
+from .groups import GroupFigures, mean_figures
 from .metric_list import METRICS, definition, symbols
-from .pages import REPORT, Cell, bullets, embedded, fact_table, page, prose, section, table
+from .pages import REPORT, Cell, bullets, embedded, fact_table, group_sections, page, prose, section, table
 from .plots.figures import drawn
 from .plots.paper import paper
 from .plots.results import draw_rows
@@ -37,8 +38,13 @@ def _with_short_names(comparison: PolicyComparison) -> PolicyComparison:
     names = {row.contender: without_folders(row.contender) for row in comparison.rows}
     if len(set(names.values())) < len(names):
         return comparison
-    rows = [replace(row, contender=names[row.contender]) for row in comparison.rows]
-    return replace(comparison, rows=rows, baseline=names.get(comparison.baseline, comparison.baseline))
+    rows, outcomes = (
+        [replace(each, contender=names.get(each.contender, each.contender)) for each in some]
+        for some in (comparison.rows, comparison.outcomes)
+    )
+    return replace(
+        comparison, rows=rows, outcomes=outcomes, baseline=names.get(comparison.baseline, comparison.baseline)
+    )
 
 
 def write_comparison_pictures(folder: Path) -> list[Path]:
@@ -78,6 +84,8 @@ def _parts(comparison: PolicyComparison) -> Iterator[str]:
         yield section(f"all-{workload}", workload, table(heads, texts, workload, values=values))
     for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
         yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
+    for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
+        yield from group_sections(_groups(comparison, workload), workload)
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", fact_table(comparison.setup.items(), "setup"))
     metrics = dict.fromkeys(row.metric for row in comparison.rows)
@@ -92,6 +100,13 @@ def _glance_values(comparison: PolicyComparison, workload: str) -> list[dict[str
             found.setdefault(row.contender, {"policy": row.contender})[row.metric] = row.score.value
     names = dict.fromkeys(name for values in found.values() for name in values)
     return [{name: values.get(name, "") for name in names} for values in found.values()]
+
+
+def _groups(comparison: PolicyComparison, workload: str) -> dict[str, list[GroupFigures]]:
+    """What groups of jobs had of a workload under each policy that has rows."""
+    shown = dict.fromkeys(row.contender for row in comparison.rows)
+    runs = [run for run in comparison.outcomes if run.workload == workload and run.groups]
+    return {name: mean_figures([run.groups for run in runs if run.contender == name]) for name in shown}
 
 
 def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:

@@ -8,18 +8,22 @@ import base64
 import datetime
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 from typing import NamedTuple
 
+import msgspec
+
 from decision import __version__
+from decision.formats.files import csv_text
 from decision.model.names import without_folders
 
-from .comparison_files import csv_text
+from .groups import SHOWN, GroupFigures, folded
+from .plots.figures import wait_unit
 from .plots.pictures import Picture
 
-_MANY, _WIDE = 7, 14  # columns, above which a table is printed smaller, and its page lies
+_SIZES = {"wide": 14, "more": 10, "many": 7}  # columns, above which a table is printed smaller; a wide one's page lies
 _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -82,7 +86,7 @@ def table(
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in given)
     names = [html.unescape(re.sub(r"<[^>]*>", " ", header)) for header in headers] or ["name", "value"]
     found = list(values) or [dict(zip(names, (cell.text for cell in row), strict=True)) for row in given]
-    size = " wide" if len(headers) > _WIDE else " many" if len(headers) > _MANY else ""
+    size = next((f" {name}" for name, most in _SIZES.items() if len(headers) > most), "")
     content = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
     return f'<div class="data{size}"><div class="scroll">{content}</div>{_saved(name, csv_text(found))}</div>'
 
@@ -119,6 +123,43 @@ def prose(text: str) -> str:
 
 
 REPORT = "report.html"
+
+
+def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "") -> Iterator[str]:
+    """A part for each kind of groups: their jobs, host-hours and waits, the largest of the first run.
+
+    Args:
+        runs: by name, of the same jobs.
+        workload: of which they are, where a page has several.
+    """
+    main: Sequence[GroupFigures] = next((groups for groups in runs.values() if groups), ())
+    for kind in dict.fromkeys(row.by for row in main):
+        own = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
+        first = [row.name for row in next(iter(own.values()))]
+        names = first if len(first) <= SHOWN + 1 else first[:SHOWN]
+        shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in own.items()}
+        unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
+        of = [f"<br>{html.escape(name)}" if len(shown) > 1 else "" for name in shown]
+        heads = [f"{what}, {unit_name}{name}" for name in of for what in ("mean wait", "longest wait")]
+        rows = [
+            [
+                name,
+                f"{row.jobs:,.0f}",
+                f"{row.host_seconds / 3600:,.0f}",
+                *(text for groups in shown.values() for text in _waits(groups.get(name), unit)),
+            ]
+            for name, row in next(iter(shown.values())).items()
+        ]
+        values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in own.items() for row in groups]
+        listed = table([kind, "jobs", "host-hours", *heads], rows, f"by-{kind}", values=values)
+        title = f"By {kind} on {workload}" if workload else f"By {kind}"
+        yield section(f"by-{kind}{workload and '-'}{workload}", title, listed)
+
+
+def _waits(row: GroupFigures | None, unit: float) -> list[str]:
+    """Mean and longest wait."""
+    waits = ("-", "-") if row is None else (row.mean_wait / unit, row.max_wait / unit)
+    return [wait if isinstance(wait, str) else f"{wait:,.{0 if wait < 0.05 or wait >= 100 else 1}f}" for wait in waits]
 
 
 def fact_table(facts: Iterable[tuple[str, str]], name: str) -> str:

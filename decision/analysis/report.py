@@ -18,7 +18,7 @@ from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
 from .curves import CURVES, LearningCurve
-from .pages import REPORT, Cell, embedded, fact_table, page, section, table, template
+from .pages import REPORT, Cell, embedded, fact_table, group_sections, page, section, table, template
 from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
 from .plots.figures import JOB_COLORS, job_color
 from .plots.paper import paper
@@ -86,10 +86,9 @@ def write_report(
     parts = [_summary(runs, platform), _gantt()] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
+    parts += group_sections({run.name: run.groups for run in runs})
     parts += [
-        section(
-            f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run.facts).items(), f"setup-{run.name}")
-        )
+        section(f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run).items(), f"setup-{run.name}"))
         for number, run in enumerate(runs)
         if run.facts is not None
     ]

@@ -17,6 +17,7 @@ from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import split_energy
+from .groups import GROUPS, GroupFigures, read_groups
 from .metrics import makespan, only_ran
 from .rates import emitted, paid
 from .summary import Summary, summarise
@@ -34,6 +35,7 @@ class NamedRun(NamedTuple):
     jobs: JobTable  # those that ran
     first: float = 0.0  # seconds: the simulated time of the first submission
     facts: RunFacts | None = None  # what made it; None where no run.json says it
+    groups: Sequence[GroupFigures] = ()  # what users and the like had, where that is known
 
     @property
     def clock(self) -> float | None:
@@ -93,7 +95,8 @@ def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    return named_run(name, record, facts)
+    known = facts is not None and GROUPS in facts.files
+    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
 
 
 def runs_in(place: Path) -> list[Path]:

@@ -7,7 +7,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .command import Group, add_command
+from .command import Group, add_command, typed_command
 from .grouped import Drawing, with_groups
 from .options import JsonOption, OutputFile, OutputFolder
 
@@ -39,6 +39,7 @@ Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision tr
 
 @with_groups
 def analyse_command(
+    context: typer.Context,
     runs: Runs,
     platform: PowerPlatform = None,
     output: OutputFolder = Path("report"),
@@ -86,7 +87,7 @@ def analyse_command(
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)
         _check_hosts(hosts, found)
-        files = analyse(found, learned, writable_folder(output), hosts)
+        files = analyse(found, learned, writable_folder(output), hosts, typed_command(context))
     tables = {run.name: run.record.jobs for run in found}
     beside = standing_of_tables(tables, found[0].record.nb_hosts, "these runs") if found else None
     if as_json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from decision.analysis.groups import write_groups
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
@@ -86,7 +87,7 @@ def run_to_folder(
             files, jobs, joules, gap = run_on_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
             files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
-        written += files + write_green_files(output, known)
+        written += files + write_green_files(output, known) + write_groups(output, jobs, case.workloads)
         written.window_gap = None if math.isnan(gap) else gap
         written.lost_work = lost = lost_work(jobs, case.workloads)
         if plot:

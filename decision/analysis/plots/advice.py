@@ -11,22 +11,20 @@ from decision.model.dates import DAY
 from decision.model.record import Floats
 
 from .axes import PLAIN, Clock, logarithmic
-from .figures import BLUE, GREY, PALE, RED, new_figure, outer_legend, styled
+from .figures import BLUE, GREY, PALE, RED, new_figure, outer_legend, styled, wait_unit
 from .pictures import Picture, facts_of
 
 _LEAST = 1e-3  # of a unit: the shortest wait on logarithmic axes
-_UNITS = ((2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
 _WIDTH = 0.4  # of a bar
 
 
-def wait_unit(advice: Any) -> tuple[float, str]:
-    """The unit of all waits on the page of an advice, in seconds, and its name: it suits the mean waits.
+def unit_of(advice: Any) -> tuple[float, str]:
+    """The unit of all waits on the page of an advice, seconds, and its name.
 
     Args:
         advice: a `decision.runs.advice.Advice`.
     """
-    longest = max(row.metrics["wait"].value for row in advice.rows)
-    return next((unit, name) for least, unit, name in _UNITS if longest >= least)
+    return wait_unit(max(row.metrics["wait"].value for row in advice.rows))
 
 
 @styled
@@ -46,7 +44,7 @@ def _both(advice: Any) -> list[tuple[str, str, str, str]]:
 
 
 def _plane(advice: Any) -> Picture:
-    plane, (unit, name) = advice.pictures["plane"], wait_unit(advice)
+    plane, (unit, name) = advice.pictures["plane"], unit_of(advice)
     shown = {policy: [max(wait / unit, _LEAST) for wait in waits] for policy, waits in plane.items()}
     figure = new_figure(30)
     axes = figure.subplots()
@@ -78,7 +76,7 @@ def _plane(advice: Any) -> Picture:
 
 
 def _classes(advice: Any) -> Picture:
-    unit, name = wait_unit(advice)
+    unit, name = unit_of(advice)
     names = [text.replace(" ", "\n") for text in advice.pictures["class_names"]]
     figure = new_figure(24)
     axes = figure.subplots()
@@ -100,7 +98,7 @@ def _classes(advice: Any) -> Picture:
 
 
 def _weeks(advice: Any) -> Picture:
-    unit, name = wait_unit(advice)
+    unit, name = unit_of(advice)
     figure = new_figure(20)
     axes = figure.subplots()
     clock, edges = _blocks(advice)
@@ -137,7 +135,7 @@ def _blocks(advice: Any) -> tuple[Clock, Floats]:
     number, seconds, begin = len(pictures["jobs"]), pictures["block_seconds"], pictures["begin"]
     if begin is None or not np.isfinite(seconds):
         return Clock(seconds, advice.log["block"]), np.arange(number + 1) + 0.5
-    return Clock(DAY, "date on the machine's clock", begin), np.arange(number + 1) * (seconds / DAY)
+    return Clock(DAY, "time by the machine's clock", begin), np.arange(number + 1) * (seconds / DAY)
 
 
 def _show_time(axes: Axes, clock: Clock, edges: Floats) -> None:

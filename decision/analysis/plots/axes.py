@@ -83,7 +83,7 @@ def clock(longest: float, begin: float | None = None, first: float = 0.0) -> Clo
     """
     unit, name = next((unit, name) for least, unit, name in _UNITS if longest >= least)
     if begin is not None:
-        return Clock(unit, "date on the machine's clock", begin)
+        return Clock(unit, "time by the machine's clock", begin)
     return Clock(unit, f"{name} since the first submission" + (f" (at {first:,.0f} s)" if first else ""))
 
 

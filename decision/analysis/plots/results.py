@@ -33,6 +33,7 @@ _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is lo
 _BESIDE = 40.0  # ems: the width from which on there are two panels in a row
 _LONGEST = 20  # ems of a policy's name in a line
 _MEGA = 1e6
+_LEAST_CHANGE = 0.1  # percent, that an axis of changes is wide at least
 
 
 @styled
@@ -59,6 +60,9 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     _scale_scores(scores, rows, unit)
     if not judged:
         chances.set_xlim(-0.03, 1.03)
+    low, high = chances.get_xlim()
+    if judged and high - low < _LEAST_CHANGE:  # what differs by less than a copy's rounding is no change
+        chances.set_xlim(-_LEAST_CHANGE / 2, _LEAST_CHANGE / 2)
     room = 0.28 if beside else 0.35
     left, right, beside_text = _WORDS[judged]
     chances.set_xlabel(wrapped(beside_text, paper().columns * room))

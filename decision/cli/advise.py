@@ -10,7 +10,7 @@ from decision.model.errors import ConfigError
 
 from .command import typed_command
 from .grouped import Chosen, with_groups
-from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
+from .options import JsonOption, OutputFolder, PdfOption, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
 from .readers import read_pairs
 from .spread import Spread
 
@@ -71,6 +71,7 @@ def advise_command(
     shake: ShakeOption = 10,
     *,
     output: OutputFolder = Path("out/advise"),
+    pdf: PdfOption = False,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -103,7 +104,7 @@ def advise_command(
 
     from .progress import announce_compilation, counting
     from .tables import print_json, simple_table
-    from .terminal import can_draw, note, say, stdout
+    from .terminal import can_draw, note, printed, say, stdout
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -136,6 +137,7 @@ def advise_command(
         page = write_advice_page(
             output, advice, advice_heading(advice), wish.metrics, standings, typed_command(context)
         )
+    paper = printed(page, pdf)
     if as_json:
         print_json(as_data(advice))
         return
@@ -150,7 +152,7 @@ def advise_command(
         lines = [f"- {each.text()}" for each in advice.not_simulated]
         say("What it says and is not simulated:\n" + "\n".join(lines))
     if page is not None:
-        say(f"page with pictures: {page}")
+        say(f"page with pictures: {page}" + (f", printed: {paper}" if paper else ""))
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:

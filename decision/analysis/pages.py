@@ -139,7 +139,7 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
         names = first if len(first) <= SHOWN + 1 else first[:SHOWN]
         shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in own.items()}
         unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
-        of = [f"<br>{html.escape(name)}" if len(shown) > 1 else "" for name in shown]
+        of = [f"<br>{_breakable(name)}" if len(shown) > 1 else "" for name in shown]
         heads = [f"{what}, {unit_name}{name}" for name in of for what in ("mean wait", "longest wait")]
         rows = [
             [
@@ -154,6 +154,11 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
         listed = table([kind, "jobs", "host-hours", *heads], rows, f"by-{kind}", values=values)
         title = f"By {kind} on {workload}" if workload else f"By {kind}"
         yield section(f"by-{kind}{workload and '-'}{workload}", title, listed)
+
+
+def _breakable(name: str) -> str:
+    """A policy's name in HTML that is broken behind its signs where there is little room."""
+    return re.sub(r"([,+=/_])", r"\1<wbr>", html.escape(name))
 
 
 def _waits(row: GroupFigures | None, unit: float) -> list[str]:

@@ -54,4 +54,5 @@ def _ranges(numbers: Sequence[str]) -> list[str]:
 
 def without_folders(text: str) -> str:
     """A text in which files with a whole path have their names alone: ``-w log.swf`` for ``-w /home/me/log.swf``."""
+    text = re.sub(r"""(['"])~?/[^'"=,]*/(?=[^'"=,/]+\1)""", r"\1", text)  # in quotes, folders may have blanks
     return re.sub(r"(?<![^\s=,:;('\"])~?/(?:[^\s=,:;'\"/]+/)+(?=[^\s=,:;'\"/])", "", text)

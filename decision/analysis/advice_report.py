@@ -8,7 +8,7 @@ from typing import Any
 from decision.formats.files import write_files
 
 from .metric_list import METRICS
-from .pages import Cell, bullets, embedded, fact_table, page, section, table
+from .pages import Cell, bullets, embedded, fact_table, group_sections, page, section, table
 from .plots.advice import advice_pictures, unit_of
 from .shakes import rounded
 from .statistics import Estimate
@@ -47,6 +47,7 @@ def _parts(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> lis
     parts.append(section("cannot", "What this log cannot say", bullets(advice.cannot, "caveats")))
     for name, shown in advice_pictures(advice).items():
         parts.append(section(name, _TITLES[name], embedded(shown, ".svg")))
+    parts += group_sections(advice.groups)
     parts.append(section("log", "The log", fact_table(_facts(advice.log), "log")))
     return parts
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from decision.analysis.groups import GroupFigures, mean_figures
 from decision.analysis.statistics import Estimate
 from decision.analysis.unsimulated import Unsimulated
 from decision.analysis.whole import WEEK, counted_text, duration
@@ -59,6 +60,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     log: dict[str, Any]  # description
     payers: list[str]
     pictures: dict[str, Any]  # what they are drawn from
+    groups: dict[str, list[GroupFigures]] = {}  # what users and the like had under the baseline and the advised policy
 
 
 def _is_shown(row: AdviceRow, wish: Wish) -> bool:
@@ -135,6 +137,11 @@ def find_payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
         if _of_user(own, user) > 1.05 * _of_user(baseline, user) + 60 * own[0]["users"][user][0]
     ]
     return [*text, f"users {', '.join(worse[:3])}"] if worse else text
+
+
+def groups_under(results: Sequence[Result]) -> list[GroupFigures]:
+    """What users and the like had, the mean over copies; nothing where the log does not say whose jobs are."""
+    return mean_figures([msgspec.convert(result.get("groups", []), list[GroupFigures]) for result in results])
 
 
 def _of_user(results: Sequence[Result], user: str) -> float:

@@ -16,7 +16,7 @@ from decision.formats.files import csv_text, read_bytes, write_files
 from decision.model.column import Labelled
 from decision.model.columns import columns_of
 from decision.model.errors import InputError
-from decision.model.record import Floats, JobTable
+from decision.model.record import JobTable
 from decision.model.trace import of_jobs
 from decision.model.workload import Workload
 
@@ -111,14 +111,14 @@ def group_figures(jobs: JobTable, members: Mapping[str, Membership]) -> list[Gro
         number = np.bincount(code, minlength=len(names))
         longest = np.zeros(len(names))
         np.maximum.at(longest, code, waits)
-        totals: list[Floats] = [np.bincount(code, values, len(names)) for values in (work, waits)]
+        total_work, total_wait = (np.bincount(code, values, len(names)) for values in (work, waits))
         rows = [
             GroupFigures(
                 by=kind,
                 name=names[at],
                 jobs=float(number[at]),
-                host_seconds=float(totals[0][at]),
-                mean_wait=float(totals[1][at] / number[at]),
+                host_seconds=float(total_work[at]),
+                mean_wait=float(total_wait[at] / number[at]),
                 max_wait=float(longest[at]),
             )
             for at in np.flatnonzero(number).tolist()

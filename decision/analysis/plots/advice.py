@@ -55,12 +55,12 @@ def _plane(advice: Any) -> Picture:
     axes.scatter(*others.T, s=14, color=PALE, edgecolors=GREY, linewidths=0.6)
     signs = []
     for (_, policy, color, _), marker in zip(_both(advice), "Do", strict=False):
-        sign = {"color": color, "marker": marker, "markersize": 7, "linestyle": ""}
+        sign: dict[str, Any] = {"color": color, "marker": marker, "markersize": 7, "linestyle": ""}
         axes.plot(*[[wait] for wait in shown[policy]], **sign)
         signs.append(Line2D([], [], label=policy, **sign))
     signs.append(Line2D([], [], marker="o", linestyle="", color=PALE, markeredgecolor=GREY, label="others"))
     times = advice.pictures["bound"]
-    bound = {"color": RED, "linewidth": 1.0, "linestyle": (0, (4, 2))}
+    bound: dict[str, Any] = {"color": RED, "linewidth": 1.0, "linestyle": (0, (4, 2))}
     axes.axhline(times * shown[advice.baseline][1], **bound)
     signs.append(Line2D([], [], label=f"{times:g} times the longest wait under {advice.baseline}", **bound))
     axes.margins(0.08)
@@ -134,8 +134,8 @@ def _blocks(advice: Any) -> tuple[Clock, Floats]:
     pictures = advice.pictures
     number, seconds, begin = len(pictures["jobs"]), pictures["block_seconds"], pictures["begin"]
     if begin is None or not np.isfinite(seconds):
-        return Clock(seconds, advice.log["block"]), np.arange(number + 1) + 0.5
-    return Clock(DAY, "time by the machine's clock", begin), np.arange(number + 1) * (seconds / DAY)
+        return Clock(seconds, advice.log["block"]), np.arange(number + 1, dtype=np.float64) + 0.5
+    return Clock(DAY, "time by the machine's clock", begin), np.arange(number + 1, dtype=np.float64) * (seconds / DAY)
 
 
 def _show_time(axes: Axes, clock: Clock, edges: Floats) -> None:

@@ -52,7 +52,7 @@ def _plane(advice: Any) -> Picture:
     logarithmic(axes, "y")
     named = [policy for _, policy, *_ in _both(advice)]
     others = np.array([waits for policy, waits in shown.items() if policy not in named]).reshape(-1, 2)
-    axes.scatter(*others.T, s=14, color=PALE, edgecolors=GREY, linewidths=0.6)
+    axes.scatter(others[:, 0], others[:, 1], s=14, color=PALE, edgecolors=GREY, linewidths=0.6)
     signs = []
     for (_, policy, color, _), marker in zip(_both(advice), "Do", strict=False):
         sign: dict[str, Any] = {"color": color, "marker": marker, "markersize": 7, "linestyle": ""}

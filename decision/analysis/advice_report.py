@@ -13,7 +13,7 @@ from .plots.advice import advice_pictures, unit_of
 from .shakes import rounded
 from .statistics import Estimate
 
-ADVICE = "advice.html"
+ADVICE_PAGE = "advice.html"
 _TITLES = {"plane": "What was tried", "classes": "Who waits", "weeks": "Waits over time", "load": "The log's load"}
 
 
@@ -33,7 +33,7 @@ def write_advice_page(
     Raises:
         ConfigError: if it cannot be written.
     """
-    path = folder / ADVICE
+    path = folder / ADVICE_PAGE
     write_files({path: [page(title, _parts(advice, metrics, standings), command)]})
     return path
 

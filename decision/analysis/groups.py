@@ -22,8 +22,8 @@ from decision.model.workload import Workload
 
 from .metrics import only_ran, waiting_times
 
-GROUPS = "groups.csv"
-SHOWN = 10  # of a kind; the others are one
+GROUPS_FILE = "groups.csv"
+SHOWN_GROUPS = 10  # of a kind; the others are one
 NOT_SAID = "not said"
 _MOST_JOBS = 1_000_000  # with more, their ids are not kept beside their groups
 
@@ -165,7 +165,7 @@ def write_groups(folder: Path, jobs: JobTable, workloads: Sequence[Workload]) ->
     Raises:
         ConfigError: if it cannot be written.
     """
-    path = folder / GROUPS
+    path = folder / GROUPS_FILE
     found = group_figures(jobs, memberships(workloads))
     if not found:
         path.unlink(missing_ok=True)
@@ -180,7 +180,7 @@ def read_groups(folder: Path) -> list[GroupFigures]:
     Raises:
         InputError: if the file is of another kind.
     """
-    path = folder / GROUPS
+    path = folder / GROUPS_FILE
     if not path.is_file():
         return []
     rows: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_bytes(path).decode(errors="replace"))))

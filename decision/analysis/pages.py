@@ -19,7 +19,7 @@ from decision import __version__
 from decision.formats.files import csv_text
 from decision.model.names import without_folders
 
-from .groups import SHOWN, GroupFigures, folded
+from .groups import SHOWN_GROUPS, GroupFigures, folded
 from .plots.figures import wait_unit
 from .plots.pictures import Picture
 
@@ -136,7 +136,7 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
     for kind in dict.fromkeys(row.by for row in main):
         own = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
         first = [row.name for row in next(iter(own.values()))]
-        names = first if len(first) <= SHOWN + 1 else first[:SHOWN]
+        names = first if len(first) <= SHOWN_GROUPS + 1 else first[:SHOWN_GROUPS]
         shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in own.items()}
         unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
         of = [f"<br>{_breakable(name)}" if len(shown) > 1 else "" for name in shown]

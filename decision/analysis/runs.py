@@ -17,7 +17,7 @@ from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import split_energy
-from .groups import GROUPS, GroupFigures, read_groups
+from .groups import GROUPS_FILE, GroupFigures, read_groups
 from .metrics import makespan, only_ran
 from .rates import emitted, paid
 from .summary import Summary, summarise
@@ -95,7 +95,7 @@ def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    known = facts is not None and GROUPS in facts.files
+    known = facts is not None and GROUPS_FILE in facts.files
     return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
 
 

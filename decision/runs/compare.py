@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
-from decision.analysis.groups import SHOWN, GroupFigures, Membership, group_figures, memberships
+from decision.analysis.groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.analysis.whole import LogPart, judge_run, part_of
@@ -172,7 +172,7 @@ def _known_of_jobs(inputs: Inputs, digests: tuple[str, ...]) -> tuple[Mapping[st
 @functools.lru_cache(maxsize=8)
 def _members(inputs: Inputs, digests: tuple[str, ...]) -> Mapping[str, Membership]:
     """Whose the jobs are; of each kind the groups with most of them."""
-    return memberships(whole_case(inputs, digests).workloads[:1], SHOWN)
+    return memberships(whole_case(inputs, digests).workloads[:1], SHOWN_GROUPS)
 
 
 def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:

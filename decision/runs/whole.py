@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.analysis import metrics as m
-from decision.analysis.groups import SHOWN, Membership, group_figures, memberships
+from decision.analysis.groups import SHOWN_GROUPS, Membership, group_figures, memberships
 from decision.analysis.unsimulated import Unsimulated, unsimulated
 from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.estimates.missing import fill_missing
@@ -83,7 +83,7 @@ def _read(log: Log, digests: tuple[str, ...]) -> LogRead:
     dropped = {**workload.dropped, f"larger than {len(platform.hosts):,} hosts": larger} if larger else workload.dropped
     workload = replace(workload, jobs=jobs, dropped=dropped, unix_start=unix_start)
     not_simulated = unsimulated(workload, speed)
-    members = memberships([workload], SHOWN)
+    members = memberships([workload], SHOWN_GROUPS)
     workload = replace(workload, trace=None)
     seconds = runtimes(workload, speed)
     part = part_of(jobs.submit_time, jobs.size.astype(np.float64), seconds)

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from decision.model.dates import DAY
 from decision.model.record import Floats
 
-from .axes import PLAIN, Clock, logarithmic
+from .axes import PLAIN, AxisClock, logarithmic
 from .figures import BLUE, GREY, PALE, RED, new_figure, outer_legend, styled, wait_unit
 from .pictures import Picture, facts_of
 
@@ -129,16 +129,18 @@ def _load(advice: Any) -> Picture:
     return Picture(figure, caption, caption)
 
 
-def _blocks(advice: Any) -> tuple[Clock, Floats]:
+def _blocks(advice: Any) -> tuple[AxisClock, Floats]:
     """The clock, and where blocks of time begin and end on it: in days, or their numbers where there are no dates."""
     pictures = advice.pictures
     number, seconds, begin = len(pictures["jobs"]), pictures["block_seconds"], pictures["begin"]
     if begin is None or not np.isfinite(seconds):
-        return Clock(seconds, advice.log["block"]), np.arange(number + 1, dtype=np.float64) + 0.5
-    return Clock(DAY, "time by the machine's clock", begin), np.arange(number + 1, dtype=np.float64) * (seconds / DAY)
+        return AxisClock(seconds, advice.log["block"]), np.arange(number + 1, dtype=np.float64) + 0.5
+    return AxisClock(float(DAY), "time by the machine's clock", begin), np.arange(number + 1, dtype=np.float64) * (
+        seconds / DAY
+    )
 
 
-def _show_time(axes: Axes, clock: Clock, edges: Floats) -> None:
+def _show_time(axes: Axes, clock: AxisClock, edges: Floats) -> None:
     axes.set_xlim(edges[0], edges[-1])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     clock.show(axes)

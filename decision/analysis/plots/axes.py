@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-DAY = 86_400.0  # seconds
+from decision.model.dates import DAY
+
 PLAIN = "{x:,.10g}"  # a format of ticks: 12,000
 _FEW, _MANY = 3, 7  # ticks of an axis
 _STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))  # in a power of ten, from coarse to fine
@@ -56,10 +57,10 @@ class RoundTicks(Locator):
         return [value for value in MaxNLocator(_MANY - 2).tick_values(low, high) if low <= value <= high]
 
 
-_UNITS = ((2 * DAY, DAY, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
+_UNITS = ((2.0 * DAY, float(DAY), "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 
 
-class Clock(NamedTuple):
+class AxisClock(NamedTuple):
     """What an axis of time counts, and whether it shows dates."""
 
     unit: float  # seconds
@@ -73,7 +74,7 @@ class Clock(NamedTuple):
             axes.xaxis.set_major_formatter(DateTexts(self.unit, self.begin))
 
 
-def clock(longest: float, begin: float | None = None, first: float = 0.0) -> Clock:
+def clock(longest: float, begin: float | None = None, first: float = 0.0) -> AxisClock:
     """The clock that gives numbers easy to read up to `longest` seconds after the first submission, or dates.
 
     Args:
@@ -83,8 +84,8 @@ def clock(longest: float, begin: float | None = None, first: float = 0.0) -> Clo
     """
     unit, name = next((unit, name) for least, unit, name in _UNITS if longest >= least)
     if begin is not None:
-        return Clock(unit, "time by the machine's clock", begin)
-    return Clock(unit, f"{name} since the first submission" + (f" (at {first:,.0f} s)" if first else ""))
+        return AxisClock(unit, "time by the machine's clock", begin)
+    return AxisClock(unit, f"{name} since the first submission" + (f" (at {first:,.0f} s)" if first else ""))
 
 
 class DateTicks(Locator):

@@ -13,14 +13,14 @@ from decision.model.record import Floats, HostState
 from ..energy import energy_over_time
 from ..metrics import utilization
 from ..runs import PIECES, NamedRun, Steps, averaged, last_end, queue_over_time, utilization_over_time
-from .axes import Clock, clock
+from .axes import AxisClock, clock
 from .figures import GREY, explain, looks, name_panel, new_figure, outer_legend, panels_in_row, side_by_side, styled
 from .pictures import Picture, facts_of, listed
 
 _LONG_QUEUE = 10.0  # the longest queue of all runs over that of one, from which on the scale is logarithmic
 
 
-def clock_of(runs: Sequence[NamedRun]) -> Clock:
+def clock_of(runs: Sequence[NamedRun]) -> AxisClock:
     """The clock that suits all runs; with dates where all began on the same."""
     begins, firsts = ({run.clock for run in runs}, {run.first for run in runs})
     return clock(last_end(runs), begins.pop() if len(begins) == 1 else None, firsts.pop() if len(firsts) == 1 else 0.0)

@@ -133,11 +133,10 @@ def _blocks(advice: Any) -> tuple[AxisClock, Floats]:
     """The clock, and where blocks of time begin and end on it: in days, or their numbers where there are no dates."""
     pictures = advice.pictures
     number, seconds, begin = len(pictures["jobs"]), pictures["block_seconds"], pictures["begin"]
+    edges = np.arange(number + 1, dtype=np.float64)
     if begin is None or not np.isfinite(seconds):
-        return AxisClock(seconds, advice.log["block"]), np.arange(number + 1, dtype=np.float64) + 0.5
-    return AxisClock(float(DAY), "time by the machine's clock", begin), np.arange(number + 1, dtype=np.float64) * (
-        seconds / DAY
-    )
+        return AxisClock(seconds, advice.log["block"]), edges + 0.5
+    return AxisClock(float(DAY), "time by the machine's clock", begin), edges * (seconds / DAY)
 
 
 def _show_time(axes: Axes, clock: AxisClock, edges: Floats) -> None:

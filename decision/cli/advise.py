@@ -8,10 +8,12 @@ import typer
 from decision.computer.shipped import find_platform
 from decision.model.errors import ConfigError
 
+from .command import typed_command
 from .grouped import Chosen, with_groups
 from .options import (
     JsonOption,
     OutputFolder,
+    PdfOption,
     SelectOption,
     ShakeOption,
     TimeFieldOption,
@@ -64,6 +66,7 @@ More = Annotated[
 
 @with_groups
 def advise_command(
+    context: typer.Context,
     workload: WorkloadOption,
     platform: Platform = None,
     hosts: Hosts = None,
@@ -78,6 +81,7 @@ def advise_command(
     shake: ShakeOption = 10,
     *,
     output: OutputFolder = Path("out/advise"),
+    pdf: PdfOption = False,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,13 +109,13 @@ def advise_command(
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
     from decision.analysis.metric_list import RENAMED
-    from decision.runs.advice import METRIC_NAMES, Wish, load_of, overload_text
+    from decision.runs.advice import METRIC_NAMES, Wish, advice_heading, load_of, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting
     from .tables import print_json, simple_table
-    from .terminal import can_draw, note, say, stdout
+    from .terminal import can_draw, note, printed, say, stdout
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -138,9 +142,13 @@ def advise_command(
     _write(output, advice)
     page = None
     if can_draw("no advice.html"):
-        from decision.analysis.plots.advice import write_advice_page
+        from decision.analysis.advice_report import write_advice_page
 
-        page = write_advice_page(output, advice, header, rows)
+        standings = [row[-1] for row in rows]
+        page = write_advice_page(
+            output, advice, advice_heading(advice), wish.metrics, standings, typed_command(context)
+        )
+    paper = printed(page, pdf)
     if as_json:
         print_json(as_data(advice))
         return
@@ -155,7 +163,7 @@ def advise_command(
         lines = [f"- {each.text()}" for each in advice.not_simulated]
         say("What it says and is not simulated:\n" + "\n".join(lines))
     if page is not None:
-        say(f"page with pictures: {page}")
+        say(f"page with pictures: {page}" + (f", printed: {paper}" if paper else ""))
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:

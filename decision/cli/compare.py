@@ -34,6 +34,7 @@ from .options import (
     FeedbackOption,
     JsonOption,
     OutputFolder,
+    PdfOption,
     PlatformOption,
     SettingsOption,
     ShakeOption,
@@ -76,6 +77,7 @@ def compare_command(
     seeds: Seeds = 1,
     plot: PlotRows = False,
     drawing: Drawing,
+    pdf: PdfOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
@@ -207,7 +209,7 @@ def compare_command(
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        _write(output, comparison, plot, as_json)
+        _write(output, comparison, plot, pdf, as_json)
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
@@ -223,21 +225,22 @@ def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "
         note(beside_whole(plan, comparison, logs, output))
 
 
-def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool, pdf: bool, as_json: bool) -> None:
     """Write the files of a comparison, and say or print what there is."""
     from decision.analysis.comparison_files import write_comparison
 
     from .tables import print_json
-    from .terminal import say
+    from .terminal import printed, say
 
     write_comparison(output, comparison)
     report = _write_report(output, pictures)
+    paper = printed(report, pdf)
     if as_json:
         print_json(comparison)
         return
     say(f"comparison.csv, .md, .json and runs.csv are in {output}")
     if report is not None:
-        say(f"report with pictures, tables and setup: {report}")
+        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
 
 
 def _refuse_what_does_nothing(

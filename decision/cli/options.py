@@ -32,6 +32,9 @@ class WalltimeName(StrEnum):
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.")
 ]
+PdfOption = Annotated[
+    bool, typer.Option("--pdf", help="Print the page to PDF, too, where Chromium or Chrome is at hand.")
+]
 
 
 def _named(text: str | Path) -> Path:

@@ -82,11 +82,12 @@ def draw_gantt(axes: Axes, jobs: JobTable, nb_hosts: int, title: str) -> None:
     ran = only_ran(later(jobs, -begin))
     ends = ran.start_time + ran.runtime
     last = float(ends.max(initial=1.0))  # seconds
-    unit, unit_name = time_unit(last)
-    axes.set_xlim(0, last / unit)
-    _draw_gantt(axes.figure.figure, axes, ran, ends, nb_hosts, unit)
+    time = clock(last, None, begin)
+    axes.set_xlim(0, last / time.unit)
+    _draw_gantt(axes.figure.figure, axes, ran, ends, nb_hosts, time.unit)
     axes.set_title(title)
-    axes.set_xlabel(since_first(unit_name, begin))
+    axes.set_xlabel(time.label)
+    time.show(axes)
 
 
 def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:

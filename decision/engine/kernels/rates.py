@@ -14,6 +14,7 @@ each: they are one slot.
 
 from decision.compiling.jit import kernel
 from decision.engine.constants import SHARE_PRECISION
+from decision.model.errors import InternalError
 
 from .links import N_FLOWS, N_PARTS
 
@@ -33,7 +34,10 @@ def set_rates(network):
     while rising > 0:
         _raise(network, slots)
         _use_up(network)
-        rising -= _freeze(network)
+        frozen = _freeze(network)
+        if frozen == 0:
+            raise InternalError("flows rise for ever")
+        rising -= frozen
 
 
 @kernel

@@ -127,6 +127,8 @@ class CompiledEngine:
             number = self.world.sim.number
             code = self._ask(ADVANCE)
         self._over = code == a.DONE
+        if self._over and number[a.CHANGED_AWAY]:
+            refusals.warn_of_change_away(int(number[a.CHANGED_AWAY]) - 1, float(self.world.sim.real[a.CHANGED_AWAY_AT]))
         return code
 
     def reply(self, now: float) -> None:

@@ -5,6 +5,7 @@ All that differs from Batsim 4 is here, in `calls`, `words5` and `busy_hosts`; t
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -52,8 +53,8 @@ class Batsim5Engine(EmbeddedEngine):
         lists: Mapping[str, str],
         facts: m.BatsimFacts,
     ) -> None:
-        super().__init__(platform, workloads, events, options)
         self._lists, self._facts = lists, facts
+        super().__init__(platform, workloads, events, options)
         self._nb_static = len(self.names)  # jobs of the workloads
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
@@ -76,10 +77,27 @@ class Batsim5Engine(EmbeddedEngine):
             forward_profiles_of_killed=bool(features.forward_profiles_on_jobs_killed),
             forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
+        if self.options.forward_all_profiles:
+            self._check_profiles()
         self._reader.set_options(self.options)
         number = self.world.sim.number
         number[a.ACKNOWLEDGE] = bool(features.acknowledge_dynamic_jobs)
         number[a.REGISTRATION_OPEN] = bool(features.dynamic_registration)
+
+    def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
+        """One by file, in the order of the files, each in order of time; also one without events."""
+        told: dict[str, list[MachineEvent]] = {name: [] for name in self._lists}
+        for event in sorted(events, key=lambda event: event.timestamp):
+            name, _, _ = str(msgspec.json.decode(event.source)["id"]).rpartition("!")
+            told.setdefault(name, []).append(event)
+        return [*told.values()]
+
+    def _check_profiles(self) -> None:
+        """Refuse to forward all profiles where a job has none of them: Batsim 5 has forgotten it, and crashes."""
+        for workload in self._reader.workloads.values():
+            if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
+                what = f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
+                raise PolicyError(f"{what}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
 
     def _hear_all(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.

@@ -68,8 +68,9 @@ def profile(name: str, workload: Workload) -> dict[str, Any]:
 
 
 def full(name: str, workload: Workload) -> str:
-    """A profile's id."""
-    return name if "!" in name else f"{workload.name}!{name}"
+    """A profile's id; one that came from another workload has it as its name."""
+    moved = "!" in name and name not in workload.profile_sources
+    return name if moved else f"{workload.name}!{name}"
 
 
 def job_submitted_message(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:

@@ -132,8 +132,9 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_UNREGISTERED,  # rests of suspended jobs that are in the state, but not registered yet
     N_RESTS,  # rests of suspended jobs so far
     CHANGED_AWAY,  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
+    CHANGES_ONCE,  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
     N_SIM_NUMBERS,
-) = range(45)
+) = range(46)
 
 # Sim.real: the clock and totals of the energy model
 (

@@ -29,6 +29,7 @@ from .embedded import EmbeddedEngine
 from .kernels import arrays as a
 from .kernels.clock import takes_time
 from .options import EngineOptions
+from .placement5 import placed_leaves
 from .profiles import LeafKind
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
@@ -266,8 +267,6 @@ class Batsim5Engine(EmbeddedEngine):
                 self._calls.stop(data.probe_id, probe=True)
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
-            case m.ExecuteJob(data=data) if data.overrides:
-                raise self._refuse_command(f"{data.job_id}: other hosts for parts of its profile are not supported")
             case _:
                 self._take_old(command)
 
@@ -277,9 +276,22 @@ class Batsim5Engine(EmbeddedEngine):
         if isinstance(read, Start):
             self._check_mapping(read.job, command)
             self._starts.append(read.job)
+            if isinstance(command, m.ExecuteJob):
+                read = self._placed(read, command.data)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
             self._check_switch(read, command.data.at_once is True)
         self._add(read)
+
+    def _placed(self, start: Start[int], data: m.ExecuteJobData) -> Start[int]:
+        """A start whose job has its amounts by host, where it has not one host for each executor."""
+        leaves, cores = self.leaves(start.job), [host.cores for host in self.platform.hosts]
+        try:
+            placed = placed_leaves(self.job(start.job), leaves, data, start.hosts, cores)
+        except ConfigError as error:
+            raise self._refuse_command(f"{data.job_id}: {error}") from None
+        if placed != leaves or len(start.hosts) != self.job(start.job).size:
+            self.set_leaves(start.job, placed)
+        return msgspec.structs.replace(start, places=[])
 
     def _check_mapping(self, number: int, command: DecisionEvent) -> None:
         """Refuse a custom mapping without executors for a job that computes: delays need none."""

@@ -76,6 +76,8 @@ def full(name: str, workload: Workload) -> str:
 def job_submitted_message(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
     """A job arrives, or is acknowledged."""
     said = {**words.job_fields(job), "profile": full(job.profile, workload), "subtime": job.submit_time}
+    if said.get("walltime") == 0:
+        del said["walltime"]  # which Batsim says of a positive one only
     forwarded: Any = profile(job.profile, workload) if options.forward_profiles else UNSET
     return m.JobSubmitted(time, m.JobSubmittedData(job.id, m.JobDescription(**said), forwarded))
 

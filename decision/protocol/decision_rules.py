@@ -120,7 +120,8 @@ def _register_job(ledger: Ledger, event: m.RegisterJob) -> None:
         raise RefusalError(f"the job's id {shortened_line(job_id)!r} is not of the form WORKLOAD!NAME")
     if odd := unloadable_part(job_id):
         raise RefusalError(f"the job's id {shortened_line(job_id)} contains {odd!r}, which Batsim cannot load")
-    require_walltime(event.data.job, job_id)
+    if ledger.version.asks_to_register or event.data.job.walltime != 0:  # Batsim 5 stops such a job at once
+        require_walltime(event.data.job, job_id)
     ledger.jobs[job_id] = IS_WAITING
     if ledger.acknowledges:
         ledger.unacknowledged.add(job_id)

@@ -146,3 +146,60 @@ def test_to_forward_all_profiles_is_refused_where_batsim_has_forgotten_one(world
     engine = world(profiles={**PROFILES, "unused": PROFILES["d"]})
     with pytest.raises(PolicyError, match="no job has profile 'unused' of w0: Batsim"):
         talk5(engine, {}, forward_profiles_on_simulation_begins=True)
+
+
+def test_a_registered_walltime_of_0_is_reached_at_once(world):
+    script = [
+        start("w0!1", "0"),
+        ("RegisterJobEvent", {"job_id": "w0!n", "job": {"resource_request": 1, "profile_id": "d", "walltime": 0}}),
+        ("FinishRegistrationEvent", {}),
+    ]
+    told = talk5(
+        world(), {0.9: script, 1: [start("w0!n", "1")]}, dynamic_registration=True, acknowledge_dynamic_jobs=True
+    )
+    assert [job["walltime"] for _, job in of(told, "JobSubmittedEvent", "job")] == [None, None]
+    ends = of(told, "JobCompletedEvent", "job_id", "state")
+    assert ends == [(1.0, "w0!n", "COMPLETED_WALLTIME_REACHED"), (11.0, "w0!1", "COMPLETED_SUCCESSFULLY")]
+
+
+FLOPS = {"flops": {"type": "ParallelTaskHomogeneousProfile", "cpu": 2e9, "com": 0}}
+FLOPS["twice"] = {"type": "SequentialCompositionProfile", "seq": ["flops"], "repeat": 2}
+
+
+def by_hand(*places):
+    return {"executor_placement_type": "CustomExecutorToHostMapping", "executor_placement": {"mapping": [*places]}}
+
+
+@pytest.mark.parametrize(
+    ("profile", "hosts", "placement", "overrides", "end"),
+    [
+        ("flops", "0-3", {}, [], 3),
+        ("flops", "0-1", {}, [], 5),  # two executors on each
+        ("flops", "0-2", {}, [], 5),
+        ("d", "1", {}, [], 11),
+        ("flops", "0-3", by_hand(0, 0, 0, 1), [], 7),
+        ("flops", "0-3", by_hand(2), [], 3),
+        ("twice", "0-3", {}, [("w0!flops", "0-1", {})], 9),
+        ("twice", "0-3", {}, [("w0!flops", "2-3", by_hand(1, 1, 1))], 13),
+    ],
+)
+def test_executors_are_put_on_hosts_by_number_by_hand_and_by_part(world, profile, hosts, placement, overrides, end):
+    job = {"id": "1", "subtime": 1, "res": 4, "profile": profile}
+    _, said = start("w0!1", hosts)
+    said["allocation"] |= placement
+    plain = {name: value for name, value in start("", "")[1]["allocation"].items() if name != "host_allocation"}
+    if overrides:
+        said["profile_allocation_override"] = [
+            {"profile_id": name, "host_allocation": some, **(other or plain)} for name, some, other in overrides
+        ]
+    engine = world(jobs=[job], profiles=FLOPS | PROFILES)
+    told = talk5(engine, {1: [("ExecuteJobEvent", said)]})
+    assert of(told, "JobCompletedEvent", "state") == [(end, "COMPLETED_SUCCESSFULLY")]
+    assert engine.record().jobs.allocation[0] == hosts
+
+
+def test_a_part_on_hosts_that_the_job_does_not_have_is_refused(world):
+    _, said = start("w0!1", "0")
+    said["profile_allocation_override"] = [{"profile_id": "w0!d", **start("", "3")[1]["allocation"]}]
+    with pytest.raises(PolicyError, match="host 3, which the job does not have: that is not supported"):
+        talk5(world(), {1: [("ExecuteJobEvent", said)]})

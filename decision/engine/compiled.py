@@ -71,9 +71,10 @@ class CompiledEngine:
         options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     ) -> None:
         check_inputs(platform, workloads, events, options)
-        self.platform, self.options, self.events = platform, options, events_in_order(events)
+        lists = self._event_lists(events)
+        self.platform, self.options, self.events = platform, options, [event for one in lists for event in one]
         refusals.check_events(self.events, len(platform.hosts))
-        truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
+        truth, self.names = build_truth(workloads, lists, refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
         if options.may_register or truth.leaf_bytes.any():
@@ -82,6 +83,10 @@ class CompiledEngine:
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         self._ask(BEGIN_RUN)
+
+    def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
+        """The events by who tells of them: one does of all."""
+        return [events_in_order(events)] if events else []
 
     @property
     def state(self) -> ClusterState:
@@ -127,6 +132,8 @@ class CompiledEngine:
             number = self.world.sim.number
             code = self._ask(ADVANCE)
         self._over = code == a.DONE
+        if self._over and number[a.CHANGED_AWAY]:
+            refusals.warn_of_change_away(int(number[a.CHANGED_AWAY]) - 1, float(self.world.sim.real[a.CHANGED_AWAY_AT]))
         return code
 
     def reply(self, now: float) -> None:
@@ -302,6 +309,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.root[0] = engine.address
     sim.number[a.ENERGY_ON] = options.energy
     sim.number[a.SWITCHES_ON] = options.energy or options.rules.switches_without_energy
+    sim.number[a.CHANGES_ONCE] = options.rules.tells_switches_apart
     sim.number[a.CALLS_IN_MS] = options.rules.calls_in_ms or options.calls == "ms"
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs

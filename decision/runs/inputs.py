@@ -10,9 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.computer.shipped import find_workload
+from decision.engine.refusals import check_events
 from decision.estimates.missing import fill_missing, missing_text
-from decision.formats import load_events, load_platform, write_workload
-from decision.formats.events import check_supply, converted_events
+from decision.formats import load_platform, write_workload
+from decision.formats.events import check_supply, converted_events, load_placed_events
 from decision.formats.files import read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.job_sources import without_trace
@@ -98,7 +99,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
-    events = read_events(inputs.events, supply=True)
+    events = read_events(inputs.events, len(platform.hosts), supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
 
@@ -114,9 +115,19 @@ def first_log(case: LoadedInputs) -> LogOnHosts:
     return LogOnHosts(case.platform, case.workloads[0], files, case.inputs.selection, tuple(case.events))
 
 
-def read_events(paths: Sequence[Path], forward_unknown: bool = False, supply: bool = False) -> list[MachineEvent]:
-    """External events of all files. Raises InputError."""
-    return [event for path in paths for event in load_events(path, forward_unknown, supply)]
+def read_events(
+    paths: Sequence[Path], nb_hosts: int, forward_unknown: bool = False, supply: bool = False
+) -> list[MachineEvent]:
+    """External events of all files, in Batsim's order.
+
+    Raises:
+        InputError: if a line is none.
+        ConfigError: if one names a host which is not there, or cannot happen after those before it; with its line.
+    """
+    placed = load_placed_events(paths, forward_unknown, supply)
+    events = [event for _, event in placed]
+    check_events(events, nb_hosts, [place for place, _ in placed])
+    return events
 
 
 def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:

@@ -39,8 +39,8 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
         raise ConfigError("profile reuse needs dynamic jobs, as in Batsim; enable them too", field="dynamic_jobs")
     writable_folder(Path(prefix).parent)
     workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
-    events = read_events(inputs.events, inputs.options.forward_unknown_events)
     platform = inputs.load_platform(workloads, energy=inputs.options.energy)
+    events = read_events(inputs.events, len(platform.hosts), inputs.options.forward_unknown_events)
     engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
     forget_run(Path(prefix).parent)

@@ -131,8 +131,10 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
     N_UNREGISTERED,  # rests of suspended jobs that are in the state, but not registered yet
     N_RESTS,  # rests of suspended jobs so far
+    CHANGED_AWAY,  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
+    CHANGES_ONCE,  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
     N_SIM_NUMBERS,
-) = range(44)
+) = range(46)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -145,8 +147,9 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     REPLY_NOW,  # seconds: the reply's own time
     RESTART,  # seconds that what is left of a suspended job takes before it goes on
     EVERY,  # seconds between two checkpoints of a job that runs; 0 where there are none
+    CHANGED_AWAY_AT,  # seconds: when the host of CHANGED_AWAY came back
     N_SIM_REALS,
-) = range(10)
+) = range(11)
 
 
 @kernel

@@ -398,6 +398,8 @@ def _report_events(world, m):
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
                 job = state.host_job[host]
+                if sim.host_state[host] != UNAVAILABLE and sim.number[a.CHANGED_AWAY] == 0:
+                    sim.number[a.CHANGED_AWAY], sim.real[a.CHANGED_AWAY_AT] = host + 1, sim.real[a.SIM_NOW]
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
         elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.number[a.POLICY_WATCHES]:

@@ -34,3 +34,22 @@ def test_the_reference_documents_every_public_name(root):
     named = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")}
     named |= set(re.findall(r"`d\.(\w+)`", page))
     assert set(decision.__all__) - {"__version__"} <= named
+
+
+def test_commands_of_the_guides_write_into_folders_of_their_own(root):
+    """What one types leaves nothing where another command of the pages writes: nor is one folder inside another."""
+    pages = [root / "README.md", *sorted((root / "docs/guide").glob("*.md"))]
+    written = {"advise": "out/advise", "batsim5": "out", "compare": "out/compare", "run": "out", "train": "out"}
+    folders: dict[str, set[str]] = {}
+    for page in pages:
+        for block in re.findall(r"^```(?:bash)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = line.split("#")[0].split()
+                if words[:1] != ["decision"] or words[1] not in written or "..." in words or "--share" in words:
+                    continue
+                option = "-e" if words[1] == "batsim5" else "-o"
+                named = words[words.index(option) + 1] if option in words else written[words[1]]
+                folders.setdefault(named.rstrip("/"), set()).add(" ".join(words))
+    assert len(folders) > 30
+    assert {folder: lines for folder, lines in folders.items() if len(lines) > 1} == {}
+    assert [(a, b) for a in folders for b in folders if b.startswith(f"{a}/")] == []

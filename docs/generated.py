@@ -3,6 +3,7 @@
 import html
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -23,7 +24,14 @@ from decision.policies import list_policies
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; MkDocs calls this when it has found those that are written."""
-    pages = {
+    for name, content in pages():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and text of each."""
+    made = {
         "reference/command-line": _command_line,
         "reference/policies": _policies,
         "reference/shipped": _shipped,
@@ -31,9 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/environments": _environments,
         "extend/contribute": _contribute,
     }
-    for name, make in pages.items():
-        files.append(File.generated(config, f"{name}.md", content="\n".join(make()) + "\n"))
-    return files
+    for name, make in made.items():
+        yield f"{name}.md", "\n".join(make()) + "\n"
 
 
 def _contribute() -> Iterator[str]:
@@ -139,7 +146,9 @@ def _environment(scheduler: ChoosingScheduler) -> Iterator[str]:
     for name, comment in field_comments(type(settings)).items():
         choices = get_args(hint) if get_origin(hint := get_type_hints(type(settings))[name]) is Literal else ()
         kinds = f" ({', '.join(f'`{each}`' for each in choices)})" if choices else ""
-        yield f"| `{name}` | `{getattr(settings, name)}` | {_cell(comment)}{kinds} |"
+        value = getattr(settings, name)
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        yield f"| `{name}` | `{shown}` | {_cell(comment)}{kinds} |"
 
 
 def field_comments(kind: type) -> dict[str, str]:
@@ -164,3 +173,8 @@ def _shipped() -> Iterator[str]:
     for name in shipped_workloads():
         workload = load_workload(name)
         yield f"| `{name}` | {len(workload.jobs):,} | {workload.nb_res:,} | {_cell(workload.description)} |"
+
+
+if __name__ == "__main__":  # for builders without hooks: write the pages into a copy of this folder
+    for page, text in pages():
+        (Path(sys.argv[1]) / page).write_text(text)

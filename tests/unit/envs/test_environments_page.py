@@ -19,7 +19,7 @@ def page(root):
     spec = importlib.util.spec_from_file_location("generated", root / "docs/generated.py")
     generated = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generated)
-    return "\n".join(generated._environments())
+    return dict(generated.pages())["reference/environments.md"]
 
 
 def section(page, scheduler):

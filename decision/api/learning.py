@@ -186,7 +186,8 @@ def make_env(
     """Make a Gymnasium environment of a learned scheduler.
 
     Args:
-        scheduler: ``dbf``, ``rlscheduler`` or ``inspector``: the environment ``decision/DBF-v0`` and so on.
+        scheduler: ``dbf``, ``rlscheduler``, ``inspector``, ``packing``, ``green``, ``deepscheduling``, ``repair``, or
+            one that was registered: the environment ``decision/DBF-v0`` and so on.
         platform: the hosts, a file or a shipped platform's name; None: equal hosts, as many as the workload asks for.
         workload: the jobs, a file or a shipped workload's name, or a DataFrame; all jobs need a walltime.
         num_envs: so many side by side, as one vector environment; a single environment if None.

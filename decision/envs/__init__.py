@@ -1,7 +1,7 @@
 """Gymnasium environments of learned schedulers; importing this package registers them.
 
 Each scheduler of `decision.learned` that chooses step by step has one, ``decision/ID-v0``: ``decision/DBF-v0``
-(`DbfEnv`, `DbfVectorEnv`), ``decision/RLScheduler-v0`` and ``decision/Inspector-v0``. Docstrings of their classes
+(`DbfEnv`, `DbfVectorEnv`), ``decision/RLScheduler-v0`` and so on. Docstrings of their classes
 (``help(decision.envs.DbfEnv)``) have the tables of observations, actions and rewards.
 
 ::

@@ -17,20 +17,21 @@ from decision.state.plan_arrays import START
 
 from .environment import Environment
 
-EPISODE_METRICS = (
-    "return",
-    "length",
-    "utilization",  # the paper's: cores in use over all cores, average over time
-    "waiting_time",  # the paper's: seconds in the queue per job that has arrived
-    "queue_length",  # the paper's: jobs, average over time
-    "job_load",  # the paper's: core-seconds of requested work in the queue, average over time
-    "placed_waiting_time",  # seconds, of the jobs that were placed
-    "bounded_slowdown",  # of the jobs that were placed, with their real runtimes
-    "unseen_jobs",  # jobs in the queue and outside of the window, average over time
-    "partial_time",  # share of the time in which there were any
-    "duration",  # seconds
-    "arrived",  # jobs
-)
+MEANINGS = {  # of the metrics that every environment has; the words of a paper are DBF's
+    "return": "sum of the rewards",
+    "length": "choices",
+    "utilization": "the paper's: cores in use over all cores, average over time",
+    "waiting_time": "the paper's: seconds in the queue per job that has arrived",
+    "queue_length": "the paper's: jobs, average over time",
+    "job_load": "the paper's: core-seconds of requested work in the queue, average over time",
+    "placed_waiting_time": "seconds, mean of the jobs that were placed",
+    "bounded_slowdown": "mean of the jobs that were placed, with their real run times",
+    "unseen_jobs": "jobs in the queue and outside of the window, average over time",
+    "partial_time": "share of the time in which there were any",
+    "duration": "seconds",
+    "arrived": "jobs",
+}
+EPISODE_METRICS = tuple(MEANINGS)
 RANGES = {"return": (-math.inf, math.inf), "utilization": (0.0, 1.0), "partial_time": (0.0, 1.0)}  # others: from 0 on
 (
     _RETURN,

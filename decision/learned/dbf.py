@@ -136,7 +136,7 @@ class Dbf(ChoosingScheduler):
     observation version 1, where waits are shares of the longest runtime, and longer ones 1; an episode terminates when
     `jobs` jobs have been placed; Fwd is masked on an idle cluster alone.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names.
     """
 
     name = "dbf"

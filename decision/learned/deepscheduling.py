@@ -147,9 +147,9 @@ class DeepScheduling(ChoosingScheduler):
     Masks: ``info["action_mask"]`` i8 (21,), `action_masks()`, and in the observation with `dict_observation`: all 1,
     but with `masked`: there only void and jobs that fit can be chosen, and where none fits no choice is asked for.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names, and from midnight on ``energy_waste``, joules
-    of idle servers and of switches, and ``switches`` of servers; and ``unknown_users``, jobs that do not say whose they
-    are.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names, and from midnight on
+    ``energy_waste``, joules of idle servers and of switches, and ``switches`` of servers; and ``unknown_users``, jobs
+    that do not say whose they are.
     """
 
     name = NAME

@@ -74,7 +74,7 @@ class Green(ChoosingScheduler):
     Masks: ``info["action_mask"]`` i8 (n + 2,), `action_masks()`, and in the observation with `dict_observation`: jobs
     that fit; suspend where there are two such jobs; no_op.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names, and ``value`` of the jobs that ended,
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names, and ``value`` of the jobs that ended,
     ``value_share`` and ``violated_share`` of the value of all jobs, and ``suspensions``.
     """
 

@@ -24,7 +24,7 @@ Suspensions = Literal["never", "value", "density"]
 class GreenSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The environment of Launchpad."""
 
-    observation: Literal["compact", "image"] = "compact"
+    observation: Literal["compact", "image"] = "compact"  # numbers about jobs, or the paper's
     pool: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLOTS)] = 10  # ready jobs: the first ones of the queue
     step: Annotated[float, msgspec.Meta(ge=1, le=86400)] = 60.0  # seconds
     suspend: Suspensions = "value"  # by what a running job is worth less than a ready one

@@ -188,7 +188,7 @@ class Inspector(ScaledScheduler):
 
     Masks: ``info["action_mask"]`` i8 (2,), `action_masks()`, and in the observation with `dict_observation`.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names.
     """
 
     name = "inspector"

@@ -158,8 +158,8 @@ class Packing(ChoosingScheduler):
     but with `masked`: there only jobs that fit can be chosen, and X unless nothing runs; where none fits no choice is
     asked for.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names, and the parts of the reward: ``started``,
-    ``packed_utilization``, ``steps_left``.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names, and the parts of the reward:
+    ``started``, ``packed_utilization``, ``steps_left``.
     """
 
     name = "packing"

@@ -123,8 +123,8 @@ class Repair(ChoosingScheduler):
 
     Masks: ``info["action_mask"]`` i8 (q,), `action_masks()`, and in the observation with `dict_observation`.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names, and ``window_cost``, the mean hops of a
-    window.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names, and ``window_cost``, the mean
+    hops of a window.
     """
 
     name = "repair"

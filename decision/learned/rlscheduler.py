@@ -179,7 +179,7 @@ class RLScheduler(ScaledScheduler):
     Masks: ``info["action_mask"]`` i8 (A,), `action_masks()`, and in the observation with `dict_observation`: 1 where a
     slot has a job.
 
-    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names.
+    At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names.
     """
 
     name = "rlscheduler"

@@ -4,6 +4,8 @@ Text in brackets is not markup here: names of files and policies have some, and 
 """
 
 import os
+import sys
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 
@@ -31,6 +33,18 @@ def _console(console: Console) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _UNCUT
     return console
+
+
+def is_uncut(width: int) -> bool:
+    """Whether so many columns are those of a console that is no terminal, and cuts nothing."""
+    return width >= _UNCUT
+
+
+def page_width() -> int:
+    """Columns of long texts where there is no terminal: those of the one that stderr is, such as beside ``less``."""
+    with suppress(OSError, ValueError, AttributeError):
+        return max(os.get_terminal_size(sys.__stderr__.fileno()).columns, PAGE // 2)  # type: ignore[union-attr]
+    return PAGE
 
 
 def be_quiet(quiet: bool) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import read_bytes, utf8, write_files
+from decision.formats.json_text import json_bytes
 from decision.model.errors import InputError
 
 from .comparison import MeasuredRun, PolicyComparison, Row
@@ -28,9 +29,9 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
         folder / "comparison.csv": _csv(map(_cells, comparison.rows)),
         folder / "runs.csv": _csv(map(_run_cells, comparison.outcomes)),
         folder / "comparison.md": markdown(comparison),
-        folder / CONTENTS: msgspec.json.encode(comparison).decode(),
+        folder / CONTENTS: json_bytes(comparison).decode(),
     }
-    write_files({path: [text.encode()] for path, text in contents.items()})
+    write_files({path: [utf8(text)] for path, text in contents.items()})
     return list(contents)
 
 

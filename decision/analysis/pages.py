@@ -12,6 +12,7 @@ from importlib.resources import files
 from string import Template
 
 from decision import __version__
+from decision.formats.files import utf8
 
 from .plots.pictures import Picture
 
@@ -24,7 +25,7 @@ def page(title: str, parts: Iterable[str]) -> bytes:
     text = shell.substitute(
         title=html.escape(title), style=template("page.css"), parts="\n".join(parts), version=__version__
     )
-    return text.encode()
+    return utf8(text)
 
 
 def template(name: str) -> str:

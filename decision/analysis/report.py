@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from decision.formats.files import write_files
+from decision.formats.json_text import json_bytes
 from decision.formats.run_facts import RunFacts
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
@@ -175,7 +175,7 @@ def _seconds(column: Floats) -> list[float]:
 
 def _json(data: Any) -> str:
     """JSON that may stand in a script element, whatever texts are in it."""
-    return msgspec.json.encode(data).decode().replace("<", "\\u003c")
+    return json_bytes(data).decode().replace("<", "\\u003c")
 
 
 def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:

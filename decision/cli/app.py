@@ -1,11 +1,12 @@
 """The application: its commands, and what becomes of errors."""
 
-import errno
 import importlib
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import typer
@@ -14,6 +15,7 @@ from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
 
+from .causes import cause_in_words, print_rest
 from .command import Deferred, Group, add_command, add_moved, note_command
 from .terminal import be_quiet, encodable, note, say, stderr
 
@@ -84,6 +86,22 @@ _COMMANDS = {  # as help lists them
 class CommandLine(Group):
     """Turns this package's errors into one line and an exit code."""
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the command line. Failures of the machine are one line, too, such as an output that takes no more."""
+        try:
+            try:
+                return super().main(*args, **settings)
+            finally:
+                print_rest()
+        except Exception as error:
+            if (text := cause_in_words(error)) is None:
+                raise
+            if "--debug" in (settings.get("args") or ()) or os.environ.get("DECISION_DEBUG"):
+                traceback.print_exc()
+            with suppress(OSError):
+                note(f"error: {text}", style="bold red")
+            sys.exit(ConfigError.exit_code)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; some options may stand behind the command, too. What was typed is kept."""
         note_command(ctx, args)
@@ -117,17 +135,6 @@ class CommandLine(Group):
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            note(f"error: {str(error.filename)[:60]}...: no file has so long a name", style="bold red")
-            raise typer.Exit(ConfigError.exit_code) from None
-        except MemoryError as error:
-            if debugging(ctx):
-                traceback.print_exc()
-            what = f"out of memory ({error or 'no more is free'})"
-            note(f"error: {what}; take a smaller input, or less at a time", style="bold red")
-            raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
 

@@ -149,7 +149,8 @@ def compare_command(
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_machines, print_worth, warn_of_seen_jobs
+    from .tables import print_comparison, print_dropped, print_json, print_machines, print_worth, warn_of_seen_jobs
+    from .terminal import say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
@@ -189,13 +190,18 @@ def compare_command(
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     _note_limits(plan, comparison, logs, output)
-    if not as_json:
-        print_comparison(comparison)
-        print_worth(rows)
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        _write(output, comparison, plot, as_json)
+        report = _write(output, comparison, plot)
+    if as_json:
+        print_json(comparison)
+        return
+    print_comparison(comparison)
+    print_worth(rows)
+    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
+    if report is not None:
+        say(f"report with pictures, tables and setup: {report}")
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
@@ -211,21 +217,12 @@ def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "
         note(beside_whole(plan, comparison, logs, output))
 
 
-def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
-    """Write the files of a comparison, and say or print what there is."""
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool) -> Path | None:
+    """Write the files of a comparison; the page, if there is one."""
     from decision.analysis.comparison_files import write_comparison
 
-    from .tables import print_json
-    from .terminal import say
-
     write_comparison(output, comparison)
-    report = _write_report(output, pictures)
-    if as_json:
-        print_json(comparison)
-        return
-    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
-    if report is not None:
-        say(f"report with pictures, tables and setup: {report}")
+    return _write_report(output, pictures)
 
 
 def _refuse_what_does_nothing(

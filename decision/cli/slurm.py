@@ -92,14 +92,16 @@ def agree_command(
 def _write(path: Path | None, document: object) -> None:
     import msgspec
 
+    from decision.formats.json_text import json_bytes
+
     if path is not None:
-        _write_text(path, msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+        _write_text(path, msgspec.json.format(json_bytes(document), indent=1).decode() + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:
-    from decision.formats.files import write_files
+    from decision.formats.files import utf8, write_files
 
-    write_files({path: [text.encode()]})
+    write_files({path: [utf8(text)]})
 
 
 def sweep_command(

@@ -1,6 +1,9 @@
 """What several commands print: tables, or one JSON document in their place."""
 
+import json
 import math
+import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +26,14 @@ def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)
-    typer.echo(text.decode())
+    from decision.formats.json_text import json_bytes
+
+    text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
+    typer.echo(text)
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,8 @@ from functools import cache
 
 from rich.console import Console
 
+from decision.model.names import encodable
+
 PAGE = 80  # columns of pictures in characters where there is no terminal
 _QUIET = ContextVar("quiet", default=False)
 _UNCUT = 10_000  # columns: a pipe takes lines of any length
@@ -55,11 +57,6 @@ def be_quiet(quiet: bool) -> None:
 def is_quiet() -> bool:
     """Whether notes and progress are left out."""
     return _QUIET.get()
-
-
-def encodable(text: str) -> str:
-    """A text with escapes for what is not a character: halves of pairs in names of files and in a user's errors."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def say(text: str) -> None:

@@ -79,6 +79,11 @@ def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> 
     file.seek(0)
 
 
+def utf8(text: str) -> bytes:
+    """A text for a file; names of files whose bytes are no UTF-8 get escapes for these."""
+    return text.encode(errors="backslashreplace")
+
+
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """Write all the files or none: each is written to a temporary file next to its target; all are renamed at the end.
 

@@ -50,3 +50,8 @@ def _ranges(numbers: Sequence[str]) -> list[str]:
     runs = intervals(int(number) for number in numbers)
     text = ",".join(f"{a:0{width}d}" if a == b else f"{a:0{width}d}-{b:0{width}d}" for a, b in runs)
     return [f"[{text}]"]
+
+
+def encodable(text: str) -> str:
+    """A text with escapes for what is not a character: halves of pairs in names of files and in a user's errors."""
+    return text.encode(errors="backslashreplace").decode()

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from decision.batsim.signals import StopRequest
+from decision.formats.json_text import json_bytes
 from decision.model.errors import ConfigError, Failure
 
 from .chunks import CHUNK, CachedTask, Done, check_files, definition_of, do_chunk, do_tasks, own_sources
@@ -180,7 +181,7 @@ def _title(task: CachedTask) -> str:
 
 
 def _as_stored(result: Result) -> Result:
-    return msgspec.json.decode(msgspec.json.encode(result), type=Result)
+    return msgspec.json.decode(json_bytes(result), type=Result)
 
 
 def _unequal(task: CachedTask, *found: tuple[Done, Result]) -> Failure:

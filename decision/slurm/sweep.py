@@ -12,6 +12,7 @@ import numpy as np
 from decision.compiling.bundle import F8
 from decision.computer.cores import available_cores
 from decision.formats.files import write_files
+from decision.formats.json_text import json_bytes
 
 from .agree import Progress, calibrated, policy_waits, run_phase, waits_of
 from .case import Case
@@ -128,8 +129,8 @@ class _Runner:
     ) -> None:
         self._case, self._settings, self._numbers, self._phases = case, settings, numbers, phases
         self._folder = folder
-        facts = msgspec.json.encode((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
-        guesses = msgspec.json.encode([phase.changes for phase in phases])
+        facts = json_bytes((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
+        guesses = json_bytes([phase.changes for phase in phases])
         self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
 
     def waits(self, change: Change) -> tuple[F8, float]:
@@ -143,7 +144,7 @@ class _Runner:
         tested = float(np.mean([tested for _, tested in results]))
         if path is not None:
             document = {"set": change, "tested": tested, "waits": waits.tolist()}
-            write_files({path: [msgspec.json.encode(document)]})
+            write_files({path: [json_bytes(document)]})
         return waits, tested
 
     def _run(self, change: Change) -> Iterator[tuple[F8, float]]:

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter
 
-from decision.formats.files import write_files
+from decision.formats.files import utf8, write_files
 
 from .figures import BLUE, DARK, GREY, RED, drawn, styled
 
@@ -49,7 +49,7 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
         f"<h2>What this log cannot say</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
     )
     path = folder / _PAGE
-    write_files({path: [page.encode()]})
+    write_files({path: [utf8(page)]})
     return path
 
 

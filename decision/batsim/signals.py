@@ -1,13 +1,16 @@
 """Ending cleanly when the user or the system asks for it."""
 
+import functools
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from decision.model.interrupts import interrupt
+from decision.model.interrupts import heeds_nothing, interrupt
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -80,6 +83,33 @@ def none_swallowed() -> Iterator[None]:
         raise
     finally:
         sys.unraisablehook = before
+
+
+_PATIENCE = 1.0  # seconds in which Python code may heed a signal
+
+
+@functools.cache
+def end_where_nothing_heeds(end: Callable[[int], None]) -> None:
+    """From now on call `end` some time after SIGINT or SIGTERM, in a thread, if machine code runs that heeds none.
+
+    Python's handlers run when that returns, which may be minutes later: a compiler's is such
+    (`decision.model.interrupts.heeding_nothing`). Outside of the main thread this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    there, here = os.pipe()
+    os.set_blocking(here, False)
+    signal.set_wakeup_fd(here, warn_on_full_buffer=False)  # is written to as the signal comes
+
+    def watch() -> None:
+        while (number := os.read(there, 1)[0]) not in _ENDING:
+            pass
+        while True:
+            time.sleep(_PATIENCE)
+            if heeds_nothing():
+                end(number)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

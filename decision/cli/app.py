@@ -17,7 +17,7 @@ from decision.model.errors import ConfigError, DecisionError, RunsFailedError, S
 
 from .causes import cause_in_words, print_rest
 from .command import Deferred, Group, add_command, add_moved, note_command
-from .terminal import be_quiet, encodable, note, say, stderr
+from .terminal import be_quiet, encodable, log_from, note, say, stderr
 
 Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
 
@@ -106,7 +106,8 @@ class CommandLine(Group):
         """Parse the arguments; some options may stand behind the command, too. What was typed is kept."""
         note_command(ctx, args)
         end = args.index("--") if "--" in args else len(args)
-        for option in _ANYWHERE:
+        foreign = next((argument for argument in args if not argument.startswith("-")), "") in _OF_BATSIM
+        for option in _ANYWHERE[: 2 if foreign else None]:
             if option in args[:end]:
                 args = [option, *(argument for argument in args[:end] if argument != option), *args[end:]]
         try:
@@ -147,7 +148,8 @@ class Decision(CommandLine):
         self.commands: Any = Deferred(lambda: _COMMANDS, lambda app, name: _COMMANDS[name](app, name))
 
 
-_ANYWHERE = ("--debug", "--quiet")
+_ANYWHERE = ("--debug", "--quiet", "--verbose", "-q", "-v")
+_OF_BATSIM = ("batsim", "batsim5")  # have a -q and a -v of their own, as Batsim has
 _SHOWN = 20  # runs that have failed; failures.csv has all
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
@@ -229,6 +231,9 @@ def decision(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no notes and no progress, only results and errors.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print also what is read, compiled, run and written.")
+    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
@@ -240,7 +245,11 @@ def decision(
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
 
+    -q, -v and --debug stand before or behind the command (batsim and batsim5
+    have a -q and a -v of their own behind them).
+
     Exit codes: 0 success, 1 some runs failed, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.
     """
     be_quiet(quiet)
+    log_from("DEBUG" if debug else "INFO" if verbose else "ERROR" if quiet else "WARNING")

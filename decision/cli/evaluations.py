@@ -79,8 +79,8 @@ def evaluate_whole(
     from .tables import print_json
 
     summaries, tables = {}, {}
-    for policy in policies:
-        with working(policy):
+    for n, policy in enumerate(policies, 1):
+        with working(f"{policy}, {n} of {len(policies)} policies"):
             record = run_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
         tables[policy] = record.jobs
         summaries[policy] = summarise(
@@ -108,8 +108,8 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
     from .tables import print_json
 
     metrics = {}
-    for policy in policies:
-        with working(policy):
+    for n, policy in enumerate(policies, 1):
+        with working(f"{policy}, {n} of {len(policies)} policies"):
             metrics[policy] = comparison.metrics(policy)
     if output is not None:
         write_metrics(output, metrics)

@@ -226,8 +226,8 @@ def showcase_command(
     plot = can_draw("no pictures")
     announce_compilation()
     summaries = {}
-    for policy in _SHOWN:
-        with working(policy) as show, drawing.begun():
+    for n, policy in enumerate(_SHOWN, 1):
+        with working(f"{policy}, {n} of {len(_SHOWN)} policies") as show, drawing.begun():
             choice, typed = PolicyChoice(policy=policy), typed_command(context)
             summaries[policy] = run_to_folder(case, choice, output / policy, plot=plot, show=show, command=typed)
     if as_json:

@@ -54,6 +54,19 @@ def be_quiet(quiet: bool) -> None:
     _QUIET.set(quiet)
 
 
+def log_from(level: str) -> None:
+    """Print what the logger ``decision`` is told, from this level on, as notes are printed."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            stderr().print(encodable(as_users_named_it(record.getMessage())), highlight=False, soft_wrap=True)
+
+    logger = logging.getLogger("decision")
+    logger.setLevel(level)
+    logger.handlers[:] = [each for each in logger.handlers if type(each).__name__ != Notes.__name__] + [Notes()]
+
+
 def is_quiet() -> bool:
     """Whether notes and progress are left out."""
     return _QUIET.get()
@@ -66,10 +79,15 @@ def say(text: str) -> None:
 
 def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
+    if style or not is_quiet():
+        stderr().print(encodable(as_users_named_it(text)), style=style, highlight=False, soft_wrap=True)
+
+
+def as_users_named_it(text: str) -> str:
+    """A text with the files that the user gave, not those that they were unpacked to."""
     from decision.computer.unpacked import as_given  # with the libraries that unpack
 
-    if style or not is_quiet():
-        stderr().print(encodable(as_given(text)), style=style, highlight=False, soft_wrap=True)
+    return as_given(text)
 
 
 def can_draw(lost: str) -> bool:

@@ -7,18 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from decision.computer.unpacked import plain
 from decision.model.errors import ConfigError, InputError
+from decision.model.notices import log
 
 LONGEST_LINE = 256 << 20  # bytes: a workload of more than a million jobs in one line
 _CHUNK = 8 << 20  # bytes
 _BLOCK = 2 << 20  # bytes
-_PACKED = {
-    b"\x1f\x8b": ("gzip", "gunzip"),
-    b"BZh": ("bzip2", "bunzip2"),
-    b"\xfd7zXZ": ("xz", "unxz"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
-    b"PK\x03\x04": ("zip", "unzip"),
-}
 
 
 def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> bytes:
@@ -27,7 +22,7 @@ def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -
     A file with a line of more than `longest_line` bytes is refused before it fills the memory.
 
     Raises:
-        InputError: if it is missing, a directory, unreadable, compressed, or has such a line.
+        InputError: if it is missing, a directory, unreadable, an archive of several files, or has such a line.
     """
     with opened(path, longest_line) as file:
         return file.read()
@@ -47,24 +42,15 @@ def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[byt
 
 @contextmanager
 def opened(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[BinaryIO]:
-    """The file at its beginning; errors as `read_bytes`."""
+    """The file at its beginning, unpacked where it is compressed; errors as `read_bytes`."""
     try:
-        with Path(path).open("rb") as file:
+        with plain(path).open("rb") as file:
+            log.info("reading %s", path)
             if os.fstat(file.fileno()).st_size > longest_line:
                 _check_lines(file, longest_line, path)
-            _check_unpacked(file, path)
             yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def _check_unpacked(file: BinaryIO, path: str | os.PathLike[str]) -> None:
-    """Refuse a compressed file; go back to its beginning."""
-    begin = file.read(max(map(len, _PACKED)))
-    for magic, (kind, command) in _PACKED.items():
-        if begin.startswith(magic):
-            raise InputError(f"{path}: compressed with {kind}; unpack it first: {command} {Path(path).name}")
-    file.seek(0)
 
 
 def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> None:
@@ -105,6 +91,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
                 file.writelines(chunks)
         for part, target in places.items():
             part.replace(target)
+            log.info("wrote %s", target)
     except OSError as error:
         reason = f"{target.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
         raise ConfigError(f"{target}: cannot be written ({reason}); free space or choose another folder") from None

@@ -1,5 +1,7 @@
 """Signals that come while a compiled loop calls Python: what is raised before the call has begun would be lost."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 _CALLED = "decision.compiling.entry", "answer"  # the module and the function that compiled code calls
@@ -17,6 +19,24 @@ def interrupt(error: BaseException, frame: FrameType | None) -> None:
         _waiting.append(error)
         return
     raise error
+
+
+_deaf: list[None] = []  # blocks under way, in all threads
+
+
+@contextmanager
+def heeding_nothing() -> Iterator[None]:
+    """A block in which machine code runs for long and calls no Python: what ends the process need not wait for it."""
+    _deaf.append(None)
+    try:
+        yield
+    finally:
+        _deaf.pop()
+
+
+def heeds_nothing() -> bool:
+    """Whether such a block is under way."""
+    return bool(_deaf)
 
 
 def raise_interruption() -> None:

@@ -13,6 +13,7 @@ import msgspec
 from decision.batsim.signals import StopRequest
 from decision.formats.json_text import json_bytes
 from decision.model.errors import ConfigError, Failure
+from decision.model.notices import log
 
 from .chunks import CHUNK, CachedTask, Done, check_files, definition_of, do_chunk, do_tasks, own_sources
 from .store import Result, ResultStore
@@ -164,6 +165,7 @@ class Dispatch(Generic[AnyTask]):
                 yield _unequal(each.task, before, (done, result))
             else:
                 self._store.add(each.key, definition_of(each.task), _title(each.task), result, done.host)
+                log.info("done: %s", _title(each.task))
                 yield None
 
     def _is_audited(self, key: str) -> bool:

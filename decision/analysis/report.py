@@ -11,7 +11,7 @@ import numpy as np
 
 from decision.formats.files import write_files
 from decision.formats.json_text import json_bytes
-from decision.formats.run_facts import RunFacts
+from decision.formats.run_facts import RunFacts, campaign_of, what_a_campaign_has
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
@@ -188,6 +188,9 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     runs = [place for place in places if not folders_with(CURVES, place) or runs_in(place)]
     for place in runs:
         if place.is_dir() and not runs_in(place):
+            for folder in (place, *sorted(each for each in place.iterdir() if each.is_dir())):
+                if (campaign := campaign_of(folder)) is not None:
+                    raise InputError(f"{campaign}: {what_a_campaign_has(campaign)}")
             raise InputError(
                 f"{place}: no run ({JOBS_FILE}) and no training ({CURVES}) there; name folders that have one"
             )

@@ -7,7 +7,7 @@ import typer
 
 from decision.runs import Engine
 
-from .command import refuse_unused, typed_command
+from .command import is_given, refuse_unused, typed_command
 from .compare_options import (
     Baseline,
     Config,
@@ -193,7 +193,7 @@ def compare_command(
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        report = _write(output, comparison, plot)
+        report = _write(output, comparison, plot or is_given(context, "suffix"))
     if as_json:
         print_json(comparison)
         return

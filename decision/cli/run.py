@@ -110,6 +110,7 @@ def run_command(
     needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
     needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
     refuse_unused(context, needs, f"it does nothing with --engine {engine}")
+    plot = plot or is_given(context, "suffix")
     refuse_unused(context, dict.fromkeys(Drawing._fields, plot), "it needs --plot")
     ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
 

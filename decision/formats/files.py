@@ -70,6 +70,20 @@ def utf8(text: str) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those that it is in. Raises OSError, whose `strerror` names what stands in the way."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        for place in (path, *path.parents):
+            if place.is_symlink() and not place.exists():
+                reason = f"{place} is a link to {place.readlink()}, which is not there"
+                raise OSError(error.errno, reason) from None
+            if place.exists() and not place.is_dir():
+                raise OSError(error.errno, f"{place} is not a folder") from None
+        raise
+
+
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """Write all the files or none: each is written to a temporary file next to its target; all are renamed at the end.
 
@@ -85,7 +99,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
         for target, chunks in contents.items():
             place = _place(target)
             part = place.with_name(f".{place.name}.{os.getpid()}.part") if _replaceable(place) else place
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             places[part] = place
             with part.open("wb") as file:
                 file.writelines(chunks)
@@ -93,8 +107,9 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
             part.replace(target)
             log.info("wrote %s", target)
     except OSError as error:
-        reason = f"{target.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
-        raise ConfigError(f"{target}: cannot be written ({reason}); free space or choose another folder") from None
+        raise ConfigError(
+            f"{target}: cannot be written ({error.strerror}); free space or choose another folder"
+        ) from None
     finally:
         _remove(part for part, place in places.items() if part != place)
 

@@ -24,10 +24,10 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from decision import __version__
-from decision.formats.files import write_files
+from decision.formats.files import make_folder, write_files
 from decision.formats.input_facts import printable
 from decision.formats.json_text import json_bytes
-from decision.formats.run_facts import RUN
+from decision.formats.run_facts import CAMPAIGN, RUN
 from decision.model.errors import ConfigError, InputError
 
 Result = dict[str, Any]
@@ -158,7 +158,7 @@ class ResultStore:
 
     def _begin(self) -> BinaryIO:
         """This process's file, with its first line."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         path = self.folder / f"{host_name()}-{os.getpid()}-{time.time_ns():x}.jsonl"
         self._own = path.open("xb", buffering=0)
         writer = Writer(
@@ -245,7 +245,7 @@ def write_run_file(folder: Path) -> None:
         ConfigError: if it cannot be written.
     """
     segments = [_describe(path) for path in sorted(folder.glob("*.jsonl"))]
-    content = msgspec.json.format(json_bytes({"kind": "runs", "results": segments}), indent=2)
+    content = msgspec.json.format(json_bytes({"kind": CAMPAIGN, "results": segments}), indent=2)
     write_files({folder / RUN: [content, b"\n"]})
 
 

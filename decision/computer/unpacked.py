@@ -14,7 +14,6 @@ import os
 import shutil
 import stat
 import sys
-import tarfile
 import tempfile
 import zipfile
 import zlib
@@ -92,7 +91,7 @@ _PACKED = {
 }
 _ZIPPED = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR = slice(257, 262), b"ustar"
-_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
+_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def is_packed(path: Path) -> bool:
@@ -194,6 +193,8 @@ def _unpack(path: Path, source: BufferedReader, what: str) -> Path:
 
 def _only_file(archive: Path, begin: bytes, what: str, name: str) -> Path:
     """The one file of a tar or zip archive. Raises InputError if it is damaged, or there are others."""
+    import tarfile  # seldom needed
+
     is_zip = begin.startswith(_ZIPPED)
     kind, command = ("zip", "unzip") if is_zip else ("tar", "tar -xf")
     try:
@@ -209,7 +210,8 @@ def _only_file(archive: Path, begin: bytes, what: str, name: str) -> Path:
                 names = [each.name for each in members]
                 if len(names) == 1:
                     return _write(Path(names[0]).name, cast(BinaryIO, tar.extractfile(members[0])), what, kind)
-    except (*_DAMAGED, RuntimeError, NotImplementedError) as error:  # the last two: a password, another method
+    except (*_DAMAGED, tarfile.TarError, RuntimeError, NotImplementedError) as error:
+        # a RuntimeError asks for a password, NotImplementedError is another method's
         advice = f"unpack it yourself: {command} {name}"
         raise InputError(f"{what}: this {kind} archive cannot be read ({error}); {advice}") from None
     shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

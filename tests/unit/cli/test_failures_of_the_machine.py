@@ -74,6 +74,8 @@ def test_names_of_files_that_are_no_utf8(tmp_path):
     assert decision("run", *given, "-o", b"r\xff", "--json", cwd=tmp_path)[0] == 0
     assert decision("report", "analyse", b"r\xff", "-o", b"p\xff", "--json", cwd=tmp_path)[0] == 0
     assert decision("workload", "describe", log, "--json", cwd=tmp_path)[0] == 0
+    for made in ("convert", "to-swf"):
+        assert decision("workload", made, log, "-o", b"made\xff." + made.encode(), cwd=tmp_path)[0] == 0
     code, _, error = decision(*RUN, "--option", b"ea\xff=3", cwd=tmp_path)
     assert code == 2 and "no option 'ea\\udcff'" in error
 

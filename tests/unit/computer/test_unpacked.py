@@ -7,6 +7,7 @@ import io
 import lzma
 import os
 import subprocess
+import sys
 import tarfile
 import threading
 import zipfile
@@ -76,7 +77,7 @@ def test_pipes_are_read_as_files_are(what, tmp_path):
 
 def test_standard_input_is_read_under_its_names(tmp_path):
     for name in ("-", "/dev/stdin"):
-        command = ["decision", "workload", "describe", name, "--json"]
+        command = [sys.executable, "-m", "decision", "workload", "describe", name, "--json"]
         run = subprocess.run(command, input=TOY, capture_output=True, cwd=tmp_path, timeout=60)
         assert run.returncode == 0 and b'"jobs": 5' in run.stdout, run.stderr
 

@@ -57,7 +57,7 @@ def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:
         numbers = [n for n, job in enumerate(case.jobs) if job.started]
         counts: list[tuple[int, int]] = []
         goal = read_goal("mean-wait", case, numbers)
-        found = sweep(case, case.settings, changes, goal, runs=10, show=lambda done, of: counts.append((done, of)))
+        found = sweep(case, case.settings, changes, goal, runs=10, show=lambda *count: counts.append(count))  # noqa: B023
         assert counts[-1] == (50, 50) and {of for _, of in counts} == {50}  # 30 guesses, and 10 under each setting
         low, high = found.tried[0].interval
         assert low <= change <= high

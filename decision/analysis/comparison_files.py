@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from decision.formats.files import csv_text, read_bytes, write_files
+from decision.formats.files import csv_text, read_bytes, utf8, write_files
+from decision.formats.json_text import json_bytes
 from decision.model.errors import InputError
 
 from .comparison import MeasuredRun, PolicyComparison, Row
@@ -26,9 +27,9 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
         folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
         folder / "runs.csv": csv_text(map(_run_cells, comparison.outcomes)),
         folder / "comparison.md": markdown(comparison),
-        folder / CONTENTS: msgspec.json.encode(comparison).decode(),
+        folder / CONTENTS: json_bytes(comparison).decode(),
     }
-    write_files({path: [text.encode()] for path, text in contents.items()})
+    write_files({path: [utf8(text)] for path, text in contents.items()})
     return list(contents)
 
 

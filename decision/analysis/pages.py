@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from decision import __version__
-from decision.formats.files import csv_text
+from decision.formats.files import csv_text, utf8
 from decision.model.names import without_folders
 
 from .groups import SHOWN_GROUPS, GroupFigures, folded
@@ -56,7 +56,7 @@ def page(title: str, parts: Iterable[str], command: str = "", date: str = "") ->
         parts="\n".join(parts),
         made=" &middot; ".join([*made, *filter(None, [typed])]),
     )
-    return text.encode()
+    return utf8(text)
 
 
 def template(name: str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from decision.formats.files import write_files
+from decision.formats.json_text import json_bytes
+from decision.formats.run_facts import campaign_of, what_a_campaign_has
 from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
@@ -187,7 +188,7 @@ def _seconds(column: Floats) -> list[float]:
 
 def _json(data: Any) -> str:
     """JSON that may stand in a script element, whatever texts are in it."""
-    return msgspec.json.encode(data).decode().replace("<", "\\u003c")
+    return json_bytes(data).decode().replace("<", "\\u003c")
 
 
 def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
@@ -200,6 +201,9 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     runs = [place for place in places if not folders_with(CURVES, place) or runs_in(place)]
     for place in runs:
         if place.is_dir() and not runs_in(place):
+            for folder in (place, *sorted(each for each in place.iterdir() if each.is_dir())):
+                if (campaign := campaign_of(folder)) is not None:
+                    raise InputError(f"{campaign}: {what_a_campaign_has(campaign)}")
             raise InputError(
                 f"{place}: no run ({JOBS_FILE}) and no training ({CURVES}) there; name folders that have one"
             )

@@ -18,7 +18,9 @@ Rejected: a module per command (53 files, of which 20 had fewer than 50 lines an
 each command's module (four definitions of ``--output``); translating errors by their text.
 """
 
+import codecs
 import gc
+import io
 import signal
 import sys
 from types import FrameType
@@ -44,6 +46,7 @@ def batsim5() -> None:
 def _run(arguments: list[str]) -> None:
     gc.set_threshold(_GARBAGE)
     interrupts = _Interrupts()
+    _print_anything()
     try:
         from .app import app, report_bug
 
@@ -61,6 +64,24 @@ def _run(arguments: list[str]) -> None:
         sys.exit(128 + signal.SIGINT)
     finally:
         interrupts.ignore()
+
+
+_PLAIN = {"\u25b2": "^", "\u25bc": "v", "\u2026": "...", "\u2500": "-", "\u2501": "-", "\u2588": "#", "\u00d7": "x"}
+
+
+def _print_anything() -> None:
+    """Print texts in whatever encoding the terminal has: a sign that it lacks becomes one like it, or an escape."""
+
+    def plain(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        signs = error.object[error.start : error.end]
+        return "".join(_PLAIN.get(sign, ascii(sign)[1:-1]) for sign in signs), error.end
+
+    codecs.register_error("decision", plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # there is none where it was closed
+            stream.reconfigure(errors="decision")
 
 
 class _Interrupts:

@@ -242,6 +242,7 @@ def _write(folder: Path, advice: "Advice") -> None:
     import msgspec
 
     from decision.formats.files import write_files
+    from decision.formats.json_text import json_bytes
 
-    text = msgspec.json.format(msgspec.json.encode(as_data(advice)), indent=2)
+    text = msgspec.json.format(json_bytes(as_data(advice)), indent=2)
     write_files({folder / "advice.json": [text, b"\n"]})

@@ -7,7 +7,7 @@ import typer
 
 from decision.runs import Engine
 
-from .command import refuse_unused, typed_command
+from .command import is_given, refuse_unused, typed_command
 from .compare_options import (
     Baseline,
     Config,
@@ -155,11 +155,13 @@ def compare_command(
     from .tables import (
         print_comparison,
         print_dropped,
+        print_json,
         print_machines,
         print_unsimulated,
         print_worth,
         warn_of_seen_jobs,
     )
+    from .terminal import printed, say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
@@ -203,13 +205,19 @@ def compare_command(
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     _note_limits(plan, comparison, logs, output)
-    if not as_json:
-        print_comparison(comparison)
-        print_worth(rows)
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        _write(output, comparison, plot, pdf, as_json)
+        report = _write(output, comparison, plot or is_given(context, "suffix"))
+        paper = printed(report, pdf)
+    if as_json:
+        print_json(comparison)
+        return
+    print_comparison(comparison)
+    print_worth(rows)
+    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
+    if report is not None:
+        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
@@ -225,22 +233,12 @@ def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "
         note(beside_whole(plan, comparison, logs, output))
 
 
-def _write(output: Path, comparison: "PolicyComparison", pictures: bool, pdf: bool, as_json: bool) -> None:
-    """Write the files of a comparison, and say or print what there is."""
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool) -> Path | None:
+    """Write the files of a comparison; the page, if there is one."""
     from decision.analysis.comparison_files import write_comparison
 
-    from .tables import print_json
-    from .terminal import printed, say
-
     write_comparison(output, comparison)
-    report = _write_report(output, pictures)
-    paper = printed(report, pdf)
-    if as_json:
-        print_json(comparison)
-        return
-    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
-    if report is not None:
-        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
+    return _write_report(output, pictures)
 
 
 def _refuse_what_does_nothing(

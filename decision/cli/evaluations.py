@@ -82,8 +82,9 @@ def evaluate_whole(
     from .tables import print_json
 
     summaries, tables = {}, {}
-    for policy, spec in named_policies(policies).items():
-        with working(policy):
+    chosen = named_policies(policies)
+    for n, (policy, spec) in enumerate(chosen.items(), 1):
+        with working(f"{policy}, {n} of {len(chosen)} policies"):
             record = run_inputs(case, PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit))
         tables[policy] = record.jobs
         summaries[policy] = summarise(
@@ -112,8 +113,9 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
     from .tables import print_json
 
     metrics = {}
-    for policy, spec in named_policies(policies).items():
-        with working(policy):
+    chosen = named_policies(policies)
+    for n, (policy, spec) in enumerate(chosen.items(), 1):
+        with working(f"{policy}, {n} of {len(chosen)} policies"):
             metrics[policy] = comparison.metrics(spec)
     if output is not None:
         write_metrics(output, metrics)

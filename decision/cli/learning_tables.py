@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
-from rich.table import Table
 
 from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import GateCheck, Manifest
 
+from .fitted import FittedTable
 from .tables import number, policy_table, simple_table
 from .terminal import note, stdout
 
@@ -119,7 +119,7 @@ def print_gates(check: GateCheck) -> None:
 
 def print_manifest(manifest: Manifest) -> None:
     """A checkpoint's manifest, one line per fact."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = FittedTable(plain=True)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _manifest_rows(manifest):

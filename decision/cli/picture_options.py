@@ -27,7 +27,7 @@ class PictureFormat(StrEnum):
     PDF = "pdf"
 
 
-FormatOption = Annotated[PictureFormat, _pictures_option("--format", help="Image format.")]
+FormatOption = Annotated[PictureFormat, _pictures_option("--format", help="Image format; includes --plot.")]
 WidthOption = Annotated[
     float, _pictures_option("--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES")
 ]

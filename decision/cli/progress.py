@@ -1,5 +1,6 @@
 """What a terminal shows while something runs, and what is written in its place where there is none."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -41,13 +42,22 @@ class Pace:
 
     def __str__(self) -> str:
         elapsed = time.monotonic() - self._began
-        parts = [self._more, f"{clock_time(elapsed)} elapsed"]
+        compiling = _compiling_for()
+        compiles = f"compiling for {clock_time(compiling)}" if compiling else ""
+        parts = [compiles, self._more, f"{clock_time(elapsed)} elapsed"]
         if self._of:
             parts.insert(0, f"{self._done:,} of {self._of:,} {self._unit}".rstrip())
             gained = self._done - max(self._first, 0)
             left = elapsed * (self._of - self._done) / gained if gained else None
-            parts.append("time left unknown" if left is None else f"about {clock_time(left)} left")
+            if not compiling:  # nobody knows for how long
+                parts.append("time left unknown" if left is None else f"about {clock_time(left)} left")
         return f"{self._what}: {', '.join(part for part in parts if part)}"
+
+
+def _compiling_for() -> float:
+    """Seconds; 0 where nothing is compiled, or the compiler is not even loaded."""
+    jit = sys.modules.get("decision.compiling.jit")
+    return float(jit.compiling_for()) if jit else 0.0
 
 
 def clock_time(seconds: float) -> str:
@@ -135,10 +145,13 @@ def has_bars() -> bool:
 
 def announce_compilation() -> None:
     """Say so where kernels have to be compiled first, and how much of it is done."""
-    from decision.compiling.jit import cache_directory, on_compiling
+    from decision.compiling.jit import cache_directory, is_shipped, on_compiling, warn_if_not_kept, why_not_kept
 
-    def tell(done: int, of: int, seconds: float) -> None:
-        left = f"some {clock_time(seconds)} left" if seconds >= 1.0 else "nearly done"
-        note(f"Compiling {done + 1} of {of} ({left}); this is done once, and kept in {cache_directory()}")
+    def tell(done: int, of: int) -> None:
+        which = f" {done + 1} of {of}" if of else ""
+        kept = "" if why_not_kept() else f"; this is done once, and kept in {cache_directory()}"
+        note(f"Compiling{which}{kept}")
 
+    if not is_shipped():
+        warn_if_not_kept()
     on_compiling[:] = [tell]

@@ -110,6 +110,7 @@ def run_command(
     needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
     needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
     refuse_unused(context, needs, f"it does nothing with --engine {engine}")
+    plot = plot or is_given(context, "suffix")
     refuse_unused(context, dict.fromkeys(Drawing._fields, plot), "it needs --plot")
     ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
 
@@ -231,8 +232,8 @@ def showcase_command(
     plot = can_draw("no pictures")
     announce_compilation()
     summaries = {}
-    for policy in _SHOWN:
-        with working(policy) as show, drawing.begun():
+    for n, policy in enumerate(_SHOWN, 1):
+        with working(f"{policy}, {n} of {len(_SHOWN)} policies") as show, drawing.begun():
             choice, typed = PolicyChoice(policy=policy), typed_command(context)
             summaries[policy] = run_to_folder(case, choice, output / policy, plot=plot, show=show, command=typed)
     if as_json:

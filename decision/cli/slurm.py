@@ -92,14 +92,16 @@ def agree_command(
 def _write(path: Path | None, document: object) -> None:
     import msgspec
 
+    from decision.formats.json_text import json_bytes
+
     if path is not None:
-        _write_text(path, msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+        _write_text(path, msgspec.json.format(json_bytes(document), indent=1).decode() + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:
-    from decision.formats.files import write_files
+    from decision.formats.files import utf8, write_files
 
-    write_files({path: [text.encode()]})
+    write_files({path: [utf8(text)]})
 
 
 def sweep_command(
@@ -148,7 +150,7 @@ def sweep_command(
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
-    with counting("settings") as show:
+    with counting("runs") as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
@@ -202,7 +204,7 @@ def order_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("parts") as show:
+    with counting("runs") as show:
         found = approximate(loaded, loaded.settings, order, runs, seed, show)
     rows = {"order itself": found.exact, "weights": found.by_weights, "job_submit.lua": found.by_script}
     _write(

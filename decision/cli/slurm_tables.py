@@ -21,7 +21,7 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
 
     runtime = np.array([case.jobs[n].runtime for n in found.started])
     columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
-    table = simple_table("group", *columns, title="Recorded and simulated")
+    table = simple_table("group", *columns, title="Recorded and simulated", names=3)
     simulated = found.simulated.mean(0)
     for name, places in job_groups(case, found.started).items():
         for who, waits in (("recorded", found.recorded), ("simulated", simulated)):

@@ -1,13 +1,15 @@
 """What several commands print: tables, or one JSON document in their place."""
 
+import json
 import math
+import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
+from .fitted import FittedTable
 from .terminal import note, say, stdout
 
 if TYPE_CHECKING:  # a table of workloads needs no policies
@@ -24,8 +26,14 @@ def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)
-    typer.echo(text.decode())
+    from decision.formats.json_text import json_bytes
+
+    text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
+    typer.echo(text)
 
 
 def _plain(value: Any) -> Any:
@@ -33,11 +41,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def simple_table(*headers: str, title: str | None = None, caption: str | None = None) -> Table:
-    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right."""
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", caption=caption, caption_justify="left"
-    )
+def simple_table(*headers: str, title: str | None = None, caption: str | None = None, names: int = 1) -> FittedTable:
+    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right.
+
+    The first one, or the first of so many, says what a row is of.
+    """
+    table = FittedTable(title=title, caption=caption, names=names)
     for header in headers:
         right = header.startswith(">")
         table.add_column(header.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
@@ -60,10 +69,10 @@ def count(number: int, what: str) -> str:
 # --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
-def policy_table(headers: Iterable[str], caption: str | None = None) -> Table:
+def policy_table(headers: Iterable[str], caption: str | None = None) -> FittedTable:
     """An empty table of figures, a row for each policy."""
     table = simple_table(caption=caption)
-    table.add_column("policy", overflow="fold", min_width=12)  # a long name makes room for the figures
+    table.add_column("policy")
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     return table
@@ -80,7 +89,7 @@ def print_comparison(comparison: "PolicyComparison") -> None:
         _print_at_a_glance(comparison)
     for metric, workload, rows in () if comparison.single else tables(comparison):
         table = simple_table(title=heading(metric, workload))
-        table.add_column("policy", overflow="fold", min_width=12)
+        table.add_column("policy")
         for header in headers(rows)[1:-1]:
             table.add_column(header, justify="right", no_wrap=True)
         table.add_column("")
@@ -94,7 +103,9 @@ def print_worth(rows: "Sequence[PredictionsWorth]") -> None:
     """What predictions are worth: one row per workload, policy and metric; nothing where there are none."""
     if not rows:
         return
-    table = simple_table("workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered")
+    table = simple_table(
+        "workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered", names=3
+    )
     for row in rows:
         recovered = "-" if math.isnan(row.recovered) else f"{100 * row.recovered:.0f} %"
         numbers = map(number, (row.walltimes, row.predictions, row.perfect))

@@ -4,11 +4,15 @@ Text in brackets is not markup here: names of files and policies have some, and 
 """
 
 import os
+import sys
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
 from rich.console import Console
+
+from decision.model.names import encodable
 
 PAGE = 80  # columns of pictures in characters where there is no terminal
 _QUIET = ContextVar("quiet", default=False)
@@ -34,19 +38,39 @@ def _console(console: Console) -> Console:
     return console
 
 
+def is_uncut(width: int) -> bool:
+    """Whether so many columns are those of a console that is no terminal, and cuts nothing."""
+    return width >= _UNCUT
+
+
+def page_width() -> int:
+    """Columns of long texts where there is no terminal: those of the one that stderr is, such as beside ``less``."""
+    with suppress(OSError, ValueError, AttributeError):
+        return max(os.get_terminal_size(sys.__stderr__.fileno()).columns, PAGE // 2)  # type: ignore[union-attr]
+    return PAGE
+
+
 def be_quiet(quiet: bool) -> None:
     """Whether from now on notes and progress are left out; errors, which have a style, are printed."""
     _QUIET.set(quiet)
 
 
+def log_from(level: str) -> None:
+    """Print what the logger ``decision`` is told, from this level on, as notes are printed."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            stderr().print(encodable(as_users_named_it(record.getMessage())), highlight=False, soft_wrap=True)
+
+    logger = logging.getLogger("decision")
+    logger.setLevel(level)
+    logger.handlers[:] = [each for each in logger.handlers if type(each).__name__ != Notes.__name__] + [Notes()]
+
+
 def is_quiet() -> bool:
     """Whether notes and progress are left out."""
     return _QUIET.get()
-
-
-def encodable(text: str) -> str:
-    """A text with escapes for what is not a character: halves of pairs in names of files and in a user's errors."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def say(text: str) -> None:
@@ -56,10 +80,15 @@ def say(text: str) -> None:
 
 def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
+    if style or not is_quiet():
+        stderr().print(encodable(as_users_named_it(text)), style=style, highlight=False, soft_wrap=True)
+
+
+def as_users_named_it(text: str) -> str:
+    """A text with the files that the user gave, not those that they were unpacked to."""
     from decision.computer.unpacked import as_given  # with the libraries that unpack
 
-    if style or not is_quiet():
-        stderr().print(encodable(as_given(text)), style=style, highlight=False, soft_wrap=True)
+    return as_given(text)
 
 
 def can_draw(lost: str) -> bool:

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
+from .fitted import FittedTable
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
 
@@ -70,7 +69,7 @@ def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterable[tuple[str
 
 
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = FittedTable(plain=True)
     table.add_column()
     table.add_column(justify="right")
     for name, value in facts:

@@ -20,7 +20,7 @@ from decision.compiling.bundle import Bundle
 from decision.compiling.declared import Intrinsic
 from decision.compiling.jit import kernel
 from decision.compiling.machine import Raised
-from decision.model.errors import InternalError
+from decision.model.errors import ConfigError, InternalError
 
 Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, such as `bundle.F8`
 
@@ -98,8 +98,14 @@ class Entry:
 
     @functools.cached_property
     def address(self) -> int:
-        """Where its machine code is, in this process; compiled or read from the cache on disk now."""
+        """Where its machine code is, in this process; compiled or read from the cache on disk now.
+
+        Raises:
+            ConfigError: if numba is switched off.
+        """
         compiled: Any = kernel(self._function)
+        if compiled is self._function:
+            raise ConfigError("NUMBA_DISABLE_JIT is set, and simulations run as machine code alone; unset it")
         self._compiled = compiled  # owns the machine code
         return typing.cast(int, compiled.address(*self._shape))
 

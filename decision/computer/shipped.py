@@ -11,7 +11,7 @@ copies, whose copies grow old.
 import os
 from pathlib import Path
 
-from decision.computer.unpacked import STDIN, packing, unpacked
+from decision.computer.unpacked import STDIN, is_packed, unpacked
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
 
@@ -22,6 +22,8 @@ def find_platform(source: str | os.PathLike[str]) -> Path:
     """The file of a platform: of a shipped one if `source` is its name (``taurus``), else `source` itself.
 
     A name has neither a folder nor an ending; a file of that name in the current folder goes first, a folder does not.
+    Compressed files (gzip, bzip2, xz, zstd), archives of one file and pipes become files for as long as the process
+    lives.
 
     Raises:
         InputError: if it is a name and no such platform is shipped.
@@ -33,10 +35,10 @@ def find_platform(source: str | os.PathLike[str]) -> Path:
 def find_workload(source: str | os.PathLike[str]) -> Path:
     """The file of a workload: of a shipped one if `source` is its name (``taurus_week``); as `find_platform`.
 
-    A compressed file (gzip, bzip2, xz) and standard input (``-``) become files for as long as the process lives.
+    Standard input is ``-``.
     """
     path = _path("workload", source)
-    if os.fspath(source) == STDIN or packing(path):
+    if os.fspath(source) == STDIN:
         return unpacked(path)
     return _find("workload", source)
 
@@ -65,6 +67,8 @@ def shipped_workloads() -> list[str]:
 
 def _find(kind: str, source: str | os.PathLike[str]) -> Path:
     path = _path(kind, source)
+    if is_packed(path):
+        return unpacked(path)
     if path.suffix or os.sep in os.fspath(source):
         return path
     files = _files(kind)

@@ -1,7 +1,8 @@
-"""Inputs that are no plain files, compressed ones and standard input (``-``), made into files.
+"""Inputs that are no plain files, compressed ones, pipes and standard input (``-``), made into files.
 
 Everything above reads files, some of them several times or in other processes. So such an input becomes one, in a
-folder that is removed when the process ends. Which compression it is, the first bytes say.
+folder that is removed when the process ends. Which compression it is, the first bytes say. An archive with one file in
+it is read as that file; one with several is refused, since nobody knows which is meant.
 """
 
 import atexit
@@ -9,37 +10,126 @@ import bz2
 import functools
 import gzip
 import lzma
+import os
 import shutil
+import stat
 import sys
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from decision.model.errors import InputError
 
 STDIN = "-"
-_PACKED: dict[bytes, tuple[str, str, Callable[[Any], Any]]] = {
-    b"\x1f\x8b": ("gzip", ".gz", gzip.open),
-    b"BZh": ("bzip2", ".bz2", bz2.open),
-    b"\xfd7zXZ": ("xz", ".xz", lzma.open),
+_STDINS = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+_BEGIN = 512  # bytes that say what a file is; a tar archive's first header
+_NAMED = 5  # files of an archive in a message
+
+
+class _Kind(NamedTuple):
+    """A way of packing: how it is opened, or the command that unpacks it."""
+
+    name: str
+    ending: str
+    opened: Callable[[Any], Any] | None
+    command: str
+
+
+def _open_zstd(file: Any) -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found]  # of Python 3.14
+
+        return zstd.open(file)
+    except ImportError:
+        import zstandard  # type: ignore[import-not-found]
+
+        return _Frames(file, zstandard.ZstdDecompressor().decompressobj)
+
+
+class _Frames:
+    """The frames of a file in zstd, as the package zstandard unpacks them; its own reader takes half a frame for whole.
+
+    Args:
+        file: packed.
+        frame: makes what unpacks a frame.
+    """
+
+    def __init__(self, file: Any, frame: Callable[[], Any]) -> None:
+        self._file, self._frame = file, frame
+        self._open = frame()
+        self._begun = False  # the present frame
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, not more than a frame's; b"" at the end. Raises EOFError if that is within a frame."""
+        while True:
+            packed = (self._open.unused_data if self._open.eof else b"") or self._file.read(size)
+            if not packed:
+                if self._begun and not self._open.eof:
+                    raise EOFError
+                return b""
+            if self._open.eof:
+                self._open = self._frame()
+            self._begun = True
+            if content := self._open.decompress(packed):
+                return cast(bytes, content)
+
+
+_PLAIN = _Kind("", "", lambda file: file, "")
+_PACKED = {
+    b"\x1f\x8b": _Kind("gzip", ".gz", gzip.open, "gunzip"),
+    b"BZh": _Kind("bzip2", ".bz2", bz2.open, "bunzip2"),
+    b"\xfd7zXZ": _Kind("xz", ".xz", lzma.open, "unxz"),
+    b"\x28\xb5\x2f\xfd": _Kind("zstd", ".zst", _open_zstd, "unzstd"),
+    b"7z\xbc\xaf\x27\x1c": _Kind("7z", ".7z", None, "7z x"),
+    b"Rar!": _Kind("rar", ".rar", None, "unrar x"),
+    b"\x1f\x9d": _Kind("compress", ".Z", None, "uncompress"),
+    b"\x04\x22\x4d\x18": _Kind("lz4", ".lz4", None, "unlz4"),
 }
-_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_ZIPPED = (b"PK\x03\x04", b"PK\x05\x06")
+_TAR = slice(257, 262), b"ustar"
+_DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
-def packing(path: Path) -> str:
-    """The compression of a file that can be read, by its first bytes or else its name's ending; "" of a plain one."""
+def is_packed(path: Path) -> bool:
+    """Whether a file must become another one before it can be read: compressed, an archive, or a pipe.
+
+    Of a file that cannot be read its name's ending says so.
+    """
+    if is_pipe(path):
+        return True
     try:
         with path.open("rb") as file:
-            return _kind(file.read(8))[0]
+            begin = file.read(_BEGIN)
     except OSError:
-        return next((kind for kind, ending, _ in _PACKED.values() if path.name.lower().endswith(ending)), "")
+        return any(path.name.lower().endswith(kind.ending.lower()) for kind in _PACKED.values())
+    return _kind(begin) is not _PLAIN or _is_archive(begin)
 
 
-def _kind(begin: bytes) -> tuple[str, str, Callable[[Any], Any]]:
-    return next((said for magic, said in _PACKED.items() if begin.startswith(magic)), ("", "", lambda file: file))
+def is_pipe(path: Path) -> bool:
+    """Whether a file can be read once, from its beginning on: a pipe, as a shell's ``<(...)`` is, or a terminal."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and str(path) in _STDINS)
+
+
+def plain(path: str | os.PathLike[str]) -> Path:
+    """The file itself, or what `unpacked` makes of it where it is packed. Raises InputError."""
+    path = Path(path)
+    return unpacked(path) if is_packed(path) else path
+
+
+def _kind(begin: bytes) -> _Kind:
+    return next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), _PLAIN)
+
+
+def _is_archive(begin: bytes) -> bool:
+    return begin[_TAR[0]] == _TAR[1] or begin.startswith(_ZIPPED)
 
 
 _given: dict[Path, str] = {}  # what users gave, by the file that it became
@@ -52,41 +142,100 @@ def as_given(text: str) -> str:
     return text
 
 
-@functools.cache
 def unpacked(path: Path) -> Path:
-    """The file with the content of a compressed file or of standard input; unpacked once in a process.
+    """The file with the content of a compressed file, of a pipe or of standard input; unpacked once in a process.
 
     Args:
-        path: a compressed file, or ``-``.
+        path: a compressed file, an archive with one file in it, a pipe, or ``-``.
 
     Raises:
-        InputError: if it cannot be read or is damaged.
+        InputError: if it cannot be read, is damaged, or has several files in it.
     """
-    if path.name == STDIN:
-        source = cast(BufferedReader, sys.stdin.buffer)
-        kind, _, open_packed = _kind(source.peek(64))
-        return _write("stdin", cast(BinaryIO, open_packed(source)), "standard input", kind)
+    if str(path) == STDIN:
+        return _unpacked(path, ())
     try:
-        with path.open("rb") as packed:
-            kind, ending, open_packed = _kind(packed.read(8))
-            packed.seek(0)
-            return _write(path.name.removesuffix(ending), cast(BinaryIO, open_packed(packed)), str(path), kind)
+        facts = path.stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    changed = () if is_pipe(path) else (facts.st_mtime_ns, facts.st_size)
+    return _unpacked(path, (facts.st_dev, facts.st_ino, *changed))
+
+
+@functools.cache
+def _unpacked(path: Path, _which: tuple[int, ...]) -> Path:
+    """`_which` tells a file from another one that had the same path, as pipes have."""
+    if str(path) == STDIN:
+        source = cast(BufferedReader, sys.stdin.buffer)
+        return _unpack(Path("stdin"), source, "standard input")
+    try:
+        with path.open("rb") as packed:
+            return _unpack(path, packed, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+
+
+def _unpack(path: Path, source: BufferedReader, what: str) -> Path:
+    kind = _kind(source.peek(_BEGIN)[:_BEGIN])
+    by_hand = f"unpack it first: {kind.command} {path.name}"
+    if kind.opened is None:
+        raise InputError(f"{what}: compressed with {kind.name}; {by_hand}")
+    try:
+        content = cast(BinaryIO, kind.opened(source))
+    except ImportError:
+        how = f"{by_hand} (or pip install zstandard)"
+        raise InputError(f"{what}: compressed with zstd, which this Python cannot read; {how}") from None
+    name = path.name[: -len(kind.ending)] if kind.ending and path.name.endswith(kind.ending) else path.name
+    file = _write(name, content, what, kind.name)
+    with file.open("rb") as begun:
+        begin = begun.read(_BEGIN)
+    return _only_file(file, begin, what, path.name) if _is_archive(begin) else file
+
+
+def _only_file(archive: Path, begin: bytes, what: str, name: str) -> Path:
+    """The one file of a tar or zip archive. Raises InputError if it is damaged, or there are others."""
+    import tarfile  # seldom needed
+
+    is_zip = begin.startswith(_ZIPPED)
+    kind, command = ("zip", "unzip") if is_zip else ("tar", "tar -xf")
+    try:
+        if is_zip:
+            with zipfile.ZipFile(archive) as zipped:
+                names = [each.filename for each in zipped.infolist() if not each.is_dir()]
+                if len(names) == 1:
+                    with zipped.open(names[0]) as file:
+                        return _write(Path(names[0]).name, cast(BinaryIO, file), what, kind)
+        else:
+            with tarfile.open(archive) as tar:
+                members = [each for each in tar if each.isfile()]
+                names = [each.name for each in members]
+                if len(names) == 1:
+                    return _write(Path(names[0]).name, cast(BinaryIO, tar.extractfile(members[0])), what, kind)
+    except (*_DAMAGED, tarfile.TarError, RuntimeError, NotImplementedError) as error:
+        # a RuntimeError asks for a password, NotImplementedError is another method's
+        advice = f"unpack it yourself: {command} {name}"
+        raise InputError(f"{what}: this {kind} archive cannot be read ({error}); {advice}") from None
+    shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    holds = f"{len(names):,} files ({shown})" if names else "no file"
+    raise InputError(f"{what}: a {kind} archive with {holds}; unpack it first, and give one of them: {command} {name}")
 
 
 def _write(name: str, source: BinaryIO, what: str, kind: str) -> Path:
     path = _folder() / name
     _given[path] = what
+    damaged = InputError(f"{what}: damaged, or not compressed with {kind}; copy it again")
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(source, file)
     except _DAMAGED:
-        raise InputError(f"{what}: damaged, or not compressed with {kind}; copy it again") from None
+        raise damaged from None
     except OSError as error:
         if error.errno is None:  # what bz2 raises
-            raise InputError(f"{what}: damaged, or not compressed with {kind}; copy it again") from None
+            raise damaged from None
         raise InputError(f"{what}: cannot be written to {path} ({error.strerror}); free space") from None
+    except Exception as error:
+        if type(error).__name__ == "ZstdError":  # of one of two libraries
+            raise damaged from None
+        raise
     return path
 
 

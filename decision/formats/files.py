@@ -9,18 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from decision.computer.unpacked import plain
 from decision.model.errors import ConfigError, InputError
+from decision.model.notices import log
 
 LONGEST_LINE = 256 << 20  # bytes: a workload of more than a million jobs in one line
 _CHUNK = 8 << 20  # bytes
 _BLOCK = 2 << 20  # bytes
-_PACKED = {
-    b"\x1f\x8b": ("gzip", "gunzip"),
-    b"BZh": ("bzip2", "bunzip2"),
-    b"\xfd7zXZ": ("xz", "unxz"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
-    b"PK\x03\x04": ("zip", "unzip"),
-}
 
 
 def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> bytes:
@@ -29,7 +24,7 @@ def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -
     A file with a line of more than `longest_line` bytes is refused before it fills the memory.
 
     Raises:
-        InputError: if it is missing, a directory, unreadable, compressed, or has such a line.
+        InputError: if it is missing, a directory, unreadable, an archive of several files, or has such a line.
     """
     with opened(path, longest_line) as file:
         return file.read()
@@ -49,24 +44,15 @@ def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[byt
 
 @contextmanager
 def opened(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[BinaryIO]:
-    """The file at its beginning; errors as `read_bytes`."""
+    """The file at its beginning, unpacked where it is compressed; errors as `read_bytes`."""
     try:
-        with Path(path).open("rb") as file:
+        with plain(path).open("rb") as file:
+            log.info("reading %s", path)
             if os.fstat(file.fileno()).st_size > longest_line:
                 _check_lines(file, longest_line, path)
-            _check_unpacked(file, path)
             yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def _check_unpacked(file: BinaryIO, path: str | os.PathLike[str]) -> None:
-    """Refuse a compressed file; go back to its beginning."""
-    begin = file.read(max(map(len, _PACKED)))
-    for magic, (kind, command) in _PACKED.items():
-        if begin.startswith(magic):
-            raise InputError(f"{path}: compressed with {kind}; unpack it first: {command} {Path(path).name}")
-    file.seek(0)
 
 
 def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> None:
@@ -79,6 +65,25 @@ def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> 
         number += chunk.count(b"\n")
         length = len(chunk) - last - 1 if last >= 0 else length + len(chunk)
     file.seek(0)
+
+
+def utf8(text: str) -> bytes:
+    """A text for a file; names of files whose bytes are no UTF-8 get escapes for these."""
+    return text.encode(errors="backslashreplace")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those that it is in. Raises OSError, whose `strerror` names what stands in the way."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        for place in (path, *path.parents):
+            if place.is_symlink() and not place.exists():
+                reason = f"{place} is a link to {place.readlink()}, which is not there"
+                raise OSError(error.errno, reason) from None
+            if place.exists() and not place.is_dir():
+                raise OSError(error.errno, f"{place} is not a folder") from None
+        raise
 
 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
@@ -96,15 +101,17 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
         for target, chunks in contents.items():
             place = _place(target)
             part = place.with_name(f".{place.name}.{os.getpid()}.part") if _replaceable(place) else place
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             places[part] = place
             with part.open("wb") as file:
                 file.writelines(chunks)
         for part, target in places.items():
             part.replace(target)
+            log.info("wrote %s", target)
     except OSError as error:
-        reason = f"{target.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
-        raise ConfigError(f"{target}: cannot be written ({reason}); free space or choose another folder") from None
+        raise ConfigError(
+            f"{target}: cannot be written ({error.strerror}); free space or choose another folder"
+        ) from None
     finally:
         _remove(part for part, place in places.items() if part != place)
 

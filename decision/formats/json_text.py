@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
+
+from decision.model.names import encodable
 
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -25,6 +27,25 @@ _BEGINNINGS = {
 }
 _NO_NUMBER = re.compile(rb"(?<!\w)-?(NaN|nan|Infinity|inf)\b")  # what Python's json.dumps writes, and what is printed
 _BOUNDS = {">=": "of at least", ">": "above", "<=": "of at most"}
+
+
+def json_bytes(
+    value: Any, enc_hook: Callable[[Any], Any] | None = None, order: Literal["deterministic"] | None = None
+) -> bytes:
+    """As `msgspec.json.encode`; names of files whose bytes are no UTF-8 get escapes for these."""
+    try:
+        return msgspec.json.encode(value, enc_hook=enc_hook, order=order)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, str_keys=True, enc_hook=enc_hook)
+        return msgspec.json.encode(_escaped(plain), order=order)
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable(key): _escaped(each) for key, each in value.items()}
+    return [*map(_escaped, value)] if isinstance(value, list | tuple) else value
 
 
 def compact(source: Raw | bytes) -> bytes:

@@ -21,6 +21,7 @@ from .input_facts import InputFacts
 from .selection import Selection
 
 RUN, LOCK = "run.json", "run.lock"
+RESULTS, CAMPAIGN = "runs", "runs"  # the folder of many runs' results, and what its file says it is
 _TRIES = 5  # to get the lock: a reader that looks at it holds it for an instant
 _PAUSE = 0.02  # seconds between them
 
@@ -137,10 +138,32 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file that is there and says nothing of a run: half of what was written, or another program's."""
+    """Refuse a file that is there and says nothing of a run: a comparison's, half of one, or another program's."""
+    if (campaign := campaign_of(path.parent)) is not None:
+        raise InputError(f"{campaign}: {what_a_campaign_has(campaign)}")
     if path.is_file():
         cure = "run it again, or remove it to read the other files as they are"
         raise InputError(f"{path}: damaged, or no run's, so that nothing says what made this folder; {cure}")
+
+
+def campaign_of(folder: Path) -> Path | None:
+    """The folder of the comparison, advice or reproduction that a folder is, or keeps the results of; or None."""
+    for place in (folder, folder / RESULTS):
+        try:
+            found = msgspec.json.decode(read_bytes(place / RUN))
+        except (InputError, msgspec.DecodeError):
+            continue
+        if isinstance(found, dict) and found.get("kind") == CAMPAIGN:
+            return place.parent
+    return None
+
+
+def what_a_campaign_has(folder: Path) -> str:
+    """What the folder of many runs is, and what can be seen of it."""
+    pages = [page for name in ("report.html", "advice.html") if (page := folder / name).is_file()]
+    seen = f"see {pages[0]}, or " if pages else ""
+    table = f"write a row for each run: decision report export {folder} -o runs.csv"
+    return f"results of many runs, of which figures are kept and no schedules; {seen}{table}"
 
 
 def _trouble(facts: RunFacts) -> str:

@@ -11,7 +11,7 @@ from decision.model.demand import Floats
 from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Job, Workload
 
-from .files import write_files
+from .files import utf8, write_files
 from .workload_objects import label
 
 _EXTRA = ("group", "executable", "queue")
@@ -51,7 +51,7 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
         notes += [f"Note: {kind} {number} is {name!r}" for name, number in names.items()]
     beside = _Beside(workload, order)
     notes += [f"Note: partition {number} is {name!r}" for name, number in beside.partitions.items()]
-    yield from (f"; {line}\n".encode() for line in [*_head(workload), *notes])
+    yield from (utf8(f"; {line}\n") for line in [*_head(workload), *notes])
     rows = zip(numbers, jobs, runtimes[order].tolist(), *columns, strict=True)
     yield from (_line(workload, beside, at, *row) for at, row in enumerate(rows))
 

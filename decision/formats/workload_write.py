@@ -13,7 +13,7 @@ from decision.model.trace import of_jobs, trace_fields
 from decision.model.workload import Job, Workload
 
 from .files import write_files
-from .json_text import with_short_numbers
+from .json_text import json_bytes, with_short_numbers
 from .profiles import profile_fields
 
 _CHUNK = 65536  # jobs whose records are made at once
@@ -35,7 +35,7 @@ def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
 
 def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
-    yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
+    yield json_bytes(_head(workload))[:-1] + b',\n"jobs":[\n'
     jobs = (
         _ENCODER.encode(_job_fields(job, _written_id(job, workload.name)) | said)
         for job, said in zip(workload.jobs, _said(workload), strict=False)

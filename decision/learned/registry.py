@@ -59,6 +59,9 @@ def find_scheduler(name: str) -> Scheduler:
     """
     known = records()
     if name not in known:
+        if ":" in name or name.endswith(".py"):
+            way = "an installed package brings it, by the entry-point group decision.schedulers"
+            raise ConfigError(f"scheduler {name}: a checkpoint could not find its file again; {way}")
         raise ConfigError(f"there is no scheduler {name!r}{nearest(name, known)} (there are {', '.join(known)})")
     return known[name]
 

@@ -12,6 +12,7 @@ from types import FrameType
 _CALLED = "decision.compiling.entry", "answer"  # the module and the function that compiled code calls
 _waiting: list[BaseException] = []
 _PATIENCE = 5.0  # seconds that machine code may go on after a signal
+_PATIENCE_UNHEEDED = 1.0  # seconds likewise, in a block that is known to heed none (`heeding_nothing`)
 _LOOK = 0.1  # seconds between two looks whether it does
 _TOGETHER = 1.0  # seconds within which signals may have had one handler for all
 _heard = -math.inf  # when a handler ran last, by the monotonic clock
@@ -51,8 +52,10 @@ def _watch(signals: int, over: threading.Event, give_up: Callable[[int], None]) 
     with open(signals, "rb", buffering=0) as arrived:
         while number := arrived.read(1):
             came = time.monotonic()
-            while number[0] in (signal.SIGINT, signal.SIGTERM) and _heard < came - _TOGETHER and not over.wait(_LOOK):
-                if time.monotonic() > came + _PATIENCE:
+            while number[0] in (signal.SIGINT, signal.SIGTERM) and not over.wait(_LOOK):
+                if not heeds_nothing() and _heard >= came - _TOGETHER:
+                    break  # a handler has run, and what it raised ends the command
+                if time.monotonic() > came + (_PATIENCE_UNHEEDED if heeds_nothing() else _PATIENCE):
                     give_up(number[0])
                     return
 
@@ -69,6 +72,24 @@ def interrupt(error: BaseException, frame: FrameType | None) -> None:
         _waiting.append(error)
         return
     raise error
+
+
+_deaf: list[None] = []  # blocks under way, in all threads
+
+
+@contextmanager
+def heeding_nothing() -> Iterator[None]:
+    """A block in which machine code runs for long and calls no Python: what ends the process need not wait for it."""
+    _deaf.append(None)
+    try:
+        yield
+    finally:
+        _deaf.pop()
+
+
+def heeds_nothing() -> bool:
+    """Whether such a block is under way."""
+    return bool(_deaf)
 
 
 def raise_interruption() -> None:

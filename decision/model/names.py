@@ -56,3 +56,8 @@ def without_folders(text: str) -> str:
     """A text in which files with a whole path have their names alone: ``-w log.swf`` for ``-w /home/me/log.swf``."""
     text = re.sub(r"""(['"])~?/[^'"=,]*/(?=[^'"=,/]+\1)""", r"\1", text)  # in quotes, folders may have blanks
     return re.sub(r"(?<![^\s=,:;('\"])~?/(?:[^\s=,:;'\"/]+/)+(?=[^\s=,:;'\"/])", "", text)
+
+
+def encodable(text: str) -> str:
+    """A text with escapes for what is not a character: halves of pairs in names of files and in a user's errors."""
+    return text.encode(errors="backslashreplace").decode()

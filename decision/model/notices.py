@@ -1,9 +1,13 @@
-"""Warnings to users, next to their results."""
+"""What users are told while something runs: the logger ``decision``, of Python's `logging`.
+
+Warnings are next to their results. At INFO there is what is read, compiled, run and written; a notebook shows that with
+``logging.basicConfig(); logging.getLogger("decision").setLevel("INFO")``, the command line with ``--verbose``.
+"""
 
 import functools
 import logging
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("decision")
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.measure import Measurement
 from rich.table import Table
 
 from decision.cli.progress import announce_compilation, counting
@@ -87,7 +88,8 @@ def _print_findings(findings: "Findings", as_json: bool) -> None:
     if findings.side_by_side:
         grid = Table.grid(padding=(0, 2))
         grid.add_row(*tables)
-        tables = [grid]
+        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
+            tables = [grid]
     for table in tables:
         stdout().print(table)
     stdout().print(findings.notes, highlight=False)

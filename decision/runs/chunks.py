@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from decision import __version__
 from decision.formats.input_facts import file_facts
+from decision.formats.json_text import json_bytes
 from decision.model.errors import ConfigError, DecisionError
 
 from .store import Result, host_name
@@ -39,7 +38,7 @@ def task_key(task: CachedTask) -> str:
 
 
 def definition_of(task: CachedTask) -> bytes:
-    return msgspec.json.encode(task.definition(), order="deterministic")
+    return json_bytes(task.definition(), order="deterministic")
 
 
 def key_of(definition: bytes) -> str:

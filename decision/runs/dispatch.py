@@ -11,7 +11,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from decision.batsim.signals import StopRequest
+from decision.formats.json_text import json_bytes
 from decision.model.errors import ConfigError, Failure
+from decision.model.notices import log
 
 from .chunks import CHUNK, CachedTask, Done, check_files, definition_of, do_chunk, do_tasks, own_sources
 from .store import Result, ResultStore
@@ -163,6 +165,7 @@ class Dispatch(Generic[AnyTask]):
                 yield _unequal(each.task, before, (done, result))
             else:
                 self._store.add(each.key, definition_of(each.task), _title(each.task), result, done.host)
+                log.info("done: %s", _title(each.task))
                 yield None
 
     def _is_audited(self, key: str) -> bool:
@@ -180,7 +183,7 @@ def _title(task: CachedTask) -> str:
 
 
 def _as_stored(result: Result) -> Result:
-    return msgspec.json.decode(msgspec.json.encode(result), type=Result)
+    return msgspec.json.decode(json_bytes(result), type=Result)
 
 
 def _unequal(task: CachedTask, *found: tuple[Done, Result]) -> Failure:

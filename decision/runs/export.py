@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from decision.formats.json_text import json_bytes
 from decision.model.errors import ConfigError, InputError
 
 from .store import ResultStore, StoredRun
@@ -65,7 +64,7 @@ def _row(run: StoredRun) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str | int | float | None) else json_bytes(value).decode()
 
 
 def _write_csv(path: Path, kinds: dict[str, set[type]], rows: Iterator[Row]) -> None:

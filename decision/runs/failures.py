@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decision.formats.files import write_files
+from decision.formats.files import utf8, write_files
 from decision.model.errors import Failure, RunsFailedError
 
 
@@ -24,7 +24,7 @@ def write_failures(path: Path, failures: Sequence[Failure]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Failure._fields)
     writer.writerows(failures)
-    write_files({path: [text.getvalue().encode()]})
+    write_files({path: [utf8(text.getvalue())]})
 
 
 def failed(failures: Sequence[Failure], of: int, path: Path) -> RunsFailedError:

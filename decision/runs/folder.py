@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, file_facts, printable
+from decision.formats.json_text import json_bytes
 from decision.formats.run_facts import LOCK, RUN, RunFacts, lock_folder, read_facts
 from decision.formats.selection import Selection
 from decision.model.dates import clock_at_zero
@@ -148,7 +149,7 @@ def _restore(folder: Path, before: RunFacts | None) -> None:
 
 
 def _write(folder: Path, facts: RunFacts) -> None:
-    write_files({folder / RUN: [msgspec.json.format(msgspec.json.encode(facts), indent=2), b"\n"]})
+    write_files({folder / RUN: [msgspec.json.format(json_bytes(facts), indent=2), b"\n"]})
 
 
 def _remove(path: Path) -> None:

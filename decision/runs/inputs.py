@@ -14,7 +14,7 @@ from decision.engine.refusals import check_events
 from decision.estimates.missing import fill_missing, missing_text
 from decision.formats import load_platform, write_workload
 from decision.formats.events import check_supply, converted_events, load_placed_events
-from decision.formats.files import read_bytes
+from decision.formats.files import make_folder, read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.job_sources import without_trace
 from decision.formats.selection import Selection
@@ -229,7 +229,7 @@ def writable_folder(path: Path) -> Path:
     if path.resolve() == Path(path.anchor or "/"):
         raise ConfigError(f"{path}: the root of all folders is none for results; choose another folder", field="output")
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         with TemporaryFile(dir=path) as probe:  # without a name that another process could use, too
             probe.write(b".")
             probe.flush()

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from decision.batsim.roles import Responder
 from decision.formats.files import write_files
+from decision.formats.json_text import json_bytes
 from decision.formats.run_status import STATUS, Status
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
@@ -65,7 +65,7 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
 
 def _write(path: Path, status: Status) -> None:
     with suppress(ConfigError):
-        write_files({path: [msgspec.json.encode(status)]})
+        write_files({path: [json_bytes(status)]})
 
 
 def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:

@@ -24,9 +24,10 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from decision import __version__
-from decision.formats.files import write_files
+from decision.formats.files import make_folder, write_files
 from decision.formats.input_facts import printable
-from decision.formats.run_facts import RUN
+from decision.formats.json_text import json_bytes
+from decision.formats.run_facts import CAMPAIGN, RUN
 from decision.model.errors import ConfigError, InputError
 
 Result = dict[str, Any]
@@ -125,8 +126,8 @@ class ResultStore:
         Raises:
             ConfigError: if it cannot be written.
         """
-        head = b"%s%s%s%s" % (_BEGIN, key.encode(), _HOST, msgspec.json.encode(host)[1:])
-        values = (msgspec.json.encode(run), definition, msgspec.json.encode(result))
+        head = b"%s%s%s%s" % (_BEGIN, key.encode(), _HOST, json_bytes(host)[1:])
+        values = (json_bytes(run), definition, json_bytes(result))
         line = b'%s,"run":%s,"definition":%s,"result":%s}\n' % (head, *values)
         try:
             file = self._own or self._begin()
@@ -157,7 +158,7 @@ class ResultStore:
 
     def _begin(self) -> BinaryIO:
         """This process's file, with its first line."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         path = self.folder / f"{host_name()}-{os.getpid()}-{time.time_ns():x}.jsonl"
         self._own = path.open("xb", buffering=0)
         writer = Writer(
@@ -167,7 +168,7 @@ class ResultStore:
             command=printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])),
             begin=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         )
-        self._own.write(msgspec.json.encode(_Head(writer)) + b"\n")
+        self._own.write(json_bytes(_Head(writer)) + b"\n")
         self._files.append(path)
         return self._own
 
@@ -244,7 +245,7 @@ def write_run_file(folder: Path) -> None:
         ConfigError: if it cannot be written.
     """
     segments = [_describe(path) for path in sorted(folder.glob("*.jsonl"))]
-    content = msgspec.json.format(msgspec.json.encode({"kind": "runs", "results": segments}), indent=2)
+    content = msgspec.json.format(json_bytes({"kind": CAMPAIGN, "results": segments}), indent=2)
     write_files({folder / RUN: [content, b"\n"]})
 
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.analysis.curves import CURVES, Columns, read_curves
-from decision.formats.files import write_files
+from decision.formats.files import utf8, write_files
 from decision.learn.config import TrainConfig, alternatives, load_config
 from decision.learn.training import STATE
 from decision.model.errors import ConfigError
@@ -135,7 +135,7 @@ def train_all(
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
-    write_files({output / TABLE: [text.getvalue().encode()]})
+    write_files({output / TABLE: [utf8(text.getvalue())]})
     return rows
 
 

@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from decision.model.errors import ConfigError
+from decision.model.notices import log
 from decision.policies.deadline import ignore_interrupt
 
 _PR_SET_PDEATHSIG = 1  # of Linux
@@ -154,7 +155,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         self._place = context.RawArray("d", [_NONE, 0.0])
-        self.process = context.Process(target=_serve, args=(there, self._place))
+        self.process = context.Process(target=_serve, args=(there, self._place, log.getEffectiveLevel()))
         self.process.start()
         there.close()
         self._ready = False
@@ -215,8 +216,9 @@ def workers(processes: int, limit: float = 0.0) -> Iterator[Workers]:
         pool.shutdown()
 
 
-def _serve(connection: Connection, place: Any) -> None:
-    """What a process does."""
+def _serve(connection: Connection, place: Any, level: int) -> None:
+    """What a process does; `level` is what is logged from."""
+    log.setLevel(level)
     signal.signal(signal.SIGINT, ignore_interrupt)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

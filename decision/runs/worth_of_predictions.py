@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
-from decision.formats.files import write_files
+from decision.formats.files import utf8, write_files
 
 from .comparison_plan import ComparisonPlan, contender, simulated, twins
 
@@ -67,4 +67,4 @@ def write_worth(path: Path, rows: Sequence[PredictionsWorth]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([getattr(row, column) for column in columns] for row in rows)
-    write_files({path: [text.getvalue().encode()]})
+    write_files({path: [utf8(text.getvalue())]})

@@ -1,13 +1,14 @@
 """How well the model agrees with what happened."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from decision.compiling.bundle import F8
 from decision.computer.cores import available_cores
+from decision.model.interrupts import heeding_nothing
 from decision.simulation.simulate import simulate_workloads
 
 from .case import Case
@@ -121,13 +122,40 @@ def run_phases(
     case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None, priorities: F8 | None = None
 ) -> list[Simulated]:
     """Runs on all cores: the model runs outside of Python's lock."""
-    results = []
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for done, result in enumerate(pool.map(lambda phase: run_phase(case, settings, phase, priorities), phases), 1):
-            results.append(result)
-            if show is not None:
-                show(done, len(phases))
-    return results
+    if show is not None:
+        show(0, len(phases))
+    with heeding_nothing(), ThreadPoolExecutor(available_cores()) as pool:
+        results = [pool.submit(run_phase, case, settings, phase, priorities) for phase in phases]
+        try:
+            for done, _ in enumerate(as_completed(results), 1):
+                if show is not None:
+                    show(done, len(phases))
+            return [each.result() for each in results]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class Counted:
+    """Several groups of runs, one after the other, shown as one count.
+
+    Args:
+        show: is called with how many of how many runs are done.
+    """
+
+    def __init__(self, show: Progress | None) -> None:
+        self._show = show
+        self._before, self._own = 0, 0  # runs of finished groups, and of the present one
+
+    def followed_by(self, runs: int) -> Progress:
+        """What shows the next group, after which there are so many runs in others."""
+        self._before, self._own = self._before + self._own, 0
+
+        def show(done: int, of: int) -> None:
+            self._own = of
+            if self._show is not None:
+                self._show(self._before + done, self._before + of + runs)
+
+        return show
 
 
 def score(case: Case, run: Simulated) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from decision.formats.files import read_bytes, write_files
+from decision.formats.json_text import json_bytes
 from decision.formats.platform_write import write_platform
 from decision.formats.workload_write import workload_lines
 from decision.model.errors import InputError
@@ -26,7 +27,7 @@ def write_case(case: Case, conf: Conf, folder: Path) -> None:
     Raises:
         ConfigError: if the folder cannot be written.
     """
-    contents = {folder / CASE_FILE: [msgspec.json.format(msgspec.json.encode(case), indent=1)]}
+    contents = {folder / CASE_FILE: [msgspec.json.format(json_bytes(case), indent=1)]}
     contents[folder / "workload.json"] = list(workload_lines(case_workload(case)))
     contents |= _conf_copies(conf, folder)
     write_files(contents)

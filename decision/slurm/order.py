@@ -19,7 +19,7 @@ from decision.formats.files import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
 
-from .agree import Progress, calibrated, run_phases, waits_of
+from .agree import Counted, Progress, calibrated, run_phases, waits_of
 from .case import Case
 from .changes import Change
 from .engine_inputs import engine_size
@@ -86,7 +86,7 @@ def approximate(
         order: a name of `FORMULAS`, or the path of a CSV with the columns job and number.
         runs: guesses at the phases.
         seed: of these.
-        show: is called with how many of how many parts are done.
+        show: is called with how many of how many runs are done.
 
     Raises:
         ConfigError: for an order that there is not.
@@ -97,11 +97,16 @@ def approximate(
     points = _points(ranks)
     weights, tau = _best_weights(case, settings, numbers, ranks)
     unknown = without_cycles(case)
-    phases = free_phases([phase for _, phase in calibrated(unknown, settings, runs, seed)], settings)
+    counted, groups = Counted(show), 3 + (order in FORMULAS)
+    found = calibrated(unknown, settings, runs, seed, counted.followed_by(groups * runs))
+    phases = free_phases([phase for _, phase in found], settings)
     plain = settings.changing({"PriorityType": "priority/multifactor"})
 
     def waits(changed: Settings, priorities: F8 | None) -> F8:
-        results = run_phases(unknown, changed, [Phase(phase, ()) for phase in phases], priorities=priorities)
+        nonlocal groups
+        groups -= 1
+        shown = counted.followed_by(groups * len(phases))
+        results = run_phases(unknown, changed, [Phase(phase, ()) for phase in phases], shown, priorities)
         return np.stack([waits_of(run, numbers) for run in results])
 
     base = waits(settings, None)
@@ -109,12 +114,10 @@ def approximate(
     if order in FORMULAS:
         parts.append((plain, np.floor(points)))
     goal, tried = read_goal("mean-wait", case, numbers), []
-    for done, (changed, priorities) in enumerate(parts, 1):
+    for changed, priorities in parts:
         after = waits(changed, priorities)
         change = weights if priorities is None else {"order": order}
         tried.append(measure_change(case, numbers, goal, (), base, after, change, 0.0, len(parts)))
-        if show is not None:
-            show(done, len(parts))
     wanted = tau < EXPRESSED and order in FORMULAS
     return Approximation(
         order=order,

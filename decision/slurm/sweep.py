@@ -1,8 +1,7 @@
 """Other parameters on the same jobs: which setting is better, and how surely."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,10 +9,10 @@ import msgspec
 import numpy as np
 
 from decision.compiling.bundle import F8
-from decision.computer.cores import available_cores
 from decision.formats.files import write_files
+from decision.formats.json_text import json_bytes
 
-from .agree import Progress, calibrated, policy_waits, run_phase, waits_of
+from .agree import Counted, Progress, calibrated, policy_waits, run_phases, waits_of
 from .case import Case
 from .changes import Change
 from .goals import Goal, Guard, areas
@@ -65,7 +64,7 @@ def sweep(
         runs: guesses at the phases.
         seed: of these.
         folder: where finished runs are kept.
-        show: is called with how many of how many settings are done.
+        show: is called with how many of how many runs are done.
 
     Raises:
         ConfigError: for a value that cannot be read.
@@ -74,16 +73,15 @@ def sweep(
         _check(settings.changing(change))
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
     unknown = without_cycles(case)
-    chosen = [phase for _, phase in calibrated(unknown, settings, runs, seed)]
-    phases = [Phase(changes, ()) for changes in free_phases(chosen, settings)]
+    counted = Counted(show)
+    found = calibrated(unknown, settings, runs, seed, counted.followed_by((1 + len(changes)) * runs))
+    phases = [Phase(changes, ()) for changes in free_phases([phase for _, phase in found], settings)]
     runner = _Runner(unknown, settings, numbers, phases, folder)
-    base, _ = runner.waits({})
+    base, _ = runner.waits({}, counted.followed_by(len(changes) * len(phases)))
     tried = []
-    for done, change in enumerate(changes, 1):
-        waits, tested = runner.waits(change)
+    for left, change in zip(reversed(range(len(changes))), changes, strict=True):
+        waits, tested = runner.waits(change, counted.followed_by(left * len(phases)))
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
-        if show is not None:
-            show(done, len(changes))
     runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
     reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
     return Sweep(
@@ -128,30 +126,25 @@ class _Runner:
     ) -> None:
         self._case, self._settings, self._numbers, self._phases = case, settings, numbers, phases
         self._folder = folder
-        facts = msgspec.json.encode((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
-        guesses = msgspec.json.encode([phase.changes for phase in phases])
+        facts = json_bytes((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
+        guesses = json_bytes([phase.changes for phase in phases])
         self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
 
-    def waits(self, change: Change) -> tuple[F8, float]:
+    def waits(self, change: Change, show: Progress) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
         path = self._path(change)
         if path is not None and path.is_file():
             kept = msgspec.json.decode(path.read_bytes())
+            show(len(self._phases), len(self._phases))
             return np.array(kept["waits"]), float(kept["tested"])
-        results = list(self._run(change))
-        waits = np.stack([waits for waits, _ in results])
-        tested = float(np.mean([tested for _, tested in results]))
+        span = max(1.0, max(job.end for job in self._case.jobs) - self._case.begin)
+        results = run_phases(self._case, self._settings.changing(change), self._phases, show)
+        waits = np.stack([waits_of(run, self._numbers) for run in results])
+        tested = float(np.mean([run.tested / span for run in results]))
         if path is not None:
             document = {"set": change, "tested": tested, "waits": waits.tolist()}
-            write_files({path: [msgspec.json.encode(document)]})
+            write_files({path: [json_bytes(document)]})
         return waits, tested
-
-    def _run(self, change: Change) -> Iterator[tuple[F8, float]]:
-        settings = self._settings.changing(change)
-        span = max(1.0, max(job.end for job in self._case.jobs) - self._case.begin)
-        with ThreadPoolExecutor(available_cores()) as pool:
-            for run in pool.map(lambda phase: run_phase(self._case, settings, phase), self._phases):
-                yield waits_of(run, self._numbers), run.tested / span
 
     def _path(self, change: Change) -> Path | None:
         if self._folder is None:

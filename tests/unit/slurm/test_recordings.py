@@ -55,7 +55,10 @@ def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:
     back = read_vary("bf_interval=30&bf_window=1440&bf_resolution=60&bf_max_job_test=500")
     for case, changes, change in ((fine, there, recorded), (coarse, back, -recorded)):
         numbers = [n for n, job in enumerate(case.jobs) if job.started]
-        found = sweep(case, case.settings, changes, read_goal("mean-wait", case, numbers), runs=10)
+        counts: list[tuple[int, int]] = []
+        goal = read_goal("mean-wait", case, numbers)
+        found = sweep(case, case.settings, changes, goal, runs=10, show=lambda *count: counts.append(count))  # noqa: B023
+        assert counts[-1] == (50, 50) and {of for _, of in counts} == {50}  # 30 guesses, and 10 under each setting
         low, high = found.tried[0].interval
         assert low <= change <= high
         assert np.sign(found.tried[0].mean) == np.sign(change)

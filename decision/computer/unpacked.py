@@ -118,7 +118,7 @@ def is_pipe(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and str(path) in _STDINS)
 
 
-def plain(path: str | os.PathLike[str]) -> Path:
+def as_plain_file(path: str | os.PathLike[str]) -> Path:
     """The file itself, or what `unpacked` makes of it where it is packed. Raises InputError."""
     path = Path(path)
     return unpacked(path) if is_packed(path) else path

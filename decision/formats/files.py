@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from decision.computer.unpacked import plain
+from decision.computer.unpacked import as_plain_file
 from decision.model.errors import ConfigError, InputError
 from decision.model.notices import log
 
@@ -46,7 +46,7 @@ def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[byt
 def opened(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[BinaryIO]:
     """The file at its beginning, unpacked where it is compressed; errors as `read_bytes`."""
     try:
-        with plain(path).open("rb") as file:
+        with as_plain_file(path).open("rb") as file:
             log.info("reading %s", path)
             if os.fstat(file.fileno()).st_size > longest_line:
                 _check_lines(file, longest_line, path)

@@ -127,7 +127,7 @@ def start_at(state, cycles, plan, at):
 
 
 @kernel
-def place_of(cycles, job):
+def place_in_queue(cycles, job):
     """Where a job is in the queue."""
     for at in range(cycles.number[LENGTH]):
         if cycles.queue[at] == job:

@@ -25,7 +25,7 @@ from decision.state.plan_arrays import START
 
 from . import deepscheduling_seen as obs
 from .confidence import learn_from
-from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start, place_of
+from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start, place_in_queue
 from .deepscheduling_seen import DeepSchedulingMemory, fits, take_snapshot
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OPEN, REWARD, STEP_ENDS
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
@@ -112,7 +112,7 @@ def _note_starts(state, cycles, plan, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on."""
     for action in range(begin, plan.count[0]):
         if plan.kind[action] == START:
-            note_start(state, cycles, plan, place_of(cycles, plan.job[action]), action)
+            note_start(state, cycles, plan, place_in_queue(cycles, plan.job[action]), action)
 
 
 @kernel

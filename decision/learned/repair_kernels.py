@@ -14,7 +14,7 @@ from decision.policies.window_jobs import first_of, in_order, is_due, take_hosts
 from decision.state.cluster import N_QUEUED
 from decision.state.plan_arrays import START, add
 
-from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, place_of, start_at
+from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, place_in_queue, start_at
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD
 
 
@@ -133,7 +133,7 @@ def repair_act(state, facts, cycles, plan, memory, action):
     own = _hosts_from(memory, begin, size)
     start = add(plan, START, job)
     take_hosts(plan, start, own)
-    note_start(state, cycles, plan, place_of(cycles, job), start)
+    note_start(state, cycles, plan, place_in_queue(cycles, job), start)
     squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
     cost = text_cost(len(facts.down), size, squares)
     total[RepairTotal.COST] += cost
@@ -191,7 +191,7 @@ def _end_window(state, cycles, plan, memory):
     if memory.number[RepairNumber.SINGLE] > 0:
         order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
         for job in order[: memory.number[RepairNumber.SINGLE]]:
-            start_at(state, cycles, plan, place_of(cycles, job))
+            start_at(state, cycles, plan, place_in_queue(cycles, job))
     _ask_for_next(state, cycles, plan, memory, index)
 
 

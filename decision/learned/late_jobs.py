@@ -1,7 +1,7 @@
 """Which waiting jobs would begin too late if they were guarded no sooner: the bound on the longest wait of `learned`.
 
 Jobs that want much of the machine are the ones that wait longest: from when they are guarded hosts are kept for them,
-and these come free one after the other. So such a job is guarded before its wait is what it may be (`AIM` times the
+and these come free one after the other. So such a job is guarded before its wait is what it may be (1.3 times the
 longest wait that FCFS with EASY has had so far, `decision.policies.shadow`) by the time that this is likely to take,
 which is the larger of two. One is planned: each wide job that has waited for long gets, in order of submission, the
 earliest hosts that jobs which run and those before it leave, run times being planned as in rollouts. The other one was
@@ -23,8 +23,9 @@ from decision.state.cluster import N_FREE, N_QUEUED
 from .rollout_outcomes import planned
 from .rollouts import plan_ends
 
-AIM = 1.4  # times EASY's longest wait so far: what a wide job may wait
-_LEAST = 0.75  # times it: no job is guarded before
+_AIM = 1.3  # times EASY's longest wait so far: by then a wide job is to begin
+_LEAST = 0.7  # times it: no job is guarded before
+_PLANNED = 0.6  # of the time that it is planned to take: it counts for less, since what is planned is often too long
 _WIDE = 3  # a job is wide if so many of its size want more than the machine
 _FORGOTTEN = 0.2  # of what was seen, with each job that begins sooner
 _MOST = 256  # jobs are looked at, those that have waited longest
@@ -62,9 +63,9 @@ def count_late(state, memory, running, longest, guarded):
         at = find_earliest(times, free, last, state.size[job], run)
         if at < last:
             begin = times[at]
-            lag = max(lag, begin - now)
+            lag = max(lag, _PLANNED * (begin - now))
             last = take_hosts(times, free, last, at, state.size[job], begin + run)
-        limit = max(AIM * longest - lag, _LEAST * longest) - TOLERANCE
+        limit = max(_AIM * longest - lag, _LEAST * longest) - TOLERANCE
         if wait >= limit and memory.late_since[job] == np.inf:
             memory.late_since[job] = now
         if job < memory.counts[GUARDED] or wait >= limit:

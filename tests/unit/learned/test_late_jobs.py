@@ -1,4 +1,4 @@
-"""The bound of `learned`: wide jobs are guarded so early that the longest wait stays near EASY's; `bound=false`: not."""
+"""The bound of `learned`: wide jobs are guarded so early that the longest wait stays near EASY's; the option."""
 
 import functools
 

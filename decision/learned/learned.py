@@ -221,8 +221,8 @@ class Learned(ParametricScheduler):
         ),
     )
     model_summary = (
-        "learned order, guarded, rollouts; for any number of hosts; the longest wait is at most MEDIAN times EASY's in "
-        "the median of a log's copies and MOST on each as seen on 12 logs (bound=false: 1.88 and 1.93)"
+        "learned order, guarded, rollouts; for any number of hosts; the longest wait is at most 1.31 times EASY's in "
+        "the median of a log's copies and 1.34 on each, on 12 logs (bound=false: 1.88 and 1.93)"
     )
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:

@@ -58,6 +58,8 @@ class LearnedMemory(Memory, RegressionMemory, Rollouts):
     predicted: F8  # (J,) seconds: run times
     fixed: F8  # (J,) what of a score does not change
     freed: I4  # (2H + 1,) hosts that are free from each expected end on
+    lag: F8  # (LATE_CLASSES,) seconds that wide jobs took from when they were to be guarded; empty without a bound
+    late_since: F8  # (J,) seconds: since when a job is to be guarded (`late_jobs`); inf before
 
 
 @kernel

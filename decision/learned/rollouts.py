@@ -100,7 +100,7 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
     sets = make_sets(state, memory, width, running, guarded)
     if sets == 1:
         return chosen
-    _plan_ends(state, memory, running)
+    plan_ends(state, memory, running)
     own = follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
     best, least = 0, own * (1.0 - memory.judge[MARGIN])
     for number in range(1, sets):
@@ -130,7 +130,7 @@ def _look(state, memory, width):
 
 
 @kernel
-def _plan_ends(state, memory, running):
+def plan_ends(state, memory, running):
     """When the jobs that run are planned to end: not before they have run half as long again as they have."""
     now = state.now[0]
     for i in range(running):

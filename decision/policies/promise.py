@@ -36,12 +36,12 @@ def count_late(state, memory, most):
     last = state.count[N_RUNNING] + 1
     for i in range(promised):
         job = queue[i]
-        at = _earliest(times, free, last, state.size[job], state.expected_runtime[job])
+        at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
         promise = times[at] if at < last else np.inf
         if promise - state.submit_time[job] >= _AIM * most - TOLERANCE or _is_due(state, memory, job, most):
             count = i + 1
         if at < last:
-            last = _reserve(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
+            last = take_hosts(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
     while count < length and _is_due(state, memory, queue[count], most):
         count += 1
     return count
@@ -78,7 +78,7 @@ def _free_ahead(state, jobs):
 
 
 @kernel
-def _earliest(times, free, last, size, runtime):
+def find_earliest(times, free, last, size, runtime):
     """From which of the first `last` times on so many hosts are free for so long (seconds); `last` for none."""
     begin = 0
     for at in range(last):
@@ -90,7 +90,7 @@ def _earliest(times, free, last, size, runtime):
 
 
 @kernel
-def _reserve(times, free, last, begin, size, end):
+def take_hosts(times, free, last, begin, size, end):
     """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
     at = last
     while times[at - 1] > end:

@@ -26,7 +26,7 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     weights[learned.JUDGE + rollout_outcomes.LATE] = -99.0
     for name, value in judge.items():
         weights[learned.JUDGE + getattr(rollout_outcomes, name)] = value
-    policy = LearnedOrderPolicy(weights)
+    policy = LearnedOrderPolicy(weights, bound=False)
     policy.weights[learned.SHORT] = 0.0  # no queue is too short to look ahead
     return policy
 

@@ -125,9 +125,7 @@ def _environments() -> Iterator[str]:
     yield "An environment without a `platform` has as many equal hosts as the workload was made for."
     judged = ", ".join(f"`{each.name}`" for each in records().values() if not isinstance(each, ChoosingScheduler))
     yield f"\nWhat evolution learns from whole schedules has no environment: {judged}."
-    for scheduler in (
-        each for each in choosing() if type(each).__module__.startswith("decision.")
-    ):  # not other packages'
+    for scheduler in (each for each in choosing() if type(each).__module__.startswith("decision.")):
         yield from _environment(scheduler)
     yield "\n## Metrics of every environment\n"
     yield 'What `info["metrics"]` has when an episode ends, `decision.envs.EPISODE_METRICS`:\n'

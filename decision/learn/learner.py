@@ -74,7 +74,7 @@ class PpoLearner:
         check_memory("environments with their rollouts", config.learn.envs, 4 * steps * setup.encoder.shape[0])
         envs = SchedulerVectorEnv(config.learn.envs, setup=setup, threads=1)
         metrics = (*scheduler.curves, *scheduler.metrics)
-        return cls(config, envs, scheduler.layout(setup.encoder), metrics, scheduler.draws)
+        return cls(config, envs, scheduler.layout(setup.encoder), metrics, scheduler.draws_of(config.env))
 
     @property
     def steps(self) -> int:

@@ -45,7 +45,7 @@ class SacLearner(NetworkLearner):
         self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations | None
     ) -> None:
         assert isinstance(config.learn, SacConfig)
-        self.config, self._sac, self._draws = config, config.learn, scheduler.draws
+        self.config, self._sac, self._draws = config, config.learn, scheduler.draws_of(config.env)
         self.device = device_of(config.learn)
         self.network = policy_network(config, scheduler, setup).to(self.device)
         self._critics = action_critics(config, scheduler, setup, self.network)

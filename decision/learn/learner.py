@@ -19,7 +19,7 @@ from .actor import NetworkActor
 from .algorithm_settings import PpoConfig
 from .collector import Collected, Collector, MaskedVectorEnv
 from .config import TrainConfig
-from .devices import autocast
+from .devices import autocast, device_of
 from .networks import untrained_network
 from .perceptrons import Network
 from .ppo import Losses, Rollout, update_ppo
@@ -38,6 +38,9 @@ class PpoLearner:
         draws: as of `decision.learn.actor.NetworkActor`.
 
     It learns on the CPU; on a GPU, and beside others, `decision.learn.stack.PpoStack` does what `iterate` does.
+
+    Raises:
+        ConfigError: if the config asks for a GPU and there is none.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class PpoLearner:
         assert config.network is not None
         self.config, self.ppo = config, config.learn
         ppo, space = config.learn, envs.single_observation_space
+        device_of(ppo)
         actions = int(envs.single_action_space.n)
         self.network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
         self._behaviour = copy.deepcopy(self.network)

@@ -151,11 +151,11 @@ class PpoStack:
         pending = [learner.pending for learner in self.learners]
         collected = [each for each in pending if each is not None]
         if len(collected) < len(pending):
-            collected = self._collect()
+            collected = self.collect()
         following: Sequence[Collected | None] = [None] * len(pending)
         if self._ppo.overlap and not self.learners[0].last:
             following = [Collected(_copied(each.rollout), *each[1:]) for each in self._collect_beside(collected)]
-        losses = self._learn([each.rollout for each in collected])
+        losses = self.learn([each.rollout for each in collected])
         rows = []
         for learner, own, loss, later in zip(self.learners, collected, losses, following, strict=True):
             learner.pending = later
@@ -166,7 +166,7 @@ class PpoStack:
         """The next rollouts, before what is learned from `collected`, which shares the device's buffers with them."""
         for k, each in enumerate(collected):
             collected[k] = Collected(_copied(each.rollout), *each[1:])
-        return self._collect()
+        return self.collect()
 
     def hand_back(self) -> None:
         """Give the learners what they have learned: then their state, policy and weights are those of now."""
@@ -200,7 +200,7 @@ class PpoStack:
             }
 
     @torch.no_grad()
-    def _collect(self) -> list[Collected]:
+    def collect(self) -> list[Collected]:
         """A rollout of each."""
         steps, shape = self._ppo.rollout, (len(self.learners), self._ppo.envs)
         finished = [Finished() for _ in self.learners]
@@ -241,7 +241,7 @@ class PpoStack:
             features = torch.from_numpy(self.learners[member].network.prepare(observation)).to(self.device)
             return self.network.values(member, features).cpu().numpy()
 
-    def _learn(self, rollouts: Sequence[Rollout]) -> list[Losses]:
+    def learn(self, rollouts: Sequence[Rollout]) -> list[Losses]:
         ppo = self._ppo
         for learner in self.learners:
             rate = learner.next_rate()

@@ -58,7 +58,9 @@ def setup_of(config: TrainConfig) -> Setup:
         return choosing_setup(config, jobs, platform_of(TREES["text"]))
     if config.scheduler == "deepscheduling":
         days = grid5000_days(rng, PUBLISHED_TRACES["orion"], slice(0, 300))
-        return choosing_setup(config, days, grid5000_cluster(Wanted(find_cluster("orion"), by_core=True, power=True)))
+        return choosing_setup(
+            config, days, grid5000_cluster(Wanted(cluster=find_cluster("orion"), by_core=True, power=True))
+        )
     if config.scheduler == "green":
         made = world(10, True, 0, 10_000)
         return choosing_setup(config, made.workload, made.platform, made.events)

@@ -110,8 +110,8 @@ def update_ppo(
         autocast: entered around each pass through the network.
     """
     advantage = advantages(rollout, config.discount, config.gae_lambda).flatten()
-    features, *columns = (x.flatten(0, 1) for x in rollout[:5])
-    whole = Minibatch(*columns, advantage, advantage + columns[-1])
+    features, mask, action, log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
+    whole = Minibatch(mask, action, log_prob, old_value, advantage, advantage + old_value)
     sums = torch.zeros(5)
     minibatches = 0
 
@@ -139,7 +139,8 @@ def update_ppo(
 
 def losses_of(means: Tensor, returns: Tensor, value: Tensor) -> Losses:
     """From the means of what `ppo_loss` gives, and the returns with the values of the rollout."""
-    return Losses(*means.tolist(), _explained(returns, value))
+    policy_loss, value_loss, entropy, kl, outside = means.tolist()
+    return Losses(policy_loss, value_loss, entropy, kl, outside, _explained(returns, value))
 
 
 def _value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tensor:

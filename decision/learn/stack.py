@@ -67,7 +67,7 @@ class StackedNetwork:
     def __call__(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """(S, n, F) features to (S, n, A) logits and (S, n) values."""
         if self.number == 1:
-            return tuple(each.unsqueeze(0) for each in self._whole(features[0]))  # type: ignore[return-value]
+            return tuple(each.unsqueeze(0) for each in self._whole(features[0]))
         own = {f"network.{name}": each for name, each in self.parameters.items()}
         return torch.vmap(partial(functional_call, self._whole))(own, (features,))
 
@@ -76,7 +76,7 @@ class StackedNetwork:
         if self.number == 1:
             return self._one.value(features).float()
         own = {f"network.{name}": each[member] for name, each in self.parameters.items()}
-        return functional_call(self._whole, own, (features,))[1]  # type: ignore[no-any-return]
+        return functional_call(self._whole, own, (features,))[1]
 
     def member(self, which: int) -> dict[str, Tensor]:
         """The parameters of one of the networks, on the CPU."""

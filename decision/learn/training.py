@@ -141,8 +141,9 @@ def run_together(
                 learners[-1].restore(state["learner"])
         del saved
         ready = list(zip(tasks, started, learners, strict=True))
-        for part in [ready] if together(learners) else [[each] for each in ready]:
-            stack = PpoStack([each[2] for each in part]) if together([each[2] for each in part]) else None
+        for part in [ready] if _stackable(learners) else [[each] for each in ready]:
+            alike = _stackable([each[2] for each in part])
+            stack = PpoStack(alike) if alike else None
             if stack is not None:
                 open_things.callback(stack.close)
             runs = [_Run(*each, open_things, report if each is ready[0] else lambda _: None) for each in part]
@@ -214,12 +215,12 @@ class _Run:
         write_files({self._task.folder / STATE: [dump(state)]})
 
 
-def together(learners: Sequence[Algorithm]) -> bool:
-    """Whether these learn in one `PpoStack`: several that can, and one on a GPU."""
+def _stackable(learners: Sequence[Algorithm]) -> list[PpoLearner]:
+    """Those that learn in one `PpoStack`: several that can, and one on a GPU; else none."""
     alike = [each for each in learners if isinstance(each, PpoLearner)]
     if len(alike) < len(learners) or why_alone(alike):
-        return False
-    return len(alike) > 1 or device_of(alike[0].ppo).type == "cuda"
+        return []
+    return alike if len(alike) > 1 or device_of(alike[0].ppo).type == "cuda" else []
 
 
 class _Curves:

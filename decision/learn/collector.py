@@ -72,7 +72,7 @@ class Collector:
         for t in range(self._steps):
             features, mask = torch.from_numpy(network.prepare(self.observation)), torch.from_numpy(self.mask)
             logits, value = (x.float() for x in network(features, mask))
-            action, chosen = drawn(logits, mask, noise[t])
+            action, chosen = draw_actions(logits, mask, noise[t])
             moved = self.step(action.numpy(), partial(values_of, network), finished)
             rollout.write(t, (features, mask, action, chosen, value, *map(torch.from_numpy, moved[:2])), moved[2])
         value_after = torch.from_numpy(values_of(network, self.observation))
@@ -164,13 +164,13 @@ class Finished:
 
 
 def gumbel(uniform: Tensor) -> Tensor:
-    """Noise for `drawn`; on the CPU numpy computes it, whose logarithms earlier versions took."""
+    """Noise for `draw_actions`; on the CPU numpy computes it, whose logarithms earlier versions took."""
     if uniform.device.type == "cpu":
         return torch.from_numpy(-np.log(-np.log(np.clip(uniform.numpy(), 1e-20, 1 - 1e-7))))
     return uniform.clamp_(1e-20, 1 - 1e-7).log_().neg_().log_().neg_()
 
 
-def drawn(logits: Tensor, mask: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def draw_actions(logits: Tensor, mask: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """(n,) draws from the policy of (n, A) logits by Gumbel's trick, and the logarithms of their probabilities."""
     log_prob = log_probs(logits, mask)
     action = (log_prob + noise).argmax(1)

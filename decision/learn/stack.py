@@ -20,7 +20,7 @@ from torch.func import functional_call
 from decision.computer.cores import available_cores
 from decision.model.errors import ConfigError
 
-from .collector import Collected, Finished, drawn, gumbel
+from .collector import Collected, Finished, draw_actions, gumbel
 from .devices import autocast, device_of
 from .learner import PpoLearner, adam_of, by_rate, set_rate
 from .perceptrons import Network
@@ -320,7 +320,7 @@ class _Acting:
             logits, value = self._stack.network(self._features)
         noise = self._noise.index_select(0, self._t)[0]
         flat = (each.flatten(0, 1) for each in (logits, self._mask, noise))
-        action, log_prob = (each.view(value.shape) for each in drawn(*flat))
+        action, log_prob = (each.view(value.shape) for each in draw_actions(*flat))
         self._action.copy_(action)
         for column, now in zip(self.columns, (self._features, self._mask, action, log_prob, value), strict=True):
             column.index_copy_(0, self._t, now.unsqueeze(0))

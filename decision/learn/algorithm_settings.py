@@ -6,6 +6,7 @@ import msgspec
 
 from decision.model.errors import ConfigError
 
+_STEPPED = 16  # environments that are worth a thread
 _SMALL = 64  # widest layer of a network that one thread computes
 ALGORITHM = "algorithm"  # field of section ``learn`` that says which config it is
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
@@ -59,8 +60,8 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     overlap: bool = True  # collect the next rollout, with the policy from before the update, while the update runs
     threads: Threads = 0  # that torch computes with; 0: one for a small network, else one per core, half with overlap
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
-    compile: Literal["auto", "on", "off"] = "auto"  # whether torch compiles the network; auto: on a GPU
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: float32, multiplied on a GPU as TF32
+    compile: Literal["auto", "on", "off"] = "auto"  # whether torch compiles the network, on a CPU; auto: no
 
     @property
     def timed(self) -> str:
@@ -72,6 +73,14 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.lr_schedule == "exponential":
             return self.lr * (self.lr_last / self.lr) ** done
         return self.lr * (1 - done if self.lr_schedule == "linear" else 1)
+
+    def stepping_threads(self, cores: int) -> int:
+        """Threads that step the environments: as many as there are cores, of which an update beside them has one.
+
+        Some microseconds are an environment's step, and some ten it takes to wake a thread for it.
+        """
+        free = cores // 2 if self.overlap else cores
+        return 1 if self.threads == 1 else max(1, min(free, self.envs // _STEPPED))
 
     def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
         """Threads that torch computes with.
@@ -116,7 +125,7 @@ class _GradientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_gradient: Positive = 40.0  # norm
     threads: Threads = 0  # that torch computes with; 0: one for a small network, else one per core
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: float32, multiplied on a GPU as TF32
 
     timed: ClassVar[str] = ""
     replays: ClassVar[bool] = True

@@ -1,6 +1,7 @@
 """Collecting rollouts: a policy acts in many environments side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,53 +62,63 @@ class Collector:
         self._envs, self._steps, self._scale = envs, steps, reward_scale
         self._rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         observation, info = envs.reset(seed=seed)
-        self._observation, self._mask = np.array(observation), info["action_mask"].astype(bool)
+        self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
 
     @torch.inference_mode()
     def collect(self, network: Network) -> Collected:
         """Let the network's policy act for a rollout."""
-        n, actions = self._mask.shape
-        uniform = self._rng.random((self._steps, n, actions), dtype=np.float32)
-        noise = torch.from_numpy(-np.log(-np.log(np.clip(uniform, 1e-20, 1 - 1e-7))))
+        noise = gumbel(torch.from_numpy(self.uniform()))
         rollout, finished = _Buffers(self._steps), Finished()
-        device = next(network.parameters()).device
         for t in range(self._steps):
-            features, mask = torch.from_numpy(network.prepare(self._observation)), torch.from_numpy(self._mask)
-            logits, value = (x.float().cpu() for x in network(features.to(device), mask.to(device)))
-            log_prob = log_probs(logits, mask)
-            action = (log_prob + noise[t]).argmax(1)  # Gumbel's trick: a draw from the policy
-            chosen = log_prob.gather(1, action.unsqueeze(1)).squeeze(1)
-            reward, ended, last_value = self._step(action.numpy(), network, finished)
-            rollout.write(t, (features, mask, action, chosen, value, reward, ended), last_value)
-        value_after = torch.from_numpy(_values(network, self._observation))
+            features, mask = torch.from_numpy(network.prepare(self.observation)), torch.from_numpy(self.mask)
+            logits, value = (x.float() for x in network(features, mask))
+            action, chosen = draw_actions(logits, mask, noise[t])
+            moved = self.step(action.numpy(), partial(values_of, network), finished)
+            rollout.write(t, (features, mask, action, chosen, value, *map(torch.from_numpy, moved[:2])), moved[2])
+        value_after = torch.from_numpy(values_of(network, self.observation))
         return Collected(rollout.finish(value_after), finished.count, finished.means())
 
-    def _step(self, action: NDArray[np.int64], network: Network, finished: "Finished") -> tuple[Tensor, Tensor, Tensor]:
-        """Step the environments: rewards, ended, and values of the last states (nan where the episode goes on)."""
+    def uniform(self) -> NDArray[np.float32]:
+        """(T, N, A) numbers between 0 and 1, for the draws of a rollout."""
+        return self._rng.random((self._steps, *self.mask.shape), dtype=np.float32)
+
+    def step(
+        self,
+        action: NDArray[np.int64],
+        values: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+        finished: "Finished",
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
+        """Step the environments: rewards, ended, and values of the last states (nan where the episode goes on).
+
+        Args:
+            action: (N,) choices.
+            values: of (n, D) observations.
+            finished: gets the metrics of episodes that end.
+        """
         observation, reward, terminated, truncated, info = self._envs.step(action)
-        self._observation, self._mask = np.array(observation), info["action_mask"].astype(bool)
+        self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
         last = np.full(len(action), np.nan, np.float32)
         last[terminated] = 0.0
         cut = np.flatnonzero(truncated & ~terminated)
         if len(cut):
-            last[cut] = _values(network, info["final_obs"][cut])
+            last[cut] = values(info["final_obs"][cut])
         finished.add(info)
-        scaled = torch.from_numpy(np.asarray(reward, np.float32) * np.float32(self._scale))
-        return scaled, torch.from_numpy(terminated | truncated), torch.from_numpy(last)
+        scaled = np.asarray(reward, np.float32) * np.float32(self._scale)
+        return scaled, terminated | truncated, last
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here: tensors, numbers and texts."""
         return {
             "envs": {name: as_tensor(value) for name, value in self._envs.get_state().items()},
-            "observation": torch.from_numpy(self._observation.copy()),
-            "mask": torch.from_numpy(self._mask.copy()),
+            "observation": torch.from_numpy(self.observation.copy()),
+            "mask": torch.from_numpy(self.mask.copy()),
             "rng": self._rng.bit_generator.state,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
         self._envs.set_state({name: as_array(value) for name, value in state["envs"].items()})
-        self._observation, self._mask = state["observation"].numpy().copy(), state["mask"].numpy().copy()
+        self.observation, self.mask = state["observation"].numpy().copy(), state["mask"].numpy().copy()
         self._rng.bit_generator.state = state["rng"]
 
 
@@ -119,13 +130,13 @@ class _Buffers:
         self._columns: tuple[Tensor, ...] = ()
         self._last = torch.empty(0)
 
-    def write(self, t: int, columns: tuple[Tensor, ...], last_value: Tensor) -> None:
+    def write(self, t: int, columns: tuple[Tensor, ...], last_value: NDArray[np.float32]) -> None:
         if not self._columns:
             self._columns = tuple(torch.empty((self._steps, *c.shape), dtype=c.dtype) for c in columns)
             self._last = torch.empty((self._steps, *last_value.shape))
         for buffer, column in zip(self._columns, columns, strict=True):
             buffer[t] = column
-        self._last[t] = last_value
+        self._last[t] = torch.from_numpy(last_value)
 
     def finish(self, value_after: Tensor) -> Rollout:
         features, mask, action, log_prob, value, reward, ended = self._columns
@@ -152,9 +163,23 @@ class Finished:
         return {name: total / self.count for name, total in self._sums.items()}
 
 
-def _values(network: Network, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-    device = next(network.parameters()).device
-    features = torch.from_numpy(network.prepare(observation)).to(device)
+def gumbel(uniform: Tensor) -> Tensor:
+    """Noise for `draw_actions`; on the CPU numpy computes it, whose logarithms earlier versions took."""
+    if uniform.device.type == "cpu":
+        return torch.from_numpy(-np.log(-np.log(np.clip(uniform.numpy(), 1e-20, 1 - 1e-7))))
+    return uniform.clamp_(1e-20, 1 - 1e-7).log_().neg_().log_().neg_()
+
+
+def draw_actions(logits: Tensor, mask: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """(n,) draws from the policy of (n, A) logits by Gumbel's trick, and the logarithms of their probabilities."""
+    log_prob = log_probs(logits, mask)
+    action = (log_prob + noise).argmax(1)
+    return action, log_prob.gather(1, action.unsqueeze(1)).squeeze(1)
+
+
+def values_of(network: Network, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n,) of (n, D) observations."""
+    features = torch.from_numpy(network.prepare(observation)).to(next(network.parameters()).device)
     return network.value(features).float().cpu().numpy()
 
 

@@ -5,12 +5,13 @@ and deviation of the targets move, the last layers are changed so that the value
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from .networks import ImageNetwork
 from .perceptrons import Network
 
 _LEAST, _MOST = 1e-4, 1e6  # of the deviation
@@ -85,6 +86,10 @@ class Critics(nn.Module):
         torch._foreach_lerp_(list(self.targets.parameters()), list(self.networks.parameters()), rate)
 
 
-def _outputs(networks: Iterable[nn.Module], features: Tensor) -> Tensor:
-    """(K, n, A) outputs of K networks."""
+def _outputs(networks: nn.ModuleList, features: Tensor) -> Tensor:
+    """(K, n, A) outputs of K networks; an encoder that they share reads the features once."""
+    first = networks[0]
+    if isinstance(first, ImageNetwork) and all(cast(ImageNetwork, each).reader is first.reader for each in networks):
+        read = first.reader(features)
+        return torch.stack([cast(ImageNetwork, each).actor_of(read).float() for each in networks])
     return torch.stack([cast(Network, network).actor(features).float() for network in networks])

@@ -58,7 +58,7 @@ class DataLearner(NetworkLearner):
     losses: tuple[str, ...]  # of an update
 
     def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
-        self.config, self._draws = config, scheduler.draws
+        self.config, self._draws = config, scheduler.draws_of(config.env)
         self.device = device_of(config.learn)  # type: ignore[arg-type]
         self.network = policy_network(config, scheduler, setup)
         recorded = RecordedChoices(data, self.network)

@@ -96,7 +96,8 @@ def _with_network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, 
     network = _network(path, manifest, scheduler, encoder, weights)
     expects = scheduler.outlook(manifest.config.env, encoder)
     supply = scheduler.supply(manifest.config.env)
-    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name, expects, supply)
+    actor = NetworkActor(network, scheduler.draws_of(manifest.config.env))
+    return LearnedPolicy(encoder, actor, path.name, expects, supply)
 
 
 def _network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, encoder: Encoder, weights: bytes) -> Network:

@@ -1,4 +1,4 @@
-"""Where networks learn: on a GPU if there is one and it is wanted, and there in half precision."""
+"""Where networks learn, on a GPU if there is one and it is wanted, and in which precision they compute there."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -29,7 +29,10 @@ def device_of(learn: Placed) -> torch.device:
     if learn.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("learn.device is cuda, but torch finds no GPU here: choose cpu or auto")
     auto = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(auto if learn.device == "auto" else learn.device)
+    device = torch.device(auto if learn.device == "auto" else learn.device)
+    if device.type == "cuda":  # multiplies numbers of 19 bits, ten times as fast, and adds in single precision
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = learn.precision == "auto"
+    return device
 
 
 def autocast(learn: Placed, device: torch.device) -> AbstractContextManager[object]:
@@ -37,5 +40,5 @@ def autocast(learn: Placed, device: torch.device) -> AbstractContextManager[obje
 
     Weights in half precision are not kept: updates change them, and those made without gradients have none.
     """
-    wanted = learn.precision == "bfloat16" or (learn.precision == "auto" and device.type == "cuda")
-    return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False) if wanted else nullcontext()
+    half = learn.precision == "bfloat16"
+    return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False) if half else nullcontext()

@@ -196,7 +196,7 @@ class NetworkEvolution(EvolutionLearner):
         assert config.network is not None
         encoder, layout = setup.encoder, scheduler.layout(setup.encoder)
         self._network = untrained_network(config.network, encoder.shape[0], encoder.actions, layout, config.seed)
-        self._draws = scheduler.draws
+        self._draws = scheduler.draws_of(config.env)
         self._go_from(parameters_to_vector(self._network.parameters()).detach().numpy().astype(float))
 
     def _judge(

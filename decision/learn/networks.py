@@ -81,6 +81,15 @@ class ImageNetwork(Mlp):
         """Read observations for the logits with the layers of another network, from now on its own, too."""
         self.policy[0] = other.policy[0]
 
+    @property
+    def reader(self) -> nn.Module:
+        """The layers that read observations for the logits."""
+        return self.policy[0]
+
+    def actor_of(self, read: Tensor) -> Tensor:
+        """The logits, of what `reader` has read."""
+        return self.policy[1:](read)
+
     def _sequence(self, image: Image, channels: tuple[int, int], outputs: int, last_gain: float) -> nn.Sequential:
         merge = (nn.ReLU(), linear(256, 256), nn.ReLU(), linear(256, 256), nn.ReLU())
         return nn.Sequential(_ImageReader(image, channels), *merge, linear(256, outputs, last_gain))

@@ -14,6 +14,7 @@ from .algorithm_settings import PpoConfig
 from .perceptrons import Network
 
 _NEVER = -1e8  # logit of an action that is masked out
+_KL = 3  # of `Losses`
 
 
 class Rollout(NamedTuple):
@@ -57,6 +58,39 @@ def log_probs(logits: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, logits.float(), _NEVER).log_softmax(1)
 
 
+class Minibatch(NamedTuple):
+    """n steps of a rollout, as an update sees them."""
+
+    mask: Tensor  # (n, A)
+    action: Tensor  # (n,)
+    log_prob: Tensor  # (n,) of the action by the policy that collected
+    value: Tensor  # (n,) as it was then
+    advantage: Tensor  # (n,)
+    returns: Tensor  # (n,)
+
+
+def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
+    """What an update makes smaller, and (5,) the first of `Losses`, without gradients."""
+    log_prob = log_probs(logits, batch.mask)
+    chosen = log_prob.gather(1, batch.action.unsqueeze(1)).squeeze(1)
+
+    log_ratio = chosen - batch.log_prob
+    ratio = log_ratio.exp()
+    weight = batch.advantage
+    if config.normalise_advantages and len(weight) > 1:
+        weight = (weight - weight.mean()) / (weight.std() + 1e-8)
+    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
+
+    value_term = _value_loss(value.float(), batch.value, batch.returns, config.value_clip)
+    spread = -(log_prob.exp() * log_prob).sum(1).mean()
+
+    kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimator k3: unbiased, and never negative
+    outside = ((ratio - 1).abs() > config.clip).float().mean()
+    loss = policy_term + config.value_weight * value_term - config.entropy * spread
+    return loss, torch.stack([policy_term, value_term, spread, kl, outside]).detach()
+
+
 def update_ppo(
     network: Network,
     optimizer: torch.optim.Optimizer,
@@ -76,48 +110,37 @@ def update_ppo(
         autocast: entered around each pass through the network.
     """
     advantage = advantages(rollout, config.discount, config.gae_lambda).flatten()
-    features, mask, action, old_log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
-    returns = advantage + old_value
-    sums = torch.zeros(5, device=returns.device)
+    features, mask, action, log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
+    whole = Minibatch(mask, action, log_prob, old_value, advantage, advantage + old_value)
+    sums = torch.zeros(5)
     minibatches = 0
 
     for _ in range(config.epochs):
-        order = torch.randperm(len(action), generator=generator).to(action.device)
-        kl_before, minibatches_before = float(sums[3]), minibatches
+        order = torch.randperm(len(advantage), generator=generator)
+        before, minibatches_before = sums.clone(), minibatches
         for rows in order.split(config.minibatch):
+            batch = Minibatch(*(column[rows] for column in whole))
             with autocast:
-                logits, value = network(features[rows], mask[rows])
-            log_prob = log_probs(logits, mask[rows])
-            chosen = log_prob.gather(1, action[rows].unsqueeze(1)).squeeze(1)
-
-            log_ratio = chosen - old_log_prob[rows]
-            ratio = log_ratio.exp()
-            weight = advantage[rows]
-            if config.normalise_advantages and len(rows) > 1:
-                weight = (weight - weight.mean()) / (weight.std() + 1e-8)
-            clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
-            policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
-
-            value_term = _value_loss(value.float(), old_value[rows], returns[rows], config.value_clip)
-            spread = -(log_prob.exp() * log_prob).sum(1).mean()
-
-            loss = policy_term + config.value_weight * value_term - config.entropy * spread
+                logits, value = network(features[rows], batch.mask)
+            loss, terms = ppo_loss(logits, value, batch, config)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
             optimizer.step()
-
-            with torch.no_grad():
-                kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimator k3: unbiased, and never negative
-                outside = ((ratio - 1).abs() > config.clip).float().mean()
-                sums += torch.stack([policy_term, value_term, spread, kl, outside])
+            sums += terms
             minibatches += 1
-        epoch_kl = (float(sums[3]) - kl_before) / (minibatches - minibatches_before)
-        if config.target_kl and epoch_kl > config.target_kl:
-            break
+        if config.target_kl:
+            kl = (float(sums[_KL]) - float(before[_KL])) / (minibatches - minibatches_before)
+            if kl > config.target_kl:
+                break
 
-    policy_loss, value_loss, entropy, kl, outside = (sums / minibatches).tolist()
-    return Losses(policy_loss, value_loss, entropy, kl, outside, _explained(returns, old_value))
+    return losses_of(sums / minibatches, whole.returns, whole.value)
+
+
+def losses_of(means: Tensor, returns: Tensor, value: Tensor) -> Losses:
+    """From the means of what `ppo_loss` gives, and the returns with the values of the rollout."""
+    policy_loss, value_loss, entropy, kl, outside = means.tolist()
+    return Losses(policy_loss, value_loss, entropy, kl, outside, _explained(returns, value))
 
 
 def _value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tensor:

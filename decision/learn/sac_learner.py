@@ -45,7 +45,7 @@ class SacLearner(NetworkLearner):
         self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations | None
     ) -> None:
         assert isinstance(config.learn, SacConfig)
-        self.config, self._sac, self._draws = config, config.learn, scheduler.draws
+        self.config, self._sac, self._draws = config, config.learn, scheduler.draws_of(config.env)
         self.device = device_of(config.learn)
         self.network = policy_network(config, scheduler, setup).to(self.device)
         self._critics = action_critics(config, scheduler, setup, self.network)
@@ -83,7 +83,7 @@ class SacLearner(NetworkLearner):
     @property
     def steps(self) -> int:
         """Environment steps."""
-        return max(self.iteration - self._before, 0) * _STEPS * self._sac.envs
+        return max(self.iteration - self._before, 0) * self.act_steps
 
     @property
     def finished(self) -> bool:
@@ -98,10 +98,11 @@ class SacLearner(NetworkLearner):
             if self.iteration == self._before:
                 self._new_optimizers()
             return row
-        row = self._act()
+        row = self.act()
         self.iteration += 1
         if self.steps >= self._sac.warmup:
-            row |= self._learn()
+            due = int(self.steps * self._sac.updates) + self._sac.offline
+            row |= self.learn(due - self.updates)
         return {**row, "updates": self.updates}
 
     def _learn_offline(self) -> dict[str, float]:
@@ -120,7 +121,12 @@ class SacLearner(NetworkLearner):
         means = np.mean(losses, axis=0).tolist()
         return {"policy_loss": means[0], "value_loss": means[1], "updates": self.updates}
 
-    def _act(self) -> dict[str, float]:
+    @property
+    def act_steps(self) -> int:
+        """Environment steps of `act`."""
+        return _STEPS * self._sac.envs
+
+    def act(self) -> dict[str, float]:
         """Step the environments; what happened is kept."""
         finished, rewards = Finished(), []
         for k in range(_STEPS):
@@ -158,12 +164,12 @@ class SacLearner(NetworkLearner):
         noise = self._rng.gumbel(size=logits.shape)  # Gumbel's trick
         return np.asarray((np.where(anything[:, None], even, logits) + noise).argmax(1), np.int64)
 
-    def _learn(self) -> dict[str, float]:
+    def learn(self, updates: int) -> dict[str, float]:
+        """So many updates."""
         config = self._sac
-        due = int(self.steps * config.updates) + config.offline
         recorded = () if self._recorded is None else (self._recorded,)
         losses = []
-        while self.updates < due:
+        for _ in range(updates):
             batch = draw((*recorded, self._recent), config.batch, self._rng).to(self.device)
             parts = self._log_temperature, self._optimizers, batch, config
             with autocast(config, self.device):

@@ -78,6 +78,19 @@ def train_scheduler(
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
+    training = training_of(inputs, config, folder, note=note, share_out=share_out)
+    return run_training(training, resume=resume, stop=stop, report=report)
+
+
+def training_of(
+    inputs: TrainingInputs,
+    config: TrainConfig,
+    folder: Path,
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    share_out: ShareOut | None = None,
+) -> Training:
+    """What `train_scheduler` runs; `decision.learn.training.run_together` runs several."""
     scheduler = find_scheduler(config.scheduler)
     files = inputs.files
     learning = _how_to_learn(scheduler, config, inputs, note)
@@ -99,8 +112,7 @@ def train_scheduler(
     )
     metrics = (*scheduler.curves, *scheduler.metrics)
     validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
-    training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
-    return run_training(training, resume=resume, stop=stop, report=report)
+    return Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
 
 
 def _sharing(make: Callable[[TrainConfig], Algorithm], play: Play, config: TrainConfig) -> Algorithm:

@@ -1,13 +1,14 @@
 """A training run: curves, checkpoints, and going on where it stopped."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import torch
+from msgspec.structs import replace
 
 from decision.computer.cores import available_cores
 from decision.envs.evaluation import ChooseAll
@@ -17,11 +18,15 @@ from decision.policies.policy import Policy
 
 from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
 from .config import TrainConfig, changed_settings
+from .devices import device_of
+from .learner import PpoLearner
 from .logs import EVENT_FILES, CsvLog, EventLog
+from .stack import PpoStack, why_alone
 from .weights import dump, load
 
 _CURVES, STATE = "progress.csv", "resume.pt"
-_SAVE_EVERY = 60.0  # seconds
+_SAVE_EVERY = 60.0  # seconds, or so many times what saving takes
+_SHARE = 20.0
 
 
 class Algorithm(Protocol):
@@ -71,6 +76,11 @@ class Training(NamedTuple):
     validate: Callable[[Policy | ChooseAll], Mapping[str, float]] = lambda _: {}
     validated: tuple[str, ...] = ()  # columns that it gives
 
+    @property
+    def checkpoint(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.name}.ckpt"
+
 
 class Report(NamedTuple):
     """How far the training is, before the first iteration and after each."""
@@ -102,36 +112,115 @@ def run_training(
     Raises:
         ConfigError: if the folder holds another run, or one that shall not be resumed.
     """
-    checkpoint = task.folder / f"{task.name}.ckpt"
-    saved = _saved_state(task, resume)
-    manifest = task.manifest
-    if saved is not None:  # with the steps of now
-        manifest = msgspec.structs.replace(_manifest(task, saved), config=task.manifest.config)
+    return run_together([task], resume=resume, stop=stop, report=report)[0]
+
+
+def run_together(
+    tasks: Sequence[Training],
+    *,
+    resume: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[Report], None] = lambda _: None,
+) -> list[Path]:
+    """As `run_training`, of several: in one learner where they can (`decision.learn.stack`), else one after the other.
+
+    Each leaves what it leaves alone, and can go on alone. The report is the first one's.
+    """
     with ExitStack() as open_things:
-        open_things.enter_context(_threads(manifest.config))  # the first weights' last bits depend on it, too
-        learner = open_things.enter_context(closing(task.algorithm(manifest.config)))
-        if saved is not None:
-            learner.restore(saved["learner"])
-        curves = open_things.enter_context(closing(_Curves(task, learner, report)))
+        saved = [_saved_state(task, resume) for task in tasks]
+        started = [
+            task.manifest if state is None else replace(_manifest(task, state), config=task.manifest.config)
+            for task, state in zip(tasks, saved, strict=True)  # with the steps of now
+        ]
+        open_things.enter_context(_threads(started[0].config))  # the first weights' last bits depend on it, too
+        learners = []
+        for task, manifest, state in zip(tasks, started, saved, strict=True):
+            learners.append(task.algorithm(manifest.config))
+            open_things.callback(learners[-1].close)
+            if state is not None:
+                learners[-1].restore(state["learner"])
+        del saved
+        ready = list(zip(tasks, started, learners, strict=True))
+        for part in [ready] if _stackable(learners) else [[each] for each in ready]:
+            alike = _stackable([each[2] for each in part])
+            stack = PpoStack(alike) if alike else None
+            if stack is not None:
+                open_things.callback(stack.close)
+            runs = [_Run(*each, open_things, report if each is ready[0] else lambda _: None) for each in part]
+            _learn(runs, stack, stop)
+    return [task.checkpoint for task in tasks]
+
+
+def _learn(runs: Sequence["_Run"], stack: PpoStack | None, stop: Callable[[], bool]) -> None:
+    """Until all steps are done or `stop` says so."""
+    due = time.monotonic() + _SAVE_EVERY
+    while not runs[0].learner.finished:
+        for run in runs:
+            run.begin()
+        rows = stack.iterate() if stack is not None else [run.learner.iterate() for run in runs]
+        stopping = stop() or runs[0].learner.finished
+        saving = stopping or time.monotonic() > due
+        if stack is not None and (saving or runs[0].validates):
+            stack.hand_back()
+        for run, row in zip(runs, rows, strict=True):
+            run.tell(row)
+        if saving:
+            began = time.monotonic()
+            for run in runs:
+                run.save()
+            due = time.monotonic() + max(_SAVE_EVERY, _SHARE * (time.monotonic() - began))
+        if stopping:
+            break
+
+
+class _Run:
+    """One training on its way."""
+
+    def __init__(
+        self,
+        task: Training,
+        manifest: Manifest,
+        learner: Algorithm,
+        open_things: ExitStack,
+        report: Callable[[Report], None],
+    ) -> None:
+        self.learner, self._task, self._manifest = learner, task, manifest
+        self._curves = open_things.enter_context(closing(_Curves(task, learner, report)))
         if not learner.steps and (validated := task.validate(learner.policy())):
-            curves.tell(0.0, validated)
-        saved_at = time.monotonic()
-        while not learner.finished:
-            began, before, used = time.perf_counter(), learner.steps, time.process_time()
-            learned = dict(learner.iterate())
-            rate, used = (learner.steps - before) / (time.perf_counter() - began), time.process_time() - used
-            if learner.finished or _rounds(task, learner.steps) > _rounds(task, before):
-                learned |= task.validate(learner.policy())
-            row = curves.tell(rate, learned, used)
-            scores = {name: row[name] for name in task.metrics if name in row}
-            manifest = msgspec.structs.replace(manifest, steps=learner.steps, scores=scores or manifest.scores)
-            stopping = stop() or learner.finished
-            if stopping or time.monotonic() - saved_at > _SAVE_EVERY:
-                _save(task, checkpoint, manifest, learner)
-                saved_at = time.monotonic()
-            if stopping:
-                break
-    return checkpoint
+            self._curves.tell(0.0, validated)
+
+    def begin(self) -> None:
+        """An iteration begins."""
+        self._began, self._before, self._used = time.perf_counter(), self.learner.steps, time.process_time()
+
+    @property
+    def validates(self) -> bool:
+        """Whether a validation is due after this iteration."""
+        return self.learner.finished or _rounds(self._task, self.learner.steps) > _rounds(self._task, self._before)
+
+    def tell(self, learned: Mapping[str, float]) -> None:
+        """An iteration is done."""
+        rate = (self.learner.steps - self._before) / (time.perf_counter() - self._began)
+        used = time.process_time() - self._used
+        if self.validates:
+            learned = {**learned, **self._task.validate(self.learner.policy())}
+        row = self._curves.tell(rate, learned, used)
+        scores = {name: row[name] for name in self._task.metrics if name in row}
+        self._manifest = replace(self._manifest, steps=self.learner.steps, scores=scores or self._manifest.scores)
+
+    def save(self) -> None:
+        """The checkpoint, and the state to go on from."""
+        write_checkpoint(self._task.checkpoint, self._manifest, dump(self.learner.weights()))
+        state = {"manifest": msgspec.json.encode(self._manifest).decode(), "learner": self.learner.state()}
+        write_files({self._task.folder / STATE: [dump(state)]})
+
+
+def _stackable(learners: Sequence[Algorithm]) -> list[PpoLearner]:
+    """Those that learn in one `PpoStack`: several that can, and one on a GPU; else none."""
+    alike = [each for each in learners if isinstance(each, PpoLearner)]
+    if len(alike) < len(learners) or why_alone(alike):
+        return []
+    return alike if len(alike) > 1 or device_of(alike[0].ppo).type == "cuda" else []
 
 
 class _Curves:
@@ -166,13 +255,6 @@ def training_files(checkpoint: Path) -> list[Path]:
 def _rounds(task: Training, steps: int) -> int:
     """How many validations are due after so many steps."""
     return steps // task.manifest.config.learn.validated_every
-
-
-def _save(task: Training, checkpoint: Path, manifest: Manifest, learner: Algorithm) -> None:
-    """The checkpoint, and the state to go on from."""
-    write_checkpoint(checkpoint, manifest, dump(learner.weights()))
-    state = {"manifest": msgspec.json.encode(manifest).decode(), "learner": learner.state()}
-    write_files({task.folder / STATE: [dump(state)]})
 
 
 def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:

@@ -158,6 +158,10 @@ class ChoosingScheduler(Scheduler):
         """The memory of the kernels in an environment; that of a deployed policy is the encoder's."""
         return encoder.new_memory(state)
 
+    def draws_of(self, settings: Any) -> Draws:
+        """What a policy draws that was learned with these settings."""
+        return self.draws
+
     def reward_parameters(self, settings: Any) -> tuple[float, ...]:
         """Numbers for the kernel `reward`: `EpisodeProgress.parameters`."""
         return ()

@@ -10,8 +10,19 @@ from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.state.cluster import ClusterState
 
-from .base import ChoosingScheduler, Episodes, ExpectingSettings
-from .dbf_kernels import BY_CORE, BY_POOL, CLIPPED, ENDLESS, DbfMemory, dbf_act, dbf_follow, dbf_observe, dbf_reward
+from .base import ChoosingScheduler, Draws, Episodes, ExpectingSettings
+from .dbf_kernels import (
+    BY_CORE,
+    BY_POOL,
+    CLIPPED,
+    ENDLESS,
+    UNMASKED,
+    DbfMemory,
+    dbf_act,
+    dbf_follow,
+    dbf_observe,
+    dbf_reward,
+)
 from .encoder import Layout
 from .registry import register
 from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime
@@ -31,6 +42,7 @@ class DbfSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_f
     jobs: Count = 1000  # placed jobs that end an episode
     online: bool = True  # whether other jobs arrive after those
     paper: bool = False  # waits, episodes' ends and the mask of Fwd as in the paper, for short runs
+    mask: bool = True  # whether choices that start nothing are masked; if not, they end the cycle, and that is learned
     idle_weight: Share = 1 / 3  # w1 of the reward
     queue_weight: Share = 1 / 3  # w2
     waiting_weight: Share = 1 / 3  # w3
@@ -45,7 +57,7 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
     cluster: int  # numbers before those of the window: as many as cores, or pools
     tail: int  # window slots for the last jobs of the queue
 
-    VERSIONS: ClassVar[tuple[int, ...]] = (CLIPPED, ENDLESS)
+    VERSIONS: ClassVar[tuple[int, ...]] = (CLIPPED, ENDLESS, UNMASKED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,11 +91,17 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
         """A number for each core there is, or for each pool; and those of the window."""
         return (cores if self.name == BY_CORE else self.cluster) + JOB_FEATURES * self.window
 
-    def new_memory(self, state: ClusterState) -> "DbfMemory":
-        """The encoder as numbers for the kernels."""
+    def new_memory(self, state: ClusterState, must_start: bool = True) -> "DbfMemory":
+        """The encoder as numbers for the kernels.
+
+        Args:
+            state: of the cluster.
+            must_start: whether a job must start where the cluster is idle, also where no choice is masked: without
+                further arrivals nothing else would ever happen.
+        """
         pools = self.cluster if self.name == BY_POOL else 0
         return DbfMemory(
-            number=np.array([self.head, self.tail, pools, self.version == ENDLESS]),
+            number=np.array([self.head, self.tail, pools, self.version, must_start]),
             seconds=np.array([self.max_runtime, self.max_wait], float),
         )
 
@@ -134,7 +152,11 @@ class Dbf(ChoosingScheduler):
 
     With ``paper=True`` it is the paper's, in which starvation cannot be seen, and leaving large jobs is paid for:
     observation version 1, where waits are shares of the longest runtime, and longer ones 1; an episode terminates when
-    `jobs` jobs have been placed; Fwd is masked on an idle cluster alone.
+    `jobs` jobs have been placed; Fwd is masked on an idle cluster alone. With ``mask=False`` as well nothing is masked
+    (observation version 3, the same numbers): a slot that is empty or whose job does not fit can be chosen, ends the
+    cycle and is paid for as Fwd is, and a policy learns by that what is valid, as in the paper. What was learned so
+    draws from all of its choices, and as a policy of runs starts one of the jobs that fit where the cluster is idle:
+    after the last arrival nothing else would happen any more.
 
     At the end ``info["metrics"]`` has what `decision.envs.EPISODE_METRICS` names.
     """
@@ -155,8 +177,10 @@ class Dbf(ChoosingScheduler):
     model_summary = "learned deep backfilling, window {head}-{tail}"
 
     def check(self, settings: DbfSettings, where: str) -> None:
-        """Refuse a window without slots. Raises ConfigError."""
+        """Refuse a window without slots, and to learn without the mask what is not the paper's. Raises ConfigError."""
         check_window(where, head=settings.head, tail=settings.tail)
+        if not settings.mask and not settings.paper:
+            raise ConfigError(f"{where}env.mask is false: that is the paper's way; set env.paper=true, too")
 
     def episodes(self, settings: DbfSettings, workload: Workload) -> Episodes:
         """Of so many placed jobs: a horizon where others wait, unless as in the paper."""
@@ -167,7 +191,7 @@ class Dbf(ChoosingScheduler):
         by_core = settings.cluster == "cores"
         return {
             "name": BY_CORE if by_core else BY_POOL,
-            "version": CLIPPED if settings.paper else ENDLESS,
+            "version": (CLIPPED if settings.mask else UNMASKED) if settings.paper else ENDLESS,
             "cores": cores if by_core else 0,
             "head": settings.head,
             "tail": settings.tail,
@@ -198,6 +222,14 @@ class Dbf(ChoosingScheduler):
         cluster = cores if fields["cores"] else pools
         wait = longest if max_wait is None else max_wait
         return DbfEncoder(**fields, cluster=cluster, max_runtime=float(longest), max_wait=float(wait))
+
+    def new_memory(self, settings: DbfSettings, encoder: Any, state: ClusterState) -> DbfMemory:
+        """The encoder's; in an environment no job must start."""
+        return encoder.new_memory(state, must_start=False)
+
+    def draws_of(self, settings: DbfSettings) -> Draws:
+        """All without the mask: the best could be a choice that starts nothing, cycle after cycle."""
+        return self.draws if settings.mask else "all"
 
     def reward_parameters(self, settings: DbfSettings) -> tuple[float, ...]:
         """w1, w2 and w3."""

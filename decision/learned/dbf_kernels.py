@@ -14,13 +14,13 @@ from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .window import place_of, see_window, slot_begun
 
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
-CLIPPED, ENDLESS = 1, 2  # their versions: how waits are seen
+CLIPPED, ENDLESS, UNMASKED = 1, 2, 3  # their versions: how waits are seen; clipped ones, and no choice is masked
 
 
 class DbfMemory(Bundle):
     """The encoder as numbers; nothing is remembered."""
 
-    number: I8  # (4,) head, tail, pools (0 for one number per core), whether waits are endless
+    number: I8  # (5,) head, tail, pools (0 for one number per core), version, whether an idle cluster must start a job
     seconds: F8  # (2,) max_runtime, max_wait
 
 
@@ -45,7 +45,7 @@ def dbf_follow(state, cycles, memory, starts):
 @OBSERVE.entry_with(DbfMemory)
 def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    head, tail, pools, endless = memory.number[0], memory.number[1], memory.number[2], memory.number[3] == 1
+    head, tail, pools, endless = memory.number[0], memory.number[1], memory.number[2], memory.number[3] == ENDLESS
     max_runtime = memory.seconds[0]
     if pools == 0:
         width = _see_cores(state, cycles, max_runtime, observation)
@@ -55,6 +55,8 @@ def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
     some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
     idle = cycles.number[FREE_HOSTS] == len(cycles.until)
     mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
+    if memory.number[3] == UNMASKED and not (memory.number[4] and some and idle):
+        mask[:] = 1
     return 0
 
 

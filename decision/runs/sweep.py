@@ -2,7 +2,8 @@
 
 Each training has a folder of its own under ``OUT/trainings``, which workers on other machines must see, too: a training
 whose worker was lost goes on from its last state there, a minute old at most. All compute with one thread, unless
-learn.threads says otherwise, so that where a training was done changes nothing in it.
+learn.threads says otherwise, so that where a training was done changes nothing in it. On a GPU of this machine the
+seeds of a combination learn together (`decision.learn.stack`), as each learns alone to rounding.
 """
 
 import csv
@@ -18,7 +19,9 @@ from msgspec.structs import replace
 
 from decision.analysis.curves import CURVES, Columns, read_curves
 from decision.formats.files import utf8, write_files
+from decision.learn.algorithm_settings import PpoConfig
 from decision.learn.config import TrainConfig, alternatives, load_config
+from decision.learn.devices import device_of
 from decision.learn.training import STATE
 from decision.model.errors import ConfigError
 
@@ -26,7 +29,7 @@ from .chunks import file_digest
 from .inputs import Inputs, first_log, load_inputs, writable_folder
 from .store import Result
 from .tasks import How, Progress, run_tasks
-from .training import train_to_folder
+from .training import train_to_folder, train_to_folders
 
 TABLE = "trainings.csv"
 _RESULTS, _TRAININGS = "runs", "trainings"  # folders
@@ -129,7 +132,12 @@ def train_all(
         _Training(inputs=inputs, config=each.config, data=data, folder=folder, digests=digests)
         for each, folder in zip(trainings, folders, strict=True)
     ]
-    results = run_tasks(_train, tasks, output / _RESULTS, progress=progress, **how)
+    if _together(trainings, data) and not how.get("executor") and not how.get("share"):
+        groups = [_Group(trainings=tuple(group)) for _, group in itertools.groupby(tasks, _but_its_seed)]
+        found = run_tasks(_train_group, groups, output / _RESULTS, progress=progress, **how)
+        results = [one for group in found for one in group["trainings"]]
+    else:
+        results = list(run_tasks(_train, tasks, output / _RESULTS, progress=progress, **how))
     rows = [{**each.own, **_texts(result)} for each, result in zip(trainings, results, strict=True)]
     text = io.StringIO()
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
@@ -150,7 +158,47 @@ def _train(task: _Training) -> Result:
     checkpoint = train_to_folder(
         first_log(load_inputs(task.inputs)), task.config, task.folder, data=task.data, resume=begun
     )
-    curves = read_curves(task.folder / CURVES)
+    return _result(task.folder, checkpoint)
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Trainings whose seeds alone differ, as one task."""
+
+    trainings: tuple[_Training, ...]
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return " and ".join(each.title for each in self.trainings)
+
+    def files(self) -> list[tuple[Path, str]]:
+        """What they read."""
+        return self.trainings[0].files()
+
+    def definition(self) -> dict[str, Any]:
+        """All that the results depend on; each one's last bits depend on which others there are."""
+        return {"together": [each.definition() for each in self.trainings]}
+
+
+def _but_its_seed(training: _Training) -> TrainConfig:
+    return replace(training.config, seed=0)
+
+
+def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
+    """Whether seeds learn in one learner: on a GPU. On a CPU that gains nothing over trainings side by side."""
+    learn = trainings[0].config.learn
+    return data is None and isinstance(learn, PpoConfig) and device_of(learn).type == "cuda"
+
+
+def _train_group(task: _Group) -> Result:
+    """Do the trainings, or go on with them."""
+    configs, folders = ([getattr(each, name) for each in task.trainings] for name in ("config", "folder"))
+    checkpoints = train_to_folders(first_log(load_inputs(task.trainings[0].inputs)), configs, folders)
+    return {"trainings": [_result(*each) for each in zip(folders, checkpoints, strict=True)]}
+
+
+def _result(folder: Path, checkpoint: Path) -> Result:
+    curves = read_curves(folder / CURVES)
     return {"steps": int(curves["steps"][-1]), **dict(_judged(curves)), "checkpoint_sha256": file_digest(checkpoint)}
 
 

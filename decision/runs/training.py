@@ -1,13 +1,13 @@
 """A whole training, from files to a folder that is locked meanwhile and says what made its files."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from decision.learn.checkpoint import read_manifest
 from decision.learn.config import TrainConfig, all_settings
-from decision.learn.schedulers import ShareOut, TrainingInputs, train_scheduler
-from decision.learn.training import STATE, Report, training_files
+from decision.learn.schedulers import ShareOut, TrainingInputs, train_scheduler, training_of
+from decision.learn.training import STATE, Report, run_together, training_files
 from decision.model.errors import ConfigError
 
 from .folder import Stopped, describe_training, run_folder
@@ -75,6 +75,21 @@ def train_to_folder(
             raise Stopped(f"{steps:,} of {config.steps:,} steps are done")
         written += training_files(checkpoint)
     return checkpoint
+
+
+def train_to_folders(log: LogOnHosts, configs: Sequence[TrainConfig], folders: Sequence[Path]) -> list[Path]:
+    """As `train_to_folder`, of several that learn together where they can; those begun before go on."""
+    inputs = TrainingInputs(log.platform, log.workload, log.files, events=log.events, selection=log.selection)
+    with ExitStack() as locked:
+        written = []
+        for config, folder in zip(configs, folders, strict=True):
+            facts = describe_training(config.scheduler, all_settings(config), config.seed, log.files, log.selection, "")
+            written.append(locked.enter_context(run_folder(folder, facts)))
+        tasks = [training_of(inputs, config, folder) for config, folder in zip(configs, folders, strict=True)]
+        checkpoints = run_together(tasks, resume=True)
+        for files, checkpoint in zip(written, checkpoints, strict=True):
+            files += training_files(checkpoint)
+    return checkpoints
 
 
 def _difference(folder: Path, config: TrainConfig) -> str:

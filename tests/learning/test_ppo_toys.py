@@ -188,7 +188,7 @@ def test_each_option_changes_what_is_learned_and_stays_finite(tmp_path, options)
 def test_a_critic_may_have_a_learning_rate_of_its_own(tmp_path):
     learner = _learner(tmp_path, lr=3e-4, critic_lr=1e-3, lr_schedule="constant")
     learner.iterate()
-    others, critics = learner._optimizer.param_groups
+    others, critics = learner.optimizer.param_groups
     assert (others["lr"], critics["lr"]) == pytest.approx((3e-4, 1e-3))
     assert {id(each) for each in critics["params"]} == {id(each) for each in learner.network.critic.parameters()}
     assert len(others["params"]) + len(critics["params"]) == len(list(learner.network.parameters()))

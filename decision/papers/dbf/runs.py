@@ -99,7 +99,7 @@ DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
     "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard"),
-    "full": _Budget(100_000_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
+    "full": _Budget(299_700_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
 }
 
 

@@ -63,6 +63,14 @@ def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
     assert played == {job: simulated[job] for job in played}
 
 
+def test_what_was_learned_without_the_mask_starts_a_job_where_nothing_else_would_happen():
+    made = setup(busy(30, 16, 1), encoder="dbf", jobs=None, online=False, paper=True, mask=False)
+    only_valid = ChoosingPolicy(made.encoder, lambda observation, mask: int(np.flatnonzero(mask)[-1]))  # mostly Fwd
+    starts = in_record(simulate_workloads(made.platform, [busy(30, 16, 1)], only_valid))
+    assert len(starts) == 30
+    assert all(np.isfinite(start) for start, _ in starts.values())
+
+
 def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = setup(busy(50, 16), encoder="dbf-pools", max_runtime=1000.0).encoder
     assert try_policy(lambda: ChoosingPolicy(encoder, choose)) == []

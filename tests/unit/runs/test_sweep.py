@@ -11,7 +11,10 @@ from decision.learn.config import alternatives
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
+from decision.learn import training
+from decision.learn.stack import PpoStack
 from decision.model.errors import ConfigError
+from decision.runs import sweep
 from decision.runs.inputs import Inputs, first_log, load_inputs
 from decision.runs.sweep import combinations, train_all, training_folders
 from decision.runs.training import train_to_folder
@@ -61,6 +64,25 @@ def test_trainings_go_on_where_they_stood_and_are_as_if_alone(root, tmp_path):
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("many/trainings/*/dbf.ckpt"))]
     assert train_all(trainings, inputs, tmp_path / "many", processes=2) == rows
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("many/trainings/*/dbf.ckpt"))] == before
+
+
+def test_on_a_gpu_the_seeds_of_a_combination_learn_together(root, tmp_path, monkeypatch):
+    inputs = Inputs(
+        platform=root / "platforms/toy.xml", workloads=(root / "workloads/toy.json",), selection=Selection()
+    )
+    trainings = combinations("dbf-compact", [*SHORT, "learn.lr=1e-3,3e-4"], [0, 1])
+    apart = train_all(trainings, inputs, tmp_path / "apart")
+    monkeypatch.setattr(sweep, "_together", lambda trainings, data: True)  # what a GPU says; the learner is the same
+    stacks = []
+    monkeypatch.setattr(training, "PpoStack", lambda learners: stacks.append(len(learners)) or PpoStack(learners))
+    rows = train_all(trainings, inputs, tmp_path / "together")
+    assert stacks == [2, 2], "two seeds for each of two rates"
+    for row, expected in zip(rows, apart, strict=True):
+        assert [row[name] for name in ("learn.lr", "seed", "steps")] == [
+            expected[name] for name in ("learn.lr", "seed", "steps")
+        ]
+        mine, theirs = (float(each["validation_waiting_time"]) for each in (row, expected))
+        assert mine == pytest.approx(theirs, rel=0.05)
 
 
 def test_the_command_prints_a_row_of_each_and_draws_them(root, tmp_path, monkeypatch):

@@ -15,19 +15,7 @@ from decision.model.platform import Platform
 from decision.model.record import FinalState, HostState
 from decision.model.workload import Job, MachineEvent, Workload, rest_name
 from decision.state import plan_arrays as p
-from decision.state.cluster import (
-    INTERVALS,
-    N_ENDED,
-    N_INTERVALS,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    QUEUED,
-    RUNNING,
-    ClusterState,
-    new_state,
-    with_room,
-)
+from decision.state.cluster import INTERVALS, QUEUED, RUNNING, ClusterState, new_state, with_room
 from decision.state.platform_facts import PlatformFacts, platform_facts
 from decision.state.rules import cannot_be_cut
 
@@ -118,8 +106,8 @@ class CompiledEngine:
         number = self.world.sim.number
         while code not in (a.ASK, a.DONE):
             if code == a.DEADLOCK:
-                waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.count[N_QUEUED]]]
-                dark = len(self.state.host_state) - int(self.state.supply[0])
+                waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.nb_queued]]
+                dark = len(self.state.host_state) - int(self.state.supply)
                 raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]), dark)
             if code == a.BAD_COMMAND:
                 raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
@@ -146,21 +134,21 @@ class CompiledEngine:
     def grow(self) -> None:
         """Make room for the plan's commands and all else that can happen before a kernel asks for room again."""
         state, sim, rows, plan = self.world.state, self.world.sim, self.world.rows, self.world.plan
-        number, count = sim.number, state.count
-        planned = int(plan.count.sum())
+        number = sim.number
+        planned = plan.nb_actions + plan.nb_intervals
         under_way = int(number[a.N_ACTIVITIES] + number[a.MAIL_TAIL] - number[a.MAIL_HEAD]) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
-        intervals = count[N_INTERVALS] + room
+        intervals = state.nb_intervals + room
         if HOST_ROWS <= len(rows.host_time) < number[a.N_HOST_ROWS] + 2 * room:
             self.host_rows.put_aside(self.world)
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
             self.allocations.put_aside(self.world)
-            intervals = 2 * count[N_INTERVALS] + room  # half of them, or they are put aside all the time
+            intervals = 2 * state.nb_intervals + room  # half of them, or they are put aside all the time
         if number[a.RATES_CHANGED] and self._network.number[links.N_FLOWS]:
             self._network = links.grow_network(self._network)
             sim.network[0] = self._network.address
-        running = int(count[N_ENDED] + count[N_RUNNING]) + planned
+        running = int(state.nb_ended + state.nb_running) + planned
         if number[a.N_SUSPENDING] and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
@@ -173,7 +161,7 @@ class CompiledEngine:
     def make_room(self, commands: int, intervals: int) -> None:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
-        jobs = int(state.count[N_JOBS]) + commands + len(self.world.truth.size)
+        jobs = int(state.nb_jobs) + commands + len(self.world.truth.size)
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)

@@ -123,7 +123,7 @@ class EmbeddedEngine(CompiledEngine):
         for i in range(sim.number[a.N_LOG]):
             entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
             self._tell(events, int(sim.log_kind[i]), *entry)
-        return Message(float(self.state.now[0]), tuple(events))
+        return Message(float(self.state.now), tuple(events))
 
     def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         """Add what an entry of the log says."""
@@ -183,7 +183,7 @@ class EmbeddedEngine(CompiledEngine):
             self._reader.check_time(command, reply.now)
             self._command_time = command.timestamp
             self._take(command)
-            times += [command.timestamp] * (int(self.plan.count[0]) - len(times))
+            times += [command.timestamp] * (int(self.plan.nb_actions) - len(times))
         self._add_own_after(reply, times)
         self._command_time = 0.0
         self.world.sim.command_time[: len(times)] = times

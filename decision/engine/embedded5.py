@@ -17,7 +17,6 @@ from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
-from decision.state.cluster import N_RUNNING
 from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import words5
@@ -118,7 +117,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _check_stop(self) -> None:
         """Refuse to stop while a job computes: the cancelled task lets Batsim 5 abort. Delays end quietly."""
-        running = self.state.running[: self.state.count[N_RUNNING]]
+        running = self.state.running[: self.state.nb_running]
         for number in running.tolist():
             if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
                 what = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"

@@ -16,7 +16,7 @@ from decision.compiling.bundle import I8
 from decision.model.errors import ConfigError
 from decision.model.record import HostState, HostTable
 from decision.state import transitions
-from decision.state.cluster import ENDED, N_ENDED, N_INTERVALS, ClusterState
+from decision.state.cluster import ENDED, ClusterState
 
 from .kernels import arrays as a
 
@@ -119,7 +119,7 @@ class Allocations:
         return taken["first"], taken["last"]
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
-        held = int(state.count[N_INTERVALS])
+        held = int(state.nb_intervals)
         if held:
             first, last = np.empty((2, held), np.int32)
             taken = transitions.put_aside(state, over, first, last, self._spool.length)
@@ -131,7 +131,7 @@ class Allocations:
 def _named(world: a.World) -> Iterable[int]:
     """Jobs of which the policy or the engine may still ask, and some more: whatever a code could be about."""
     state, sim, number = world.state, world.sim, world.sim.number
-    yield from state.ended[: state.count[N_ENDED]].tolist()
+    yield from state.ended[: state.nb_ended].tolist()
     waiting = np.arange(number[a.MAIL_HEAD], number[a.MAIL_TAIL])
     codes = (
         sim.code[: number[a.N_ACTIVITIES]],

@@ -70,7 +70,7 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
 def _bytes_of_one(setup: Setup) -> int:
     """What an environment takes at least."""
     (one,) = new_environments(setup, 1)
-    own = [(name, getattr(getattr(one, bundle), name)) for bundle in _OWN for name in getattr(one, bundle)._fields]
+    own = [named for bundle in _OWN for named in getattr(one, bundle).arrays().items()]
     return sum({id(array): array.nbytes for name, array in own if name not in _LAZY}.values())
 
 

@@ -17,7 +17,6 @@ from decision.learned.kernel_interfaces import call_follow
 from decision.learned.progress import FIRST_ROW, PLACED, REFUSED_PLAN, TERMINATED, is_over
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_JOBS
 
 from .batch import Batch
 from .environment import environment_at
@@ -215,7 +214,7 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
         end = max(end, rest[2]) if np.isfinite(rest[2]) else end
     begin_episode(env, rules, kernels, beginning)
     see(env, kernels, states.seen[n], states.mask[n])
-    while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
+    while not is_over(env.progress) and env.state.now <= end + TOLERANCE:  # what would be done later is not known
         known = _note_due(env, start, rests, due, known)
         states.action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
         states.reward[n] = step(env, rules, kernels, states.action[n])
@@ -227,10 +226,10 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
 @kernel
 def _note_due(env, start, rests, due, known):
     """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
-    for job in range(known, env.state.count[N_JOBS]):
+    for job in range(known, env.state.nb_jobs):
         row, nth = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.nth_rest[job]
         due[job] = start[row] if nth == 0 else np.nan
         for i in range(len(rests) if nth > 0 else 0):
             if rests[i, 0] == row and rests[i, 1] == nth:
                 due[job] = rests[i, 2]
-    return env.state.count[N_JOBS]
+    return env.state.nb_jobs

@@ -106,7 +106,7 @@ def step(env, rules, kernels, action):
         raise InternalError("an episode has no room for another choice")
     progress.actions[progress.number[at.STEPS]] = action if 0 <= action < 2**31 else -1
     progress.number[at.STEPS] += 1
-    planned, reward = env.plan.count[0], 0.0
+    planned, reward = env.plan.nb_actions, 0.0
     goes_on = call_act(kernels.act, (env.seen, env.facts, env.cycles, env.plan, env.memory, action)) != 0
     place_planned(env, rules, planned)
     if not goes_on and not is_over(progress):
@@ -150,7 +150,7 @@ def _to_next_choice(env, rules, kernels):
 @kernel
 def _open(env, rules, kernels):
     """Begin a cycle; whether there is something to choose in it."""
-    planned = env.plan.count[0]
+    planned = env.plan.nb_actions
     opened = call_open(kernels.open, (env.seen, env.facts, env.cycles, env.plan, env.memory)) != 0
     place_planned(env, rules, planned)
     return opened
@@ -191,7 +191,7 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
 def _to_next_decision(env, rules):
     """Carry a decision out that the cycles know nothing of, and go on to the next one."""
     env.progress.number[at.STEPS] += 1
-    for i in range(env.plan.count[0]):
+    for i in range(env.plan.nb_actions):
         if env.plan.kind[i] in (START, REJECT):
             env.cycles.number[LENGTH] -= 1
         if env.plan.kind[i] == START:

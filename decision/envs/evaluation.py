@@ -128,7 +128,7 @@ def _run_policy(
         if not play_episode(batch, 0, prepared.address, memory.address, row, out):
             raise prepared.error()
         if env.progress.number[REFUSED_PLAN]:
-            raise PolicyError(f"t={env.state.now[0]:.12g} s: the engine cannot carry out what the policy planned")
+            raise PolicyError(f"t={env.state.now:.12g} s: the engine cannot carry out what the policy planned")
         tails.append(episode_tail(env))
         if placed is not None:
             placed.append(placed_jobs(env))

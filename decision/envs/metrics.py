@@ -12,7 +12,7 @@ from decision.learned.cycles import BUSY_HOSTS, LENGTH
 from decision.learned.progress import is_over
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import ENDED, N_ENDED, N_JOBS
+from decision.state.cluster import ENDED
 from decision.state.plan_arrays import START
 
 from .environment import Environment
@@ -54,7 +54,7 @@ _SUCCESS = ENDED + int(FinalState.COMPLETED_SUCCESSFULLY)
 def measure_episode(env, out):
     """The EPISODE_METRICS of the episode so far (K,)."""
     number, total = env.progress.number, env.progress.total
-    seconds = env.state.now[0] - total[at.BEGAN]
+    seconds = env.state.now - total[at.BEGAN]
     out[_RETURN] = total[at.RETURN]
     out[_LENGTH] = number[at.STEPS]
     out[_UTILIZATION] = total[at.USED] / (seconds * len(env.cycles.until))
@@ -86,12 +86,12 @@ def add_time(env, window, seconds):
 def add_worth(env):
     """Add up what the jobs were worth that have just ended."""
     state, total = env.state, env.progress.total
-    for i in range(state.count[N_ENDED]):
+    for i in range(state.nb_ended):
         job = state.ended[i]
         if state.job_state[job] != _SUCCESS:
             continue
         total[at.EARNED] += state.value[job]
-        if state.deadline[job] > 0.0 and state.now[0] > state.deadline[job] + TOLERANCE:
+        if state.deadline[job] > 0.0 and state.now > state.deadline[job] + TOLERANCE:
             total[at.VIOLATED] += state.value[job]
 
 
@@ -100,7 +100,7 @@ def leave_late(env, job):
     """A job leaves because it cannot end in time."""
     state, total = env.state, env.progress.total
     total[at.VIOLATED] += state.value[job]
-    total[at.WAITING] -= state.now[0] - state.submit_time[job]
+    total[at.WAITING] -= state.now - state.submit_time[job]
     total[at.LOAD] -= state.size[job] * state.walltime[job]
 
 
@@ -115,7 +115,7 @@ def note_longest(env):
 @kernel
 def place_planned(env, rules, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
-    for i in range(begin, env.plan.count[0]):
+    for i in range(begin, env.plan.nb_actions):
         if env.plan.kind[i] == START and not is_over(env.progress):
             _place(env, rules, env.plan.job[i])
 
@@ -123,12 +123,12 @@ def place_planned(env, rules, begin):
 @kernel
 def _place(env, rules, job):
     state, number, total = env.state, env.progress.number, env.progress.total
-    waited = state.now[0] - state.submit_time[job]
+    waited = state.now - state.submit_time[job]
     if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
         run = env.progress.runtime[env.sim.truth_of[job]]
         total[at.PLACED_WAIT] += waited
         total[at.WORK] += state.size[job] * run
-        total[at.LAST_END] = max(total[at.LAST_END], state.now[0] + run)
+        total[at.LAST_END] = max(total[at.LAST_END], state.now + run)
         total[at.SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
         number[at.PLACED] += 1
     if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
@@ -171,7 +171,7 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
     rows = np.flatnonzero(env.state.nth_rest[: len(begin)] == 0)
     begin, submit, size = begin[rows], env.state.submit_time[rows], env.state.size[rows]
     first, last = float(submit.min()), float(submit.max())
-    waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
+    waits = np.where(np.isfinite(begin), begin, env.state.now) - submit
     began = np.flatnonzero(begin <= last)
     run = env.progress.runtime[env.sim.truth_of[rows[began]]]
     used = float(np.sum(size[began] * np.minimum(run, last - begin[began])))
@@ -182,10 +182,10 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
 
 def start_times(env: Environment) -> NDArray[np.float64]:
     """When each job that has arrived, or was left of another, began, seconds; not finite where it still waits."""
-    state, plan, planned = env.state, env.plan, env.plan.count[0]
-    start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.nth_rest[: state.count[N_JOBS]] == 0
+    state, plan, planned = env.state, env.plan, env.plan.nb_actions
+    start, whole = state.start_time[: state.nb_jobs].copy(), state.nth_rest[: state.nb_jobs] == 0
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
-    start[last[whole[last]][: env.progress.number[at.PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
+    start[last[whole[last]][: env.progress.number[at.PLACED] - np.isfinite(start[whole]).sum()]] = state.now
     return start
 
 

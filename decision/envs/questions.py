@@ -13,7 +13,6 @@ from decision.policies.capacity import TOLERANCE
 from decision.policies.outlook import look_ahead
 from decision.policies.outlook_settings import Estimator
 from decision.policies.servers import see_servers
-from decision.state.cluster import N_QUEUED, N_RUNNING
 from decision.state.plan_arrays import CALL_AT, REJECT, add, clear
 from decision.state.transitions import set_aside
 
@@ -28,7 +27,7 @@ def to_next_question(env, rules, window, supplied):
     `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
     does by itself that is one under a supply (`decision.policies.around.supplied`).
     """
-    before, idle, watts, switched = env.state.now[0], 0, 0.0, 0
+    before, idle, watts, switched = env.state.now, 0, 0.0, 0
     _end_in_time(env)
     if rules.energy:
         forget_requests(world_of(env))
@@ -39,10 +38,10 @@ def to_next_question(env, rules, window, supplied):
     clear(env.plan, env.state)
     if code == ASK:
         _prepare_question(env, rules, supplied)
-    add_time(env, window, env.state.now[0] - before)
+    add_time(env, window, env.state.now - before)
     if rules.energy:
         env.progress.total[at.JOULES] = joules_now(world_of(env))
-        _count_servers(env.progress, before, env.state.now[0], idle, watts, switched)
+        _count_servers(env.progress, before, env.state.now, idle, watts, switched)
     if _has_ended(env, rules, code):
         _note_end(env, rules, code)
         return False
@@ -79,7 +78,7 @@ def _prepare_question(env, rules, supplied):
 @kernel
 def _has_ended(env, rules, code):
     """Whether no other question comes: the engine has none, the time is over, or all jobs are, which may end it."""
-    if code != ASK or env.state.now[0] >= env.progress.total[at.ENDS_AT] - TOLERANCE:
+    if code != ASK or env.state.now >= env.progress.total[at.ENDS_AT] - TOLERANCE:
         return True
     return rules.ends_with_jobs == 1 and _all_are_over(world_of(env))
 
@@ -93,7 +92,7 @@ def _note_end(env, rules, code):
     if code == ASK:
         begin_decision(env.seen, env.cycles)  # for the last observation
     number[at.REFUSED_PLAN] = code == BAD_COMMAND
-    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + number[at.HIDDEN]):
+    for i in range(state.nb_queued, state.nb_queued + number[at.HIDDEN]):
         leave_late(env, state.queue[i])
     number[at.TERMINATED if over else at.TRUNCATED] = 1
 
@@ -102,10 +101,10 @@ def _note_end(env, rules, code):
 def _carry_out(env, rules):
     """Carry the plan out and let time pass; returns a code of `advance`, GROW where the episode must be cut off."""
     world, state, plan = world_of(env), env.state, env.plan
-    for i in range(plan.count[0] if rules.worth else 0):
+    for i in range(plan.nb_actions if rules.worth else 0):
         if plan.kind[i] == REJECT:
             leave_late(env, plan.job[i])
-    code = ask_engine(world, CARRY_OUT, state.now[0])
+    code = ask_engine(world, CARRY_OUT, state.now)
     if code == UNCARRIED:
         code = GROW
     if code == GROW and world.sim.number[N_RESTS] + world.sim.number[N_SUSPENDING] == 0:
@@ -118,8 +117,8 @@ def _carry_out(env, rules):
 @kernel
 def _all_are_over(world):
     """Whether all jobs have come, and none waits or runs; those that leave now because they are late count as over."""
-    count, sim = world.state.count, world.sim
-    return count[N_QUEUED] + count[N_RUNNING] == 0 and sim.workload_at[0] == world.truth.workload_end[0]
+    sim = world.sim
+    return world.state.nb_queued + world.state.nb_running == 0 and sim.workload_at[0] == world.truth.workload_end[0]
 
 
 @kernel

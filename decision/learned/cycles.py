@@ -16,17 +16,7 @@ from decision.model.errors import InternalError
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE
 from decision.state.bitmap import remove_interval
-from decision.state.cluster import (
-    N_CAPACITY_CHANGES,
-    N_COMPUTING,
-    N_ENDED,
-    N_FREE,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    ClusterState,
-    nb_hosts,
-)
+from decision.state.cluster import COMPUTING, ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 from decision.state.platform_facts import PSTATE_COMPUTING
 
@@ -35,7 +25,7 @@ _SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this
 LENGTH = 1  # of the queue as it is seen
 NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
 FREE_HOSTS = 3  # hosts that this decision leaves free so far
-SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
+SWITCHES_SEEN = 4  # nb_capacity_changes of the state when `until` was last computed for all hosts
 RUNNING_JOBS = 5  # jobs that run once the last decision is carried out, -1 before the first one
 _REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
 BUSY_HOSTS = 7  # hosts that compute once this decision is carried out
@@ -82,33 +72,33 @@ def forget(cycles):
 @kernel
 def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
-    number, count = cycles.number, state.count
-    moved = number[SWITCHES_SEEN] != count[N_CAPACITY_CHANGES] and number[SWITCHES_SEEN] >= 0
-    called = state.now[0] > cycles.call[0] - TOLERANCE
+    number = cycles.number
+    moved = number[SWITCHES_SEEN] != state.nb_capacity_changes and number[SWITCHES_SEEN] >= 0
+    called = state.now > cycles.call[0] - TOLERANCE
     if called:
         cycles.call[0] = np.inf
     _follow_hosts(state, cycles)
-    old = count[N_QUEUED]
+    old = state.nb_queued
     while old > 0 and state.queue[old - 1] >= number[_SHOWN]:
         old -= 1
-    if count[N_JOBS] > len(cycles.queue):
+    if state.nb_jobs > len(cycles.queue):
         raise InternalError("the cycles have no room for all jobs that wait")
     for i in range(old):
         cycles.queue[i] = state.queue[i]
-    number[_SHOWN] = count[N_JOBS]
+    number[_SHOWN] = state.nb_jobs
     number[LENGTH] = old
     number[NEXT_SHOWN] = old
-    number[FREE_HOSTS] = count[N_FREE]
-    number[BUSY_HOSTS] = count[N_COMPUTING]
-    number[RUNNING_JOBS] = count[N_RUNNING]
-    return count[N_ENDED] > 0 or moved or called
+    number[FREE_HOSTS] = state.nb_free
+    number[BUSY_HOSTS] = state.nb_in_state[COMPUTING]
+    number[RUNNING_JOBS] = state.nb_running
+    return state.nb_ended > 0 or moved or called
 
 
 @kernel
 def show_arrival(state, cycles):
     """Let the next arrival of this instant be seen, which begins a cycle; returns its number, -1 if there is none."""
     number = cycles.number
-    if number[NEXT_SHOWN] == state.count[N_QUEUED]:
+    if number[NEXT_SHOWN] == state.nb_queued:
         return -1
     job = state.queue[number[NEXT_SHOWN]]
     cycles.queue[number[LENGTH]] = job
@@ -130,7 +120,7 @@ def start_at(state, cycles, plan, at):
 def note_start(state, cycles, plan, at, action):
     """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
     number, job = cycles.number, cycles.queue[at]
-    end = state.now[0] + state.expected_runtime[job]
+    end = state.now + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
     number[FREE_HOSTS] -= state.size[job]
@@ -179,15 +169,15 @@ def _follow_hosts(state, cycles):
 
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
-    as_planned = cycles.number[RUNNING_JOBS] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
-    as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions[0]
-    if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES] or not as_planned:
-        cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]
-        cycles.number[_REVISIONS_SEEN] = state.revisions[0]
+    as_planned = cycles.number[RUNNING_JOBS] in (-1, state.nb_running + state.nb_ended)
+    as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions
+    if cycles.number[SWITCHES_SEEN] != state.nb_capacity_changes or not as_planned:
+        cycles.number[SWITCHES_SEEN] = state.nb_capacity_changes
+        cycles.number[_REVISIONS_SEEN] = state.revisions
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return
-    for k in range(state.count[N_ENDED]):
+    for k in range(state.nb_ended):
         job = state.ended[k]
         for i in range(state.alloc_first[job], state.alloc_first[job] + state.alloc_count[job]):
             for host in range(state.interval_first[i], state.interval_last[i] + 1):

@@ -5,7 +5,6 @@ import math
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_RUNNING
 from decision.state.plan_arrays import START
 
 from .cycles import FREE_HOSTS, LENGTH, start_at
@@ -38,7 +37,7 @@ def dbf_act(state, facts, cycles, plan, memory, action):
 def dbf_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; Fwd where none fits."""
     head, tail = memory.number[0], memory.number[1]
-    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, head, tail, starts, state.now + TOLERANCE, cycles.number[FREE_HOSTS])
     return slot if slot >= 0 else head + tail
 
 
@@ -85,7 +84,7 @@ def dbf_reward(state, facts, cycles, progress, memory, moment):
 
 @kernel
 def _see_cores(state, cycles, max_runtime, out):
-    until, now, scale = cycles.until, state.now[0], 1.0 / max_runtime
+    until, now, scale = cycles.until, state.now, 1.0 / max_runtime
     for host in range(len(until)):
         left = (until[host] - now) * scale
         left = left if left > 0.0 else 0.0
@@ -97,15 +96,15 @@ def _see_cores(state, cycles, max_runtime, out):
 def see_pools(state, cycles, plan, pools, max_runtime, out):
     """Count the cores of each pool, and divide by all: sums of whole numbers are exact. Returns how many pools."""
     hosts = len(cycles.until)
-    now, scale = state.now[0], 1.0 / max_runtime
+    now, scale = state.now, 1.0 / max_runtime
     out[:pools] = 0.0
     out[0] = cycles.number[FREE_HOSTS]
     away = hosts - cycles.number[FREE_HOSTS]
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         size = state.size[state.running[i]]
         out[_pool(pools, (state.expected_end[i] - now) * scale)] += size
         away -= size
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             size = state.size[plan.job[at]]
             out[_pool(pools, state.expected_runtime[plan.job[at]] * scale)] += size

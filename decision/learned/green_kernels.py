@@ -9,7 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.config import Suspend
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, QUEUED
+from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 
 from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_at
@@ -44,9 +44,9 @@ def green_begin(state, facts, memory):
 @OPEN.entry_with(GreenMemory)
 def green_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
-    if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
+    if cycles.number[NEXT_SHOWN] < state.nb_queued:
         return 0
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return 0  # its hosts are not free yet
     _start_heir(state, cycles, plan, memory)
@@ -99,7 +99,7 @@ def _call_next_step(state, cycles, plan, memory):
     if cycles.number[LENGTH] == 0:
         return
     step = memory.setting[STEP_LENGTH]
-    due = (np.floor((state.now[0] + TOLERANCE) / step) + 1.0) * step
+    due = (np.floor((state.now + TOLERANCE) / step) + 1.0) * step
     if cycles.call[0] > due + TOLERANCE:
         call_at(cycles, plan, due)
 
@@ -110,7 +110,7 @@ def _find_pair(state, cycles, memory):
     are worth less and have enough hosts for it."""
     number = memory.number
     number[CANDIDATE] = number[VICTIM] = -1
-    if number[SUSPENDS] == Suspend.NEVER or state.count[N_RUNNING] == 0:
+    if number[SUSPENDS] == Suspend.NEVER or state.nb_running == 0:
         return
     most, candidate = 0.0, -1
     for at in range(min(cycles.number[LENGTH], number[POOL])):
@@ -121,12 +121,12 @@ def _find_pair(state, cycles, memory):
                 most, candidate = worth, job
     if candidate < 0:
         return
-    missing = state.size[candidate] - min(cycles.number[FREE_HOSTS], state.supply[0] - cycles.number[BUSY_HOSTS])
+    missing = state.size[candidate] - min(cycles.number[FREE_HOSTS], state.supply - cycles.number[BUSY_HOSTS])
     least, victim = most, -1
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         if state.size[job] >= missing:
-            worth = worth_after(state, memory, job, state.now[0] - state.start_time[job])
+            worth = worth_after(state, memory, job, state.now - state.start_time[job])
             if worth < least or (victim >= 0 and worth == least and job > victim):
                 least, victim = worth, job
     if victim >= 0:
@@ -136,7 +136,7 @@ def _find_pair(state, cycles, memory):
 @FOLLOW.entry_with(GreenMemory)
 def green_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
-    pool, by = memory.number[POOL], state.now[0] + TOLERANCE
+    pool, by = memory.number[POOL], state.now + TOLERANCE
     slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE_HOSTS])
     if slot >= 0:
         return slot
@@ -162,7 +162,7 @@ def green_reward(state, facts, cycles, progress, memory, moment):
 def green_measure(state, facts, cycles, progress, memory, out):
     """Value of the jobs that ended, its share of all, the share that was violated, and suspensions."""
     submitted, suspensions = 0.0, 0
-    for job in range(state.count[N_JOBS]):
+    for job in range(state.nb_jobs):
         if state.nth_rest[job] == 0:
             submitted += state.value[job]
         else:

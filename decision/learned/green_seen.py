@@ -6,7 +6,6 @@ from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.policies.config import Suspend
 from decision.policies.order import density_of
-from decision.state.cluster import N_FORECAST, N_RUNNING
 from decision.state.plan_arrays import START
 
 from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH
@@ -89,7 +88,7 @@ def green_observe(state, facts, cycles, plan, memory, out, mask):
 @kernel
 def _see_job(state, cycles, memory, job, out):
     """Write the first IMAGE_FEATURES numbers of a job."""
-    setting, now = memory.setting, state.now[0]
+    setting, now = memory.setting, state.now
     first = state.origin[job] if state.nth_rest[job] > 0 else job
     left, unit = _expected(state, job), 1.0 / (_STEPS * setting[STEP_LENGTH])
     out[0] = min(state.value[job] / setting[MOST_VALUE], 1.0)
@@ -113,7 +112,7 @@ def _expected(state, job):
 @kernel
 def _steps_left(state, memory, job):
     """Steps that a running job is expected to go on for."""
-    return (state.start_time[job] + _expected(state, job) - state.now[0]) / memory.setting[STEP_LENGTH]
+    return (state.start_time[job] + _expected(state, job) - state.now) / memory.setting[STEP_LENGTH]
 
 
 @kernel
@@ -121,15 +120,15 @@ def _see_cluster(state, cycles, plan, memory, out):
     """Hosts that are free, have power and compute, now and in some steps; and the job that may be suspended."""
     number, share, count = cycles.number, 1.0 / len(cycles.until), len(_AHEAD)
     out[0] = number[FREE_HOSTS] * share
-    out[1] = state.supply[0] * share
+    out[1] = state.supply * share
     out[2] = number[BUSY_HOSTS] * share
     for k in range(count):
         out[3 + k] = _power_in(state, _AHEAD[k]) * share
     busy = out[3 + count : 3 + 2 * count]
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         _add_busy(busy, _steps_left(state, memory, job), state.size[job] * share)
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             job = plan.job[action]
             _add_busy(busy, _expected(state, job) / memory.setting[STEP_LENGTH], state.size[job] * share)
@@ -154,21 +153,21 @@ def _add_busy(busy, left, share):
 @kernel
 def _power_in(state, steps):
     """Hosts that are expected to have power in so many steps; what was said last, where nothing says it."""
-    known = state.count[N_FORECAST]
-    hosts = state.supply[0] if known == 0 or steps == 0 else np.int64(state.forecast[min(steps, known) - 1])
+    known = state.nb_forecast
+    hosts = state.supply if known == 0 or steps == 0 else np.int64(state.forecast[min(steps, known) - 1])
     return min(hosts, len(state.host_state))
 
 
 @kernel
 def _see_occupied(state, plan, memory, out):
     """1 where a host's job still runs so many steps from now."""
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         begin = state.alloc_first[job]
         rows = _rows_of(_steps_left(state, memory, job))
         for k in range(begin, begin + state.alloc_count[job]):
             _fill(out, len(state.host_state), rows, state.interval_first[k], state.interval_last[k])
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             rows = _rows_of(_expected(state, plan.job[action]) / memory.setting[STEP_LENGTH])
             for k in range(plan.begin[action], plan.end[action]):

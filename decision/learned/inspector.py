@@ -125,7 +125,7 @@ def _act(state, facts, cycles, plan, memory, action):
     job = cycles.queue[at]
     if action == REFUSE and memory.refused[job] < MOST_REFUSALS:
         memory.refused[job] += 1
-        call_at(cycles, plan, state.now[0] + RETRY)
+        call_at(cycles, plan, state.now + RETRY)
         return 0
     return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.number[LENGTH] > 0
 
@@ -141,7 +141,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
     job, delay = cycles.queue[first_in_order(state, cycles, memory)], 0.0
     for i in range(cycles.number[LENGTH]):
         delay += RETRY / max(state.expected_runtime[cycles.queue[i]], SHORTEST_RUNTIME)
-    observation[0] = min((state.now[0] - state.submit_time[job]) / memory.seconds[1], 1.0)
+    observation[0] = min((state.now - state.submit_time[job]) / memory.seconds[1], 1.0)
     observation[1] = min(state.expected_runtime[job] / memory.seconds[0], 1.0)
     observation[2] = state.size[job] / len(cycles.until)
     observation[4] = state.size[job] <= cycles.number[FREE_HOSTS]

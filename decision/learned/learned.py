@@ -42,7 +42,7 @@ from decision.policies.config import AUTO, Backfill, Order, PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.shadow import EXCUSE, longest_wait
-from decision.state.cluster import N_FREE, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
@@ -125,7 +125,7 @@ class LearnedOrderPolicy(CompiledPolicy):
             rollouts = new_rollouts(state, self.weights[JUDGE:SHORT_GUARD])
             parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS)), rollouts
             memory = LearnedMemory(
-                **{name: getattr(part, name) for part in parts for name in part._fields},
+                **{name: array for part in parts for name, array in part.arrays().items()},
                 weights=self.weights,
                 doubt=np.zeros(3),
                 predicted=np.zeros(0),
@@ -152,7 +152,7 @@ def _decide(state, facts, memory, plan):
     note_ends(state, memory)
     note_arrivals(state, memory)
     longest = longest_wait(state, memory)
-    if state.count[N_FREE] < smallest_waiting(state):
+    if state.nb_free < smallest_waiting(state):
         return
     running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
     drained = add_up_releases(state, memory, running)
@@ -170,8 +170,8 @@ def _decide(state, facts, memory, plan):
 @kernel
 def _list_running(state, memory):
     """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
-    count = state.count[N_RUNNING]
-    if count + state.count[N_FREE] > len(memory.release_time):
+    count = state.nb_running
+    if count + state.nb_free > len(memory.release_time):
         raise InternalError("the policy's memory has no room for the jobs that run")
     for i in range(count):
         memory.release_time[i] = state.expected_end[i]

@@ -4,7 +4,6 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED
 
 from . import packing_seen as obs
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
@@ -34,16 +33,16 @@ def packing_begin(state, facts, memory):
 @OPEN.entry_with(PackingMemory)
 def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
-    number, count = memory.number, state.count
-    if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
+    number = memory.number
+    if cycles.number[NEXT_SHOWN] < state.nb_queued:
         return 0
     if (
-        count[N_ENDED] > 0
-        or number[obs.KNOWN_JOBS] != count[N_JOBS]
-        or number[obs.SWITCHES] != count[N_CAPACITY_CHANGES]
+        state.nb_ended > 0
+        or number[obs.KNOWN_JOBS] != state.nb_jobs
+        or number[obs.SWITCHES] != state.nb_capacity_changes
     ):
         number[obs.ANY_CHANGE] = 1
-        number[obs.KNOWN_JOBS], number[obs.SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
+        number[obs.KNOWN_JOBS], number[obs.SWITCHES] = state.nb_jobs, state.nb_capacity_changes
     if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
         return 0
     number[obs.FAILED_CHOICES] = 0
@@ -65,7 +64,7 @@ def _is_due(state, cycles, plan, memory):
     number, tick = memory.number, memory.seconds[obs.TICK]
     if tick == 0.0:
         return True
-    since = state.now[0] - state.submit_time[0]
+    since = state.now - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
     if index == number[obs.LAST_DECISION] or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
@@ -101,7 +100,7 @@ def _let_time_pass(state, cycles, plan, memory):
         return
     if memory.seconds[obs.TICK] == 0.0:
         if cycles.number[RUNNING_JOBS] == 0:
-            call_at(cycles, plan, state.now[0] + _PATIENCE)
+            call_at(cycles, plan, state.now + _PATIENCE)
         return
     if cycles.number[FREE_HOSTS] > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)):
         _call_at_tick(state, cycles, plan, memory, number[obs.LAST_DECISION] + number[obs.GAP])
@@ -128,7 +127,7 @@ def packing_act(state, facts, cycles, plan, memory, action):
 
 @kernel
 def _start(state, cycles, plan, memory, at):
-    job, action, now = cycles.queue[at], plan.count[0], state.now[0]
+    job, action, now = cycles.queue[at], plan.nb_actions, state.now
     start_at(state, cycles, plan, at)
     for i in range(plan.begin[action], plan.end[action]):
         if len(memory.requested) > 0:
@@ -142,7 +141,7 @@ def _start(state, cycles, plan, memory, at):
 def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
     window = memory.number[obs.WINDOW]
-    slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, window, 0, starts, state.now + TOLERANCE, cycles.number[FREE_HOSTS])
     return slot if slot >= 0 else window
 
 
@@ -157,7 +156,7 @@ def packing_reward(state, facts, cycles, progress, memory, moment):
     if over:
         idle = nodes * max(total[LAST_END] - total[BEGAN], 0.0) - total[WORK]
     else:
-        idle = nodes * (state.now[0] - total[BEGAN]) - total[USED]
+        idle = nodes * (state.now - total[BEGAN]) - total[USED]
     owed = idle - memory.seconds[obs.PAID]
     memory.seconds[obs.PAID] = idle
     return -owed / (nodes * memory.seconds[obs.LONGEST])

@@ -20,7 +20,7 @@ GAP = 5  # ticks until the next look, if nothing comes or ends
 LAST_DECISION = 6  # tick of the last decision, -1 for none
 ANY_CHANGE = 7  # 1 once a job came or ended, or nodes came or went, since that
 KNOWN_JOBS = 8  # jobs that have come
-SWITCHES = 9  # N_CAPACITY_CHANGES so far
+SWITCHES = 9  # changes of capacity so far
 N_PACKING_NUMBERS = 10
 
 # PackingMemory.seconds
@@ -41,7 +41,7 @@ class PackingMemory(Bundle):
 @OBSERVE.entry_with(PackingMemory)
 def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    number, longest, now = memory.number, memory.seconds[LONGEST], state.now[0]
+    number, longest, now = memory.number, memory.seconds[LONGEST], state.now
     shown, until = min(cycles.number[LENGTH], number[WINDOW]), cycles.until
     if number[POOLS] > 0:
         width = see_pools(state, cycles, plan, number[POOLS], longest, observation)

@@ -11,7 +11,6 @@ from decision.placement.repair import see_entries
 from decision.placement.windows import groups_of, worth
 from decision.policies.capacity import TOLERANCE
 from decision.policies.window_jobs import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
-from decision.state.cluster import N_QUEUED
 from decision.state.plan_arrays import START, add
 
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
@@ -71,8 +70,8 @@ def repair_open(state, facts, cycles, plan, memory):
 
     Nothing is done before the last arrival of an instant, because that is in a window which is due then.
     """
-    number, period, now = memory.number, memory.total[RepairTotal.PERIOD], state.now[0]
-    if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
+    number, period, now = memory.number, memory.total[RepairTotal.PERIOD], state.now
+    if cycles.number[NEXT_SHOWN] < state.nb_queued:
         return 0
     index = int((now + TOLERANCE) / period)
     called = 0 <= number[RepairNumber.DUE] <= index

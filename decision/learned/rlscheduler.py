@@ -107,7 +107,7 @@ def _backfill(state, cycles, plan, committed):
     while at < cycles.number[LENGTH]:
         job = cycles.queue[at]
         fits = state.size[job] <= cycles.number[FREE_HOSTS]
-        if fits and job != committed and state.now[0] + state.expected_runtime[job] < begins:
+        if fits and job != committed and state.now + state.expected_runtime[job] < begins:
             start_at(state, cycles, plan, at)
         else:
             at += 1

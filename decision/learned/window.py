@@ -160,7 +160,7 @@ def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, 
     can = size <= cycles.number[FREE_HOSTS]
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
-    wait = state.now[0] - state.submit_time[job]
+    wait = state.now - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting

@@ -11,7 +11,6 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 
 from .capacity import awake_at, has_sleepers, hosts_given_back
 from .config import Backfill, Order
@@ -22,7 +21,7 @@ from .order import sort_candidates
 @kernel
 def choose_starts(state, facts, config, memory, queue, length):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
-    free = state.count[N_FREE]
+    free = state.nb_free
     if free == 0:
         return 0
     if _only_arrivals(state, config, memory):
@@ -93,7 +92,7 @@ def _take_harmless(state, config, memory, taken, queue, begin, end, free):
     size, runtime, chosen = state.size, state.expected_runtime, memory.chosen
     heads = taken if config.backfill_order >= 0 else 0
     time_left = memory.times[SHADOW]
-    now, extra = state.now[0], memory.counts[EXTRA]
+    now, extra = state.now, memory.counts[EXTRA]
     for i in range(begin, end):
         job = queue[i]
         hosts = size[job]
@@ -126,7 +125,7 @@ def _reserve_head(state, facts, config, memory, head, taken, free):
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
-        released = add_release(memory, released, state.now[0] + state.expected_runtime[job], state.size[job])
+        released = add_release(memory, released, state.now + state.expected_runtime[job], state.size[job])
     if has_sleepers(state, config):
         for host in range(len(state.host_state)):
             due = awake_at(state, facts, config, host)
@@ -159,7 +158,7 @@ def add_release(memory, released, time, hosts):
 def find_shadow(state, config, memory, released, wanted, free):
     """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
     shadow = np.inf
-    i, j, running = 0, 0, state.count[N_RUNNING]
+    i, j, running = 0, 0, state.nb_running
     while i < running or j < released:
         if j == released or (i < running and state.expected_end[i] <= memory.release_time[j]):
             time, hosts = state.expected_end[i], np.int64(hosts_given_back(state, state.running[i]))
@@ -188,9 +187,9 @@ def _only_arrivals(state, config, memory):
     """
     return (
         memory.counts[HEAD] >= 0
-        and (config.backfill_order < 0 or state.count[N_JOBS] - memory.counts[SEEN_JOBS] <= 1)
+        and (config.backfill_order < 0 or state.nb_jobs - memory.counts[SEEN_JOBS] <= 1)
         and config.order == Order.FCFS
-        and state.count[N_FREE] == memory.counts[SEEN_FREE]
+        and state.nb_free == memory.counts[SEEN_FREE]
         and ends_since(state, memory) == 0
         and not has_sleepers(state, config)
     )
@@ -198,8 +197,8 @@ def _only_arrivals(state, config, memory):
 
 @kernel
 def _look_at_arrivals(state, config, memory):
-    length, free = state.count[N_QUEUED], state.count[N_FREE]
-    begin = length - (state.count[N_JOBS] - memory.counts[SEEN_JOBS])
+    length, free = state.nb_queued, state.nb_free
+    begin = length - (state.nb_jobs - memory.counts[SEEN_JOBS])
     if config.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
     return _take_harmless(state, config, memory, 0, state.queue, begin, length, free)

@@ -52,7 +52,7 @@ def _bind_jobs(state, facts, config, memory, plan, queue, length):
         size, patient = state.size[job], state.submit_time[job] + config.patience
         if size <= available:
             picked = np.zeros(len(plan.free), np.uint64)
-            wakes = patient <= state.now[0] + TOLERANCE
+            wakes = patient <= state.now + TOLERANCE
             if pick(facts, memory, plan, size, config.allocation == Allocation.PACK, wakes, picked):
                 if (
                     headless
@@ -72,7 +72,7 @@ def _bind_jobs(state, facts, config, memory, plan, queue, length):
 @kernel
 def _harms_nobody(state, facts, config, memory, job, picked):
     """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
-    begin = state.now[0]
+    begin = state.now
     for host in range(len(memory.rank)):
         if has_host(picked, host):
             begin = max(begin, ready_at(state, facts, config, memory, host))
@@ -93,7 +93,7 @@ def _reserve_booked_head(state, facts, config, memory, size, available, patient)
         return
     released = 0
     for i in range(memory.booked_count[0]):
-        job, begin = memory.booked[i], state.now[0]
+        job, begin = memory.booked[i], state.now
         for host in range(len(memory.booked_by)):
             if memory.booked_by[host] == job:
                 begin = max(begin, ready_at(state, facts, config, memory, host))

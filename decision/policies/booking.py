@@ -17,7 +17,7 @@ import numpy as np
 from decision.compiling.bundle import I1, I4, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
-from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
+from decision.state.cluster import QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
@@ -53,7 +53,7 @@ def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
 @kernel
 def forget_gone(state, booking):
     """Forget the jobs that no longer wait, and those that lost a host."""
-    if state.count[N_UNAVAILABLE] > 0:
+    if state.nb_in_state[UNAVAILABLE] > 0:
         for host in range(len(booking.booked_by)):
             if booking.booked_by[host] >= 0 and state.host_state[host] == UNAVAILABLE:
                 _unbook(booking, booking.booked_by[host])
@@ -123,7 +123,7 @@ def sleep_due(state, facts, booking, plan, timeout):
     """
     wanted = np.zeros(len(plan.free), np.uint64)
     for server in range(len(facts.server_begin) - 1):
-        if sleepy_from(state, facts, plan, server, timeout) <= state.now[0] + TOLERANCE:
+        if sleepy_from(state, facts, plan, server, timeout) <= state.now + TOLERANCE:
             for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])
     switch_off(state, facts, plan, wanted)
@@ -224,9 +224,9 @@ def book(facts, booking, plan, job, picked):
 def ready_at(state, facts, config, booking, host):
     """When (seconds) a host is awake that is booked now."""
     if booking.rank[host] == AWAKE:
-        return state.now[0]
+        return state.now
     if has_host(state.free, host):  # the plan puts it to sleep
-        return state.now[0] + config.doze_time + config.wake_time
+        return state.now + config.doze_time + config.wake_time
     return awake_at(state, facts, config, host)
 
 

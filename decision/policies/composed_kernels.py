@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from decision.compiling.entry import Entry
 from decision.compiling.jit import kernel, without_vectors
-from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import START, add, clear
 
 from .allocation import plan_start, take_near, take_on_tree
@@ -29,10 +28,10 @@ def decide(state, facts, memory, plan):
     guarded = follow_guard(state, config, memory) if config.guard < np.inf else 0
     strict = config.backfill == Backfill.CONSERVATIVE or guarded > 0
     suspends = config.suspend != Suspend.NEVER
-    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER and not suspends:
+    if state.nb_free == 0 and not strict and config.power == Power.NEVER and not suspends:
         return
     if config.order == Order.FCFS and not suspends:
-        queue, length = state.queue, state.count[N_QUEUED]
+        queue, length = state.queue, state.nb_queued
     else:
         queue, length = memory.sorted, sort_queue(state, config, memory)
     if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
@@ -63,9 +62,9 @@ def decide(state, facts, memory, plan):
 @kernel
 def _note_starts(state, memory, chosen):
     """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
-    free = state.count[N_FREE]
+    free = state.nb_free
     for i in range(chosen):
-        memory.reserved[memory.chosen[i]] = state.now[0]
+        memory.reserved[memory.chosen[i]] = state.now
         free -= state.size[memory.chosen[i]]
     return free
 

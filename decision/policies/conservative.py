@@ -13,7 +13,6 @@ A start that comes late by no more than `TOLERANCE`, as a peer's clock has it, l
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_RUNNING
 
 from .backfill import take
 from .capacity import TOLERANCE, booked_end, fill_capacity, has_sleepers
@@ -27,7 +26,7 @@ from .profile import add_free, are_free, earliest, forget_before, free_at
 def choose_reserved(state, facts, config, memory, queue, length):
     """Keep the reservations and put the jobs that start now into ``memory.chosen``; returns how many."""
     in_order = config.order == Order.FCFS
-    keep_reservations(state, facts, config, memory, queue, length, state.count[N_JOBS], in_order)
+    keep_reservations(state, facts, config, memory, queue, length, state.nb_jobs, in_order)
     chosen = take_due(state, memory, queue, length)
     note_decision(state, memory, chosen)
     return chosen
@@ -39,14 +38,14 @@ def keep_reservations(state, facts, config, memory, queue, length, end, in_order
 
     These are all that wait of the jobs numbered below `end`; `in_order` is whether they stand in order of submission.
     """
-    now, counts, times = state.now[0], memory.counts, memory.times
+    now, counts, times = state.now, memory.counts, memory.times
     compresses = counts[TROUBLED] == 1
     troubled = (compresses and now < times[LAST_NOW] + TOLERANCE) or times[NEXT_START] < now - TOLERANCE
     forget_before(memory, now)
     if not troubled and _is_as_foreseen(state, config, memory):
         compresses |= _give_back_early_ends(state, memory)
         due = _count_due(state, memory, queue, length)
-        troubled = free_at(memory, now) + due != state.count[N_FREE]
+        troubled = free_at(memory, now) + due != state.nb_free
     else:
         troubled = True
     if troubled:
@@ -61,24 +60,24 @@ def keep_reservations(state, facts, config, memory, queue, length, end, in_order
 @kernel
 def next_call(state, memory, chosen):
     """When (seconds) to be called for a start: when the next reservation begins before any job is expected to end."""
-    first_end = state.expected_end[0] if state.count[N_RUNNING] > 0 else np.inf
+    first_end = state.expected_end[0] if state.nb_running > 0 else np.inf
     for i in range(chosen):
-        first_end = min(first_end, state.now[0] + state.expected_runtime[memory.chosen[i]])
+        first_end = min(first_end, state.now + state.expected_runtime[memory.chosen[i]])
     begin = memory.times[NEXT_START]
-    return begin if state.now[0] < begin < first_end else np.inf
+    return begin if state.now < begin < first_end else np.inf
 
 
 @kernel
 def _is_as_foreseen(state, config, memory):
     """Whether nothing happened since the last plan but arrivals, its starts, and ends that are listed."""
-    return ends_since(state, memory) == state.count[N_ENDED] and not has_sleepers(state, config)
+    return ends_since(state, memory) == state.nb_ended and not has_sleepers(state, config)
 
 
 @kernel
 def _give_back_early_ends(state, memory):
     """Return what ended jobs had reserved beyond now; whether there was any."""
-    now, early = state.now[0], False
-    for i in range(state.count[N_ENDED]):
+    now, early = state.now, False
+    for i in range(state.nb_ended):
         job = state.ended[i]
         planned = booked_end(state, memory, job)
         if planned > now:
@@ -92,9 +91,9 @@ def _give_back_early_ends(state, memory):
 def _count_due(state, memory, queue, length):
     """Hosts of the waiting jobs whose reservation has begun."""
     due = 0
-    if memory.times[NEXT_START] <= state.now[0]:
+    if memory.times[NEXT_START] <= state.now:
         for i in range(length):
-            if memory.reserved[queue[i]] <= state.now[0]:
+            if memory.reserved[queue[i]] <= state.now:
                 due += state.size[queue[i]]
     return due
 
@@ -102,7 +101,7 @@ def _count_due(state, memory, queue, length):
 @kernel
 def take_due(state, memory, queue, length):
     """Choose the jobs whose reservation has begun, as far as the hosts are really free."""
-    now, free, chosen = state.now[0], state.count[N_FREE], 0
+    now, free, chosen = state.now, state.nb_free, 0
     if memory.times[NEXT_START] > now:
         return 0
     next_start = np.inf
@@ -148,7 +147,7 @@ def _put_back_all(state, facts, config, memory, queue, length):
     fill_capacity(state, facts, config, memory)
     memory.counts[N_FREED] = 0
     memory.times[NEXT_START] = np.inf
-    now, known = state.now[0], memory.counts[KNOWN]
+    now, known = state.now, memory.counts[KNOWN]
     for i in range(length):
         job = queue[i]
         if job < known and memory.reserved[job] < np.inf:

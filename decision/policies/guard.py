@@ -25,7 +25,6 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import CALL_AT, add
 from decision.state.platform_facts import platform_facts
 
@@ -67,10 +66,10 @@ def follow_guard(state, config, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
     if config.guard < 0.0:
         return note_guarded(memory, state.queue, _follow_easy(state, memory, -config.guard))
-    limit, count, length, queue = config.guard, 0, state.count[N_QUEUED], state.queue
+    limit, count, length, queue = config.guard, 0, state.nb_queued, state.queue
     memory.times[LIMIT] = limit
     while count < length and (
-        queue[count] < memory.counts[GUARDED] or state.now[0] - state.submit_time[queue[count]] >= limit - TOLERANCE
+        queue[count] < memory.counts[GUARDED] or state.now - state.submit_time[queue[count]] >= limit - TOLERANCE
     ):
         count += 1
     return note_guarded(memory, queue, count)
@@ -80,10 +79,10 @@ def follow_guard(state, config, memory):
 def _follow_easy(state, memory, times):
     """Bring the watch up to date; returns how many are guarded to keep waits below so many times EASY's longest."""
     memory.watch_count[0] = 0
-    if state.count[N_QUEUED] == 0:
+    if state.nb_queued == 0:
         return 0
     first, most = state.queue[0], times * longest_known(memory)
-    waited = state.now[0] - state.submit_time[first]
+    waited = state.now - state.submit_time[first]
     sure = first >= memory.counts[GUARDED] and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
     if not sure:  # else so far below that the present does not matter
         most = times * longest_wait(state, memory)
@@ -131,14 +130,14 @@ def reserve_guarded(state, facts, config, memory, guarded):
 @kernel
 def is_harmless(state, memory, job):
     """Whether the reservations leave a job hosts if it starts now."""
-    now = state.now[0]
+    now = state.now
     return are_free(memory, state.size[job], now, now + max(state.expected_runtime[job], TOLERANCE))
 
 
 @kernel
 def _take_others(state, config, memory, chosen, queue, length, protected):
     """Jobs that are not guarded, in order; `protected` is whether a job that waits has its reservation already."""
-    now, free, small, short = state.now[0], state.count[N_FREE], len(state.host_state) + 1, np.inf
+    now, free, small, short = state.now, state.nb_free, len(state.host_state) + 1, np.inf
     for i in range(chosen):
         free -= state.size[memory.chosen[i]]
         watch_start(state, memory, memory.chosen[i])
@@ -172,7 +171,7 @@ def guard_call(state, memory, guarded, chosen, free):
     call = next_call(state, memory, chosen) if memory.counts[KEPT] else np.inf
     if free == 0 or memory.times[LIMIT] == np.inf:
         return call
-    for i in range(guarded, state.count[N_QUEUED]):
+    for i in range(guarded, state.nb_queued):
         job = state.queue[i]
         if state.size[job] <= free and memory.reserved[job] == np.inf:
             return min(call, state.submit_time[job] + memory.times[LIMIT])
@@ -186,9 +185,9 @@ def ask_for_call(state, memory, plan, time):
     Nothing is asked where a call is pending that comes no later.
     """
     pending = memory.times[NEXT_CALL]
-    if pending <= state.now[0] + TOLERANCE:
+    if pending <= state.now + TOLERANCE:
         pending = np.inf
-    time = max(time, state.now[0] + _SOON)
+    time = max(time, state.now + _SOON)
     if time < pending:
         plan.time[add(plan, CALL_AT, -1)] = time
         pending = time

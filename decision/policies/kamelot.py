@@ -26,7 +26,7 @@ from decision.compiling.bundle import F8, I8, U8, bundle_at
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.state.bitmap import insert_interval, next_in, next_out, remove_interval
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, START, add, add_interval, clear
 
 from .capacity import TOLERANCE
@@ -66,22 +66,22 @@ def _decide(state, memory, plan):
         return
     counts = memory.counts
     if _is_as_reserved(state, memory):
-        memory.begin[0] = state.now[0]
-        candidate = state.count[N_QUEUED] - (state.count[N_JOBS] - counts[_SEEN_JOBS])
+        memory.begin[0] = state.now
+        candidate = state.nb_queued - (state.nb_jobs - counts[_SEEN_JOBS])
     else:
         _reserve_running(state, memory)
         counts[_RESERVED] = candidate = 0
     started = _reserve_waiting(state, memory, plan, candidate)
-    counts[_SEEN_JOBS] = state.count[N_JOBS]
-    counts[_SEEN_RUNNING] = state.count[N_RUNNING] + started
-    counts[_SEEN_OVER] = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
+    counts[_SEEN_JOBS] = state.nb_jobs
+    counts[_SEEN_RUNNING] = state.nb_running + started
+    counts[_SEEN_OVER] = state.nb_jobs - state.nb_queued - state.nb_running
     memory.seen_free[:] = plan.free
 
 
 @kernel
 def _waits(state, memory, plan):
     """Whether it is too early to react; asks once to be called, because a peer keeps every request."""
-    now, numbers = state.now[0], memory.numbers
+    now, numbers = state.now, memory.numbers
     if numbers[_REACTION] == 0:
         return False
     if np.isnan(numbers[_DUE]):
@@ -96,8 +96,8 @@ def _waits(state, memory, plan):
 @kernel
 def _any_fits(state):
     """Whether there is a waiting job for which enough hosts are free now."""
-    i, length = 0, state.count[N_QUEUED]
-    while i < length and state.size[state.queue[i]] > state.count[N_FREE]:
+    i, length = 0, state.nb_queued
+    while i < length and state.size[state.queue[i]] > state.nb_free:
         i += 1
     return i < length
 
@@ -105,14 +105,14 @@ def _any_fits(state):
 @kernel
 def _is_as_reserved(state, memory):
     """Whether nothing has happened since the last plan but arrivals and its starts, and no job overruns."""
-    count, counts = state.count, memory.counts
-    over = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    if over != counts[_SEEN_OVER] or count[N_RUNNING] != counts[_SEEN_RUNNING]:
+    counts = memory.counts
+    over = state.nb_jobs - state.nb_queued - state.nb_running
+    if over != counts[_SEEN_OVER] or state.nb_running != counts[_SEEN_RUNNING]:
         return False
     same = True
     for word in range(len(state.free)):
         same &= state.free[word] == memory.seen_free[word]
-    for i in range(count[N_RUNNING]):
+    for i in range(state.nb_running):
         same &= memory.kept_until[state.running[i]] == _kept_until(state, memory, i)
     return same
 
@@ -121,14 +121,14 @@ def _is_as_reserved(state, memory):
 def _kept_until(state, memory, i):
     """Until when (seconds) the job ``running[i]`` is taken to keep its hosts; one that should have ended, for ever."""
     end = state.expected_end[i] + memory.numbers[_SECURITY]
-    return end if end > state.now[0] else np.inf
+    return end if end > state.now else np.inf
 
 
 @kernel
 def _reserve_running(state, memory):
     """Begin again with what running jobs leave."""
-    begin_gantt(memory, state.now[0], state.free)
-    for i in range(state.count[N_RUNNING]):
+    begin_gantt(memory, state.now, state.free)
+    for i in range(state.nb_running):
         job = state.running[i]
         until = _kept_until(state, memory, i)
         memory.kept_until[job] = until
@@ -138,8 +138,8 @@ def _reserve_running(state, memory):
             for at in range(begin, begin + state.alloc_count[job]):
                 insert_interval(memory.hosts, state.interval_first[at], state.interval_last[at])
             release(memory, until, memory.hosts)
-    memory.free_until[: state.count[N_FREE] + 1] = np.inf
-    memory.free_until[state.count[N_FREE] + 1 :] = -np.inf
+    memory.free_until[: state.nb_free + 1] = np.inf
+    memory.free_until[state.nb_free + 1 :] = -np.inf
 
 
 @kernel
@@ -149,7 +149,7 @@ def _reserve_waiting(state, memory, plan, candidate):
     Returns:
         How many start; they are in the plan.
     """
-    now, queue, length = state.now[0], state.queue, state.count[N_QUEUED]
+    now, queue, length = state.now, state.queue, state.nb_queued
     at, started = memory.counts[_RESERVED], 0
     while True:
         while candidate < length and not _could_start(state, memory, queue[candidate]):
@@ -175,7 +175,7 @@ def _reserve_waiting(state, memory, plan, candidate):
 def _could_start(state, memory, job):
     """Whether the reservations so far let a job start now."""
     size, duration = state.size[job], state.expected_runtime[job] + memory.numbers[_SECURITY]
-    return size < len(memory.free_until) and state.now[0] + duration <= memory.free_until[size]
+    return size < len(memory.free_until) and state.now + duration <= memory.free_until[size]
 
 
 @kernel
@@ -232,7 +232,7 @@ def _new_memory(state: ClusterState, numbers: F8) -> KamelotMemory:
         kept_until=np.zeros(len(state.size)),
         seen_free=state.free.copy(),
         free_until=np.zeros(nb_hosts(state) + 1),
-        **{name: getattr(gantt, name) for name in Gantt._fields},
+        **gantt.arrays(),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from decision.compiling.bundle import F8, I4, I8, F8x2, bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import PlanArrays
 from decision.state.platform_facts import PlatformFacts
 
@@ -99,12 +99,12 @@ call_slot = SLOT.caller()
 @kernel
 def note_decision(state, memory, chosen):
     """Remember the state as it will be once the plan is carried out, which starts the first so many chosen jobs."""
-    count, counts = state.count, memory.counts
-    counts[SEEN_JOBS] = count[N_JOBS]
-    counts[_SEEN_RUNNING] = count[N_RUNNING] + chosen
-    counts[_SEEN_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    counts[_SEEN_CHANGES] = count[N_CAPACITY_CHANGES]
-    counts[SEEN_REVISIONS] = state.revisions[0]
+    counts = memory.counts
+    counts[SEEN_JOBS] = state.nb_jobs
+    counts[_SEEN_RUNNING] = state.nb_running + chosen
+    counts[_SEEN_OVER] = state.nb_jobs - state.nb_queued - state.nb_running
+    counts[_SEEN_CHANGES] = state.nb_capacity_changes
+    counts[SEEN_REVISIONS] = state.revisions
 
 
 @kernel
@@ -113,12 +113,12 @@ def ends_since(state, memory):
 
     A job that is expected to end at another time is more.
     """
-    count, counts = state.count, memory.counts
-    ended = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] - counts[_SEEN_OVER]
+    counts = memory.counts
+    ended = state.nb_jobs - state.nb_queued - state.nb_running - counts[_SEEN_OVER]
     as_planned = (
-        count[N_RUNNING] + ended == counts[_SEEN_RUNNING]
-        and count[N_CAPACITY_CHANGES] == counts[_SEEN_CHANGES]
-        and state.revisions[0] == counts[SEEN_REVISIONS]
+        state.nb_running + ended == counts[_SEEN_RUNNING]
+        and state.nb_capacity_changes == counts[_SEEN_CHANGES]
+        and state.revisions == counts[SEEN_REVISIONS]
     )
     return ended if as_planned else -1
 

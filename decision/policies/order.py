@@ -16,7 +16,7 @@ import numpy as np
 from decision.compiling.draws import first_word, uniform
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import N_JOBS, QUEUED
+from decision.state.cluster import QUEUED
 
 from .config import Order
 from .memory import CANDIDATES, ORDERED
@@ -41,7 +41,7 @@ def _sort_waiting(state, config, order, jobs, key, spare, counts, at):
     changes = order >= Order.WFP3
     kept = drop_gone(jobs, counts[at + 1], state.job_state)
     length = kept
-    for job in range(counts[at], state.count[N_JOBS]):
+    for job in range(counts[at], state.nb_jobs):
         if state.job_state[job] == QUEUED:
             if length >= len(jobs):
                 raise InternalError("the policy's memory has no room for another waiting job")
@@ -50,7 +50,7 @@ def _sort_waiting(state, config, order, jobs, key, spare, counts, at):
     for i in range(0 if changes else kept, length):
         key[jobs[i]] = rank_of(state, config, order, jobs[i])
     sort_by_key(jobs, spare, key, 1 if changes else kept, length)
-    counts[at] = state.count[N_JOBS]
+    counts[at] = state.nb_jobs
     counts[at + 1] = length
     return length
 
@@ -77,7 +77,7 @@ def rank_of(state, config, order, job):
     elif order <= Order.EDF:
         rank = _rank_by_worth(state, order, job)
     else:
-        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now[0] - submit)
+        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now - submit)
     return rank if rank == rank else np.inf
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.state.bitmap import insert_interval
-from decision.state.cluster import N_SLEEPING
+from decision.state.cluster import SLEEPING
 
 from .backfill import is_in
 from .capacity import TOLERANCE, fill_capacity
@@ -33,7 +33,7 @@ def manage_power(state, facts, config, memory, plan, queue, length, chosen, guar
     if config.backfill != Backfill.CONSERVATIVE:
         _reserve_what_counts(state, facts, config, memory, queue, length, chosen, guarded)
     wakes = _count_wakes(state, config, memory)
-    asleep = state.count[N_SLEEPING] - wakes
+    asleep = state.nb_in_state[SLEEPING] - wakes
     sleeps = _count_sleeps(state, config, memory, asleep)
     call = _next_need(state, config, memory, asleep)
     if wakes > 0:
@@ -46,7 +46,7 @@ def manage_power(state, facts, config, memory, plan, queue, length, chosen, guar
 @kernel
 def _awake_from(state, config):
     """When (seconds) a host that is woken now is awake."""
-    return max(state.now[0] + config.wake_time, state.now[0] + TOLERANCE)
+    return max(state.now + config.wake_time, state.now + TOLERANCE)
 
 
 @kernel
@@ -86,7 +86,7 @@ def _begin_profile(state, facts, config, memory, chosen):
     """Fill the profile with the capacity, and the jobs about to start."""
     fill_capacity(state, facts, config, memory)
     for i in range(chosen):
-        _reserve(state, memory, memory.chosen[i], state.now[0])
+        _reserve(state, memory, memory.chosen[i], state.now)
 
 
 @kernel
@@ -102,7 +102,7 @@ def _reserve_guarded(state, memory, chosen, guarded):
     for i in range(guarded):
         job = state.queue[i]
         begin = memory.reserved[job]
-        if begin > state.now[0]:
+        if begin > state.now:
             waits = True
             if begin < np.inf:
                 _reserve(state, memory, job, begin)
@@ -115,7 +115,7 @@ def _reserve_guarded(state, memory, chosen, guarded):
 @kernel
 def _count_wakes(state, config, memory):
     """How many hosts to wake now: those that reservations need by then, and up to the number to keep awake."""
-    asleep, soon = state.count[N_SLEEPING], _awake_from(state, config)
+    asleep, soon = state.nb_in_state[SLEEPING], _awake_from(state, config)
     if asleep == 0:
         return 0
     unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
@@ -128,7 +128,7 @@ def _count_wakes(state, config, memory):
 @kernel
 def _count_sleeps(state, config, memory, asleep):
     """How many hosts may sleep: awake and unreserved until they could be awake again."""
-    now, soon = state.now[0], _awake_from(state, config)
+    now, soon = state.now, _awake_from(state, config)
     unreserved = np.int64(least_free(memory, now, soon))
     later = np.int64(least_free(memory, soon, soon + config.doze_time + TOLERANCE)) - asleep
     sleeps = min(unreserved, later)
@@ -160,7 +160,7 @@ def _put_to_sleep(state, facts, config, plan, sleeps):
         if facts.server_host[end - 1] != host or hosts > sleeps:  # each server once, at its highest host
             continue
         due = sleepy_from(state, facts, plan, server, timeout)
-        if due <= state.now[0] + TOLERANCE:
+        if due <= state.now + TOLERANCE:
             sleeps -= hosts
             for i in range(end - hosts, end):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])

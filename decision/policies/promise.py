@@ -14,7 +14,6 @@ then EASY lets jobs wait for as long, mostly, and what they may wait will grow.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
 
 from .capacity import TOLERANCE, hosts_given_back
 from .memory import GUARDED
@@ -33,7 +32,7 @@ def count_late(state, memory, most):
         return length
     count, promised = 0, min(length, _MOST)
     times, free = _free_ahead(state, promised)
-    last = state.count[N_RUNNING] + 1
+    last = state.nb_running + 1
     for i in range(promised):
         job = queue[i]
         at = _earliest(times, free, last, state.size[job], state.expected_runtime[job])
@@ -50,16 +49,16 @@ def count_late(state, memory, most):
 @kernel
 def _is_due(state, memory, job, most):
     """Whether a job is guarded already, or has waited for so long that it is in any case."""
-    return job < memory.counts[GUARDED] or state.now[0] - state.submit_time[job] >= LARGEST * most - TOLERANCE
+    return job < memory.counts[GUARDED] or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
 
 
 @kernel
 def _count_asked(state, memory, most):
     """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
     count = 0
-    while count < state.count[N_QUEUED] and (
+    while count < state.nb_queued and (
         state.queue[count] < memory.counts[GUARDED]
-        or state.now[0] - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
+        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
     ):
         count += 1
     return count
@@ -68,9 +67,9 @@ def _count_asked(state, memory, most):
 @kernel
 def _free_ahead(state, jobs):
     """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
-    runs = state.count[N_RUNNING]
+    runs = state.nb_running
     times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
-    times[0], free[0] = state.now[0], state.count[N_FREE]
+    times[0], free[0] = state.now, state.nb_free
     for i in range(runs):
         times[i + 1] = max(times[i], state.expected_end[i])
         free[i + 1] = free[i] + hosts_given_back(state, state.running[i])

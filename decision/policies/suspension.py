@@ -10,7 +10,7 @@ many as it takes.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_RUNNING, QUEUED
+from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power
 
@@ -25,11 +25,11 @@ def suspend_for_others(state, config, memory, plan, length):
 
     False where there is none to suspend: then those that others were suspended for are first in ``memory.sorted``.
     """
-    running = state.running[: state.count[N_RUNNING]]
+    running = state.running[: state.nb_running]
     if state.suspended[running].any():
         return True  # their hosts are not free yet, and they are somebody's
     _put_heirs_first(state, memory, length)
-    free, heirs = min(np.int64(state.count[N_FREE]), spare_power(state)), 0
+    free, heirs = min(np.int64(state.nb_free), spare_power(state)), 0
     goes = np.zeros(len(running), np.bool_)
     for i in range(length):
         job = memory.sorted[i]
@@ -111,4 +111,4 @@ def _worth_of(state, config, job):
     """What a job counts in a suspension."""
     if config.suspend == Suspend.VALUE:
         return state.value[job]
-    return density_of(state, job, 0.0 if state.job_state[job] == QUEUED else state.now[0] - state.start_time[job])
+    return density_of(state, job, 0.0 if state.job_state[job] == QUEUED else state.now - state.start_time[job])

@@ -16,7 +16,6 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
 
 from .capacity import TOLERANCE, hosts_given_back
 
@@ -47,7 +46,7 @@ def new_watch() -> dict[str, np.ndarray]:
 def _longest_runtime(state):
     """Of the waiting jobs, as expected (seconds)."""
     longest = 0.0
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         longest = max(longest, state.expected_runtime[state.queue[i]])
     return longest
 
@@ -55,14 +54,14 @@ def _longest_runtime(state):
 @kernel
 def nobody_is_late(state, most):
     """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
-    return state.now[0] + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
+    return state.now + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
 
 
 @kernel
 def watch(state, memory, most):
     """Find out who is watched, where a job may wait for `most` seconds."""
-    now, count, largest, longest = state.now[0], 0, 0, _longest_runtime(state)
-    for i in range(state.count[N_QUEUED]):
+    now, count, largest, longest = state.now, 0, 0, _longest_runtime(state)
+    for i in range(state.nb_queued):
         job = state.queue[i]
         if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == _MOST:
             break
@@ -80,8 +79,8 @@ def watch(state, memory, most):
 @kernel
 def _right_of(state, job, time):
     """When the job is to have its hosts, at `time` (seconds) or as soon as there are enough; and how many there are."""
-    free = state.count[N_FREE]
-    for i in range(state.count[N_RUNNING]):
+    free = state.nb_free
+    for i in range(state.nb_running):
         end = state.expected_end[i]
         if end > time:
             if free >= state.size[job]:
@@ -94,7 +93,7 @@ def _right_of(state, job, time):
 @kernel
 def harms_watched(state, memory, job):
     """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
-    end = state.now[0] + state.expected_runtime[job]
+    end = state.now + state.expected_runtime[job]
     for i in range(memory.watch_count[0]):
         if memory.watch_job[i] >= job:
             break
@@ -106,7 +105,7 @@ def harms_watched(state, memory, job):
 @kernel
 def watch_start(state, memory, job):
     """A job starts now: what it takes of the hosts that watched jobs leave over."""
-    end = state.now[0] + state.expected_runtime[job]
+    end = state.now + state.expected_runtime[job]
     for i in range(memory.watch_count[0]):
         if end > memory.watch_time[i] + TOLERANCE and memory.watch_job[i] != job:
             memory.watch_extra[i] -= state.size[job]

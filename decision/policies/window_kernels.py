@@ -7,7 +7,7 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.placement.windows import groups_of
 from decision.state.bitmap import count_hosts
-from decision.state.cluster import N_QUEUED, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, clear
 from decision.state.platform_facts import PlatformFacts
 
@@ -29,24 +29,24 @@ def _decide(state, facts, memory, plan):
     It reads `state` and never writes it.
     """
     clear(plan, state)
-    now, period, counts = state.now[0], memory.period[0], memory.counts
+    now, period, counts = state.now, memory.period[0], memory.counts
     index = int((now + TOLERANCE) / period)
     called = 0 <= counts[WindowCount.DUE] <= index
     if called:
         counts[WindowCount.DUE] = -1
-    if state.count[N_QUEUED] == 0:
+    if state.nb_queued == 0:
         return True
     head = -1
     if is_due(now, period, index, counts[WindowCount.LAST], called):
         counts[WindowCount.LAST] = index
-        order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
+        order = in_order(state, state.queue[: state.nb_queued], period, index)
         taken = _decide_window(state, facts, memory, plan, order, index)
         if taken < 0:
             return False
         if taken < len(order):
             head = order[taken]
     elif counts[WindowCount.DUE] < 0:
-        head = first_of(state, state.queue[: state.count[N_QUEUED]], period, index + 1)
+        head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
     if head >= 0 and counts[WindowCount.DUE] < 0 and state.size[head] <= count_hosts(plan.free):
         counts[WindowCount.DUE] = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period

@@ -37,7 +37,7 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
 from decision.policies.window import window_gap
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 
 from .job_checks import check_jobs, check_sleep
 from .misfits import ask_about_others
@@ -138,14 +138,14 @@ def simulate_on(
         if code == a.STOPPED:
             raise prepared.error()
         if code == a.UNCARRIED:
-            engine.reply(float(engine.state.now[0]))
+            engine.reply(float(engine.state.now))
             code = a.GROW
         if code != a.PAUSED and engine.resume(code) == a.DONE:
             return prepared.seconds
         if code == a.PAUSED:
             watch.look(stretch)
         if progress:
-            progress(float(engine.state.now[0]), engine.state)
+            progress(float(engine.state.now), engine.state)
             stretch = min(2 * stretch, _PATIENCE) if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
 
 
@@ -159,13 +159,13 @@ class _Watch:
     def look(self, decisions: int) -> None:
         """The policy has been asked so many times since the last look. Raises DeadlockError."""
         state, number = self._engine.state, self._engine.world.sim.number
-        others = sum(int(number[each]) for each in _OTHERS) + int(state.count[N_RUNNING])
+        others = sum(int(number[each]) for each in _OTHERS) + int(state.nb_running)
         done = tuple(int(number[each]) for each in _DEEDS)
-        idle = others == 0 and state.count[N_QUEUED] > 0 and done == self._done
+        idle = others == 0 and state.nb_queued > 0 and done == self._done
         self._done, self._decisions = done, self._decisions + decisions if idle else 0
         if self._decisions >= _PATIENCE:
             waiting = JobNames(self._engine)[int(state.queue[0])]
-            asked = f"t={state.now[0]:.12g} s: asked {self._decisions:,} times, and jobs still wait"
+            asked = f"t={state.now:.12g} s: asked {self._decisions:,} times, and jobs still wait"
             raise DeadlockError(f"{asked}: nothing else can happen any more; start or reject {waiting}")
 
 
@@ -189,7 +189,7 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
             planned = ask(policy, state, facts, memory, plan)
         if not planned:
             return a.STOPPED
-        code = ask_engine(world, CARRY_OUT, state.now[0])
+        code = ask_engine(world, CARRY_OUT, state.now)
         if code != a.ASK:
             return code
         decisions -= 1
@@ -203,7 +203,7 @@ class JobNames(Sequence[str]):
         self._engine = engine
 
     def __len__(self) -> int:
-        return int(self._engine.state.count[N_JOBS])
+        return int(self._engine.state.nb_jobs)
 
     @overload
     def __getitem__(self, number: int) -> str: ...

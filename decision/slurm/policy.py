@@ -18,7 +18,6 @@ from decision.model.platform import Platform
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.policy import Plan
 from decision.policies.source import PolicySource
-from decision.state.cluster import N_JOBS
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world
@@ -93,9 +92,9 @@ class SlurmPolicy:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
         self._end(cluster, now)
-        for number in range(self._seen, int(cluster.arrays.count[N_JOBS])):
+        for number in range(self._seen, int(cluster.arrays.nb_jobs)):
             self._submit(cluster.job(number), now)
-        self._seen = int(cluster.arrays.count[N_JOBS])
+        self._seen = int(cluster.arrays.nb_jobs)
         world = self._world
         clock.step_scheduler(world, now)
         for job in world.started[: world.timers[NB_STARTED]].tolist():
@@ -139,9 +138,8 @@ class SlurmPolicy:
         old = self._world
         self._strangers *= 2
         self._world = new = self._new_world()
-        for name in SlurmWorld._fields:
-            before, after = getattr(old, name), getattr(new, name)
-            after[tuple(slice(length) for length in before.shape)] = before
+        for name, before in old.arrays().items():
+            new.arrays()[name][tuple(map(slice, before.shape))] = before
 
     def _start(self, job: int, cluster: ClusterView, plan: Plan) -> None:
         world, free = self._world, set(plan.free_hosts)

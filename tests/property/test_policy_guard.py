@@ -128,7 +128,7 @@ def test_the_shadow_knows_in_the_end_how_long_easy_lets_jobs_wait(work, order, b
     toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=len(work.jobs))
     known: list[float] = []
     run_toy(work, toy, lambda instant: known.append(longest_known(toy.memory)))
-    toy.state.now[0] = 1e9
+    toy.state.now = 1e9
     assert longest_wait(toy.state, toy.memory) == pytest.approx(easy_waits(work).max())
     assert known == sorted(known) and known[-1] <= easy_waits(work).max() + 1e-9, "what is known is never too long"
 
@@ -269,10 +269,10 @@ def test_guarded_jobs_are_the_first_of_the_queue():
     toy.decide()
     toy.carry_out()
     toy.submit(1, 50.0)
-    toy.state.now[0] = 4.0
+    toy.state.now = 4.0
     toy.submit(1, 50.0)
     toy.decide()
-    toy.state.now[0] = 12.0
+    toy.state.now = 12.0
     toy.decide()
     assert toy.memory.counts[GUARDED] == 2
     assert toy.memory.reserved[1] == 50.0

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
 from decision.policies.memory import HEAD, SHADOW
-from decision.state.cluster import N_RUNNING
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 EASY = PolicyConfig(backfill=Backfill.EASY)
@@ -24,7 +23,7 @@ def head_bound(instant: Instant) -> tuple[int, float] | None:
     head, state = waiting[0], instant.toy.state
     started = [job for job in instant.queue if job.number in instant.starts]
     free = instant.free - sum(job.size for job in started)
-    count = state.count[N_RUNNING]
+    count = state.nb_running
     ends = list(zip(state.expected_end[:count], state.size[state.running[:count]], strict=True))
     ends += [(instant.now + job.walltime, job.size) for job in started if job.number < head.number]
     freed = sum(job.size for job in started if job.number > head.number)

@@ -55,7 +55,7 @@ def log(world, kind, arg, value):
         raise InternalError("the engine's log has no room for another event")
     sim.number[a.N_LOG] = at + 1
     sim.log_kind[at] = kind
-    sim.log_time[at] = world.state.now[0]
+    sim.log_time[at] = world.state.now
     sim.log_arg[at] = arg
     sim.log_value[at] = value
 

@@ -11,7 +11,7 @@ from decision.engine.constants import SHORTEST_CALL
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
 from decision.state import transitions
-from decision.state.cluster import N_JOBS, QUEUED, RUNNING
+from decision.state.cluster import QUEUED, RUNNING
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
@@ -78,7 +78,7 @@ def first_uncuttable(world, at):
 def _end_of_kill(world, at):
     """One past the last KILL that belongs to the one at `at`."""
     plan, end = world.plan, at + 1
-    while end < plan.count[0] and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
+    while end < plan.nb_actions and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
         end += 1
     return end
 
@@ -146,7 +146,7 @@ def begin_command(world, at):
         _as_decided(world, True)
         begin_job(world, job, at)
         _as_decided(world, False)
-        if at + 1 == plan.count[0] or plan.kind[at + 1] != START:  # starts in a row leave the queue together
+        if at + 1 == plan.nb_actions or plan.kind[at + 1] != START:  # starts in a row leave the queue together
             transitions.drop_started(state)
     elif kind == START_ELSEWHERE:
         sim.start_time[job] = sim.real[a.SIM_NOW]
@@ -181,7 +181,7 @@ def _as_decided(world, begin):
 def take_suspensions(world):
     """The plan's suspensions are kills, after whose end `queue_rests` submits what is left."""
     plan = world.plan
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == SUSPEND:
             plan.kind[at] = KILL
             transitions.begin_suspension(world.state, plan.job[at], plan.value[at])
@@ -211,7 +211,7 @@ def queue_rests(world, request):
 def register_rests(world):
     """Put two commands for each of the new rests before the plan's, as a decision process does that talks in
     messages: its profile, and the job itself."""
-    number, last = world.sim.number, world.state.count[N_JOBS]
+    number, last = world.sim.number, world.state.nb_jobs
     rests = np.zeros(2 * number[a.N_UNREGISTERED], np.int32)
     at = len(rests)
     while at > 0:

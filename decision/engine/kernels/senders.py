@@ -36,14 +36,14 @@ def continue_reply(world):
     """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
     sim, plan = world.sim, world.plan
     at = sim.number[a.NEXT_COMMAND]
-    while at < plan.count[0] and plan.kind[at] < 0:  # merged into the one before
+    while at < plan.nb_actions and plan.kind[at] < 0:  # merged into the one before
         at += 1
     sim.number[a.NEXT_COMMAND] = at
-    code = a.pack(a.MSG_COMMAND, at) if at < plan.count[0] else a.pack(a.MSG_READY, 0)
+    code = a.pack(a.MSG_COMMAND, at) if at < plan.nb_actions else a.pack(a.MSG_READY, 0)
     time = sim.real[a.REPLY_NOW]
-    if at < plan.count[0]:
+    if at < plan.nb_actions:
         time = sim.command_time[at] if sim.number[a.TIMED_COMMANDS] else time
-    if sim.number[a.CALLS_IN_MS] == 1 and time == world.state.now[0]:  # the question's time, with the digits it had
+    if sim.number[a.CALLS_IN_MS] == 1 and time == world.state.now:  # the question's time, with the digits it had
         time = twelve_decimals(sim.real[a.SIM_NOW])
     if time > sim.real[a.SIM_NOW]:
         sim.number[a.N_LATE_MAIL] = 0

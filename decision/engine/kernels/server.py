@@ -12,7 +12,7 @@ import numpy as np
 from decision.compiling.entry import Interface
 from decision.compiling.jit import inlined, kernel, without_vectors
 from decision.state import transitions
-from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
+from decision.state.cluster import COMPUTING, IDLE, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
@@ -134,7 +134,7 @@ def _forget_kills(world):
     for i in range(sim.number[a.N_KILL_JOBS]):
         sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
     if sim.number[a.N_RESTS] > 0:
-        sim.rest[: world.state.count[N_JOBS]] = 0.0
+        sim.rest[: world.state.nb_jobs] = 0.0
 
 
 @kernel
@@ -435,7 +435,7 @@ def _has_room(world):
     two for which there is twice the room; all jobs may be submitted, and all external events happen.
     """
     state, sim, number = world.state, world.sim, world.sim.number
-    commands = world.plan.count[0] - number[a.NEXT_COMMAND] + world.plan.count[1]
+    commands = world.plan.nb_actions - number[a.NEXT_COMMAND] + world.plan.nb_intervals
     mail = number[a.MAIL_TAIL] - number[a.MAIL_HEAD]
     more = commands + number[a.N_ACTIVITIES] + number[a.N_INSTANT] + mail + 3 * len(state.host_state) + 64
     logged = 0 if number[a.LOG_SENT] else number[a.N_LOG]
@@ -445,7 +445,7 @@ def _has_room(world):
         number[a.N_ACTIVITIES] + more <= len(sim.left)
         and mail + more <= len(sim.mail)
         and logged + more + len(sim.finished) + len(world.truth.event_time) <= len(sim.log_kind)
-        and state.count[N_ENDED] + state.count[N_RUNNING] + commands <= len(state.ended)
+        and state.nb_ended + state.nb_running + commands <= len(state.ended)
         and _rows_have_room(world, more)
         and _requests_have_room(world, more)
     )
@@ -455,7 +455,7 @@ def _has_room(world):
 def jobs_to_come(world):
     """How many jobs the state will have at most, if none is suspended that is not being suspended now."""
     sim, truth = world.sim, world.truth
-    jobs = world.state.count[N_JOBS] + sim.number[a.N_SUSPENDING]
+    jobs = world.state.nb_jobs + sim.number[a.N_SUSPENDING]
     for w in range(len(truth.workload_end)):
         jobs += truth.workload_end[w] - sim.workload_sent[w]
     return jobs
@@ -479,5 +479,5 @@ def _requests_have_room(world, more):
         and number[a.N_SWITCH_INTERVALS] + more <= len(sim.switch_first)
         and number[a.N_KILLS] + more <= len(sim.kill_begin)
         and number[a.N_KILL_JOBS] + more <= len(sim.kill_job)
-        and world.state.count[N_INTERVALS] + more <= len(world.state.interval_first)
+        and world.state.nb_intervals + more <= len(world.state.interval_first)
     )

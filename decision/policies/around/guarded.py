@@ -24,7 +24,7 @@ from decision.policies.profile import add_free
 from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.policies.watch import harms_watched, watch_start
-from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, ClusterState
+from decision.state.cluster import SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 from decision.state.platform_facts import PSTATE_SLEEP
 
@@ -98,8 +98,8 @@ def guard_plan(state, facts, memory, plan):
     if guarded > 0:
         note_decision(state, memory, chosen)
         memory.counts[KEPT] = 1
-        if state.count[N_SLEEPING] > 0 and not _switches(plan):
-            wake_lowest(state, facts, plan, state.count[N_SLEEPING])
+        if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
+            wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
@@ -108,7 +108,7 @@ def guard_plan(state, facts, memory, plan):
 @kernel
 def _keep_harmless(state, facts, memory, plan):
     """Keep of a plan what delays no guarded job; returns whether a start was taken out."""
-    stays, refused = np.ones(plan.count[0], np.bool_), False
+    stays, refused = np.ones(plan.nb_actions, np.bool_), False
     for at in range(len(stays)):
         stays[at] = _may_stay(state, facts, memory, plan, at)
         refused |= plan.kind[at] == START and not stays[at]
@@ -122,8 +122,8 @@ def _start_others(state, memory, plan):
 
     The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
     """
-    now, free = state.now[0], _left_free(state, plan)
-    for i in range(state.count[N_QUEUED]):
+    now, free = state.now, _left_free(state, plan)
+    for i in range(state.nb_queued):
         job = state.queue[i]
         if free == 0:
             break
@@ -141,10 +141,10 @@ def _start_others(state, memory, plan):
 @kernel
 def _may_stay(state, facts, memory, plan, at):
     """Whether an action delays no guarded job; a start that stays is entered into the profile."""
-    kind, job, now = plan.kind[at], plan.job[at], state.now[0]
+    kind, job, now = plan.kind[at], plan.job[at], state.now
     if kind == SET_PSTATE:
         awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
-        return awake or state.count[N_QUEUED] == 0 or state.queue[0] >= memory.counts[GUARDED]
+        return awake or state.nb_queued == 0 or state.queue[0] >= memory.counts[GUARDED]
     if kind != START:
         return True
     exempt = job < memory.counts[GUARDED]
@@ -169,7 +169,7 @@ def _may_stay(state, facts, memory, plan, at):
 def _starts(plan, job):
     """Whether a plan starts or rejects a job."""
     found = False
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         found |= plan.job[at] == job and plan.kind[at] in (START, REJECT)
     return found
 
@@ -178,7 +178,7 @@ def _starts(plan, job):
 def _switches(plan):
     """Whether a plan switches hosts."""
     found = False
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         found |= plan.kind[at] == SET_PSTATE
     return found
 
@@ -187,9 +187,9 @@ def _switches(plan):
 def _note_starts(state, memory, plan):
     """How many jobs the plan starts, and how many hosts it leaves free."""
     chosen = 0
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
-            memory.reserved[plan.job[at]] = state.now[0]
+            memory.reserved[plan.job[at]] = state.now
             chosen += 1
     return chosen, _left_free(state, plan)
 
@@ -197,8 +197,8 @@ def _note_starts(state, memory, plan):
 @kernel
 def _left_free(state, plan):
     """How many hosts the plan leaves free."""
-    free = state.count[N_FREE]
-    for at in range(plan.count[0]):
+    free = state.nb_free
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             free -= state.size[plan.job[at]]
     return free

@@ -8,7 +8,6 @@ from helpers.reference_policies import Job
 
 from decision.policies.config import Backfill, Order, PolicyConfig
 from decision.policies.memory import EXTRA, SHADOW
-from decision.state.cluster import N_RUNNING
 
 # (submission, hosts, walltime, runtime)
 TOY = given(4, (0, 2, 4, 4), (0, 4, 4, 4), (0, 2, 4, 4))
@@ -120,8 +119,8 @@ def test_a_memory_that_grows_forgets_nothing(backfill, order):
     small, roomy = Toy(4, config, jobs=1), Toy(4, config, jobs=64)
     for i in range(40):
         for toy in (small, roomy):
-            toy.state.now[0] = float(i)
-            if i % 3 == 2 and toy.state.count[N_RUNNING]:
+            toy.state.now = float(i)
+            if i % 3 == 2 and toy.state.nb_running:
                 toy.end(int(toy.state.running[0]))
             toy.grow(i + 1)
             toy.submit(1 + i % 4, 5.0 + i % 7)

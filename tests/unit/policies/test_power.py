@@ -118,10 +118,10 @@ def test_a_call_is_asked_for_once():
     toy = Toy(2, PolicyConfig(power=Power.IDLE_TIMEOUT, idle_timeout=100.0), sleeps=True)
     toy.decide()
     assert [(kind, toy.plan.time[i]) for i, (kind, *_) in enumerate(toy.actions())] == [(p.CALL_AT, 100.0)]
-    toy.state.now[0] = 50.0
+    toy.state.now = 50.0
     toy.decide()
     assert list(toy.actions()) == []
-    toy.state.now[0] = 100.0
+    toy.state.now = 100.0
     toy.decide()
     assert [kind for kind, *_ in toy.actions()] == [p.SET_PSTATE]
 

@@ -16,7 +16,7 @@ def waiting(*jobs: tuple[int, float], runs: int = 3) -> Toy:
     toy.carry_out()
     for size, walltime in jobs:
         toy.submit(size, walltime)
-    toy.state.now[0] = 225.0
+    toy.state.now = 225.0
     return toy
 
 

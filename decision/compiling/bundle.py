@@ -42,7 +42,7 @@ class _NumbaType:
     def __get__(self, instance: Any, owner: type["Bundle"]) -> Any:
         from .bundle_types import bundle_type
 
-        return bundle_type(owner._described, **owner._arrays)
+        return bundle_type(owner._described, tuple(owner._arrays.items()), tuple(owner._numbers.items()))
 
 
 class _Number:
@@ -86,7 +86,8 @@ class Bundle:
             if not kind.ndim and not isinstance(getattr(cls, name, None), _Number):
                 cls._numbers[name] = getattr(cls, name, 0)
                 setattr(cls, name, _Number(name, kind))
-        fields = hashlib.sha256(" ".join(f"{name} {kind}" for name, kind in cls._arrays.items()).encode()).hexdigest()
+        kinds = " ".join(f"{name} {kind} {cls._numbers.get(name, '')}" for name, kind in cls._arrays.items())
+        fields = hashlib.sha256(kinds.encode()).hexdigest()
         cls._described = f"Bundle({cls.__module__}.{cls.__name__}, {fields[:12]})"
 
     def __init__(self, **given: NDArray[Any] | float) -> None:
@@ -143,3 +144,15 @@ def bundle_at(bundle: type[Bundle]) -> Any:
         return bundle._numba_type_(types.int64), generate
 
     return Intrinsic(at)
+
+
+def _begin_again(_context: Any, bundle: Any) -> Any:
+    from numba import types
+
+    from .bundle_types import set_numbers
+
+    return types.none(bundle), set_numbers
+
+
+begin_again = Intrinsic(_begin_again)
+"""A function for kernels: the numbers of a bundle are what its class declares that they begin with."""

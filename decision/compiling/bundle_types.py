@@ -17,16 +17,18 @@ from .parts import Borrowing
 class BundleType(Borrowing):
     """Numba's view of a bundle class."""
 
-    def __init__(self, name: str, fields: dict[str, types.Type]) -> None:
-        self.fields = fields
+    def __init__(self, name: str, fields: dict[str, types.Type], numbers: dict[str, float]) -> None:
+        self.fields, self.numbers = fields, numbers  # numbers: what they begin with
         self.index = {field: i for i, field in enumerate(fields)}
         super().__init__(name=name)
 
 
 @functools.cache
-def bundle_type(name: str, **arrays: ArrayKind) -> BundleType:
-    """The type of the bundles of a class of this name, with these fields."""
-    return BundleType(name, {field: field_type(kind) for field, kind in arrays.items()})
+def bundle_type(
+    name: str, fields: tuple[tuple[str, ArrayKind], ...], numbers: tuple[tuple[str, float], ...]
+) -> BundleType:
+    """The type of the bundles of a class of this name, with these fields and numbers to begin with."""
+    return BundleType(name, {field: field_type(kind) for field, kind in fields}, dict(numbers))
 
 
 def field_type(kind: ArrayKind) -> types.Type:
@@ -90,6 +92,15 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
 def _set_number(context: Any, builder: Any, signature: Any, values: Any, field: str) -> None:
     pointer, value = values
     builder.store(value, _cell(context, builder, signature.args[0], pointer, field))
+
+
+def set_numbers(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Let each number be what it begins with."""
+    kind = signature.args[0]
+    for field, value in kind.numbers.items():
+        begin = context.get_constant(kind.fields[field], value)
+        builder.store(begin, _cell(context, builder, kind, values[0], field))
+    return context.get_dummy_value()
 
 
 def _cell(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:

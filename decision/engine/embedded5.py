@@ -76,19 +76,17 @@ class Batsim5Engine(EmbeddedEngine):
             forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
         self._reader.set_options(self.options)
-        number = self.world.sim.number
-        number[a.ACKNOWLEDGE] = bool(features.acknowledge_dynamic_jobs)
-        number[a.REGISTRATION_OPEN] = bool(features.dynamic_registration)
+        self.world.sim.acknowledges = bool(features.acknowledge_dynamic_jobs)
+        self.world.sim.registration_open = bool(features.dynamic_registration)
 
     def _hear_all(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.
 
         By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
         """
-        number = self.world.sim.number
-        senders = number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        senders = self.world.sim.nb_submitters + self.world.sim.nb_event_lists
         if senders and not takes_time(self.world):
-            number[a.LOG_SENT], number[a.DECISION_WAITS] = 0, 1
+            self.world.sim.log_sent, self.world.sim.decision_waits = 0, 1
             self._begun = True
 
     def ask(self) -> Message | None:
@@ -125,8 +123,8 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _check_endless(self, question: Message) -> None:
         """Refuse to go on for ever."""
-        number = self.world.sim.number
-        done = number[a.N_FINISHED] == number[a.N_SUBMITTED] and not number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        sim = self.world.sim
+        done = sim.nb_finished == sim.nb_submitted and not sim.nb_submitters + sim.nb_event_lists
         calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
         self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
         if self._unheeded > _IDLE_QUESTIONS:
@@ -225,12 +223,12 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _silence(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, int(self.world.sim.number[a.N_ACTIVITIES])
+        sim, end = self.world.sim, int(self.world.sim.nb_activities)
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
             for column in (sim.left, sim.pace, sim.code):
                 column[at : end - 1] = column[at + 1 : end].copy()
-            sim.number[a.N_ACTIVITIES] -= 1
-            sim.number[a.N_CALLS] -= 1
+            sim.nb_activities -= 1
+            sim.nb_calls -= 1
 
     def _take(self, command: DecisionEvent) -> None:
         match command:

@@ -75,15 +75,15 @@ class HostRows:
 
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
-        count, rows = int(world.sim.number[a.N_HOST_ROWS]), world.rows
+        count, rows = int(world.sim.nb_host_rows), world.rows
         packed = np.empty(count, _HOST_ROW)
         packed["time"], packed["counts"] = rows.host_time[:count], rows.host_counts[:, :count].T
         self._spool.put(packed)
-        world.sim.number[a.N_HOST_ROWS] = 0
+        world.sim.nb_host_rows = 0
 
     def table(self, world: a.World) -> HostTable:
         """All rows of a run that is over."""
-        count, rows = int(world.sim.number[a.N_HOST_ROWS]), world.rows
+        count, rows = int(world.sim.nb_host_rows), world.rows
         if not self._spool.length:
             return HostTable(time=rows.host_time[:count], counts=rows.host_counts[:, :count].T)
         if count:
@@ -130,13 +130,13 @@ class Allocations:
 
 def _named(world: a.World) -> Iterable[int]:
     """Jobs of which the policy or the engine may still ask, and some more: whatever a code could be about."""
-    state, sim, number = world.state, world.sim, world.sim.number
+    state, sim = world.state, world.sim
     yield from state.ended[: state.nb_ended].tolist()
-    waiting = np.arange(number[a.MAIL_HEAD], number[a.MAIL_TAIL])
+    waiting = np.arange(world.sim.mail_head, world.sim.mail_tail)
     codes = (
-        sim.code[: number[a.N_ACTIVITIES]],
-        sim.instant[: number[a.N_INSTANT]],
-        sim.actor[: number[a.N_ACTORS]],
+        sim.code[: world.sim.nb_activities],
+        sim.instant[: world.sim.nb_instant],
+        sim.actor[: world.sim.nb_actors],
         sim.mail[waiting & (len(sim.mail) - 1)],
     )
     for code in np.concatenate(codes).tolist():

@@ -1,7 +1,7 @@
 """From a decision to the next question of an episode: the plan is carried out, and time passes."""
 
 from decision.compiling.jit import kernel
-from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_RESTS, N_SUSPENDING, UNCARRIED
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, UNCARRIED
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.switches import forget_requests
@@ -107,7 +107,7 @@ def _carry_out(env, rules):
     code = ask_engine(world, CARRY_OUT, state.now)
     if code == UNCARRIED:
         code = GROW
-    if code == GROW and world.sim.number[N_RESTS] + world.sim.number[N_SUSPENDING] == 0:
+    if code == GROW and world.sim.nb_rests + world.sim.nb_suspending == 0:
         raise InternalError("an environment has no room for what happens next")
     if rules.worth:
         add_worth(env)

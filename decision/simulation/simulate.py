@@ -46,8 +46,6 @@ Progress = Callable[[float, ClusterState | None], None]  # simulated time in sec
 
 _PATIENCE = 100_000  # decisions while nothing happens but calls of the policy, which wait for a time: a day by seconds
 # what can change something, but the policy and jobs
-_OTHERS = (a.N_SUBMITTERS, a.N_EVENT_LISTS, a.N_SWITCHING, a.N_KILLERS)
-_DEEDS = (a.N_FINISHED, a.N_SWITCHES, a.N_KILLS)  # what has been done so far
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 
@@ -121,9 +119,9 @@ def simulate_on(
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more, or nothing but calls that the policy asks for.
     """
-    engine.world.sim.number[a.REGISTRATION_OPEN] = 0  # the engine itself registers what is left of suspended jobs
+    engine.world.sim.registration_open = 0  # the engine itself registers what is left of suspended jobs
     settings = settings_of(policy)
-    engine.world.sim.real[a.RESTART], engine.world.sim.real[a.EVERY] = settings.restart, settings.every
+    engine.world.sim.restart, engine.world.sim.checkpoint_every = settings.restart, settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
@@ -158,9 +156,9 @@ class _Watch:
 
     def look(self, decisions: int) -> None:
         """The policy has been asked so many times since the last look. Raises DeadlockError."""
-        state, number = self._engine.state, self._engine.world.sim.number
-        others = sum(int(number[each]) for each in _OTHERS) + int(state.nb_running)
-        done = tuple(int(number[each]) for each in _DEEDS)
+        state, sim = self._engine.state, self._engine.world.sim
+        others = sim.nb_submitters + sim.nb_event_lists + sim.nb_switching + sim.nb_killers + state.nb_running
+        done = (sim.nb_finished, sim.nb_switches, sim.nb_kills)
         idle = others == 0 and state.nb_queued > 0 and done == self._done
         self._done, self._decisions = done, self._decisions + decisions if idle else 0
         if self._decisions >= _PATIENCE:
@@ -180,8 +178,8 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
     world = World(state, facts, truth, sim, rows, plan)
-    sim.number[a.TIMED_COMMANDS] = 0
-    sim.number[a.POLICY_WATCHES] = 1
+    sim.timed_commands = 0
+    sim.policy_watches = 1
     while decisions > 0:
         if misfits:
             planned = ask_about_others(policy, state, facts, memory, plan)

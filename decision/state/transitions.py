@@ -8,6 +8,7 @@ nothing beyond it.
 
 import numpy as np
 
+from decision.compiling.bundle import begin_again
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.errors import InternalError
@@ -33,9 +34,8 @@ from .platform_facts import PSTATE_COMPUTING
 @kernel
 def reset(state, facts, pstates, now):
     """An idle cluster at `now` seconds, to which nothing has happened; hosts are in the pstates (H,)."""
+    begin_again(state)
     state.now = now
-    state.nb_jobs = state.nb_queued = state.nb_running = state.nb_ended = state.nb_intervals = 0
-    state.nb_free = state.nb_capacity_changes = state.nb_forecast = 0
     state.nb_in_state[:] = 0
     state.nb_in_state[IDLE] = len(state.host_state)
     state.host_job[:] = -1

@@ -22,7 +22,7 @@ _call_flows = _FLOWS.caller()
 @kernel
 def network_of(world):
     """The links of a world, and what goes through them."""
-    return _network_at(world.sim.network[0])
+    return _network_at(world.sim.network)
 
 
 @kernel
@@ -89,7 +89,7 @@ def begin_flow(world, job):
     if at + 1 >= len(network.flow_job):
         raise InternalError("the engine has no room for another task that communicates")
     network.number[N_FLOWS] = at + 1
-    world.sim.number[a.RATES_CHANGED] = 1
+    world.sim.rates_changed = 1
     network.flow_job[at] = job
     network.flow_first[at] = network.flow_end[at] = -1
 
@@ -112,7 +112,7 @@ def end_flow(world, job):
         network.part_amount[to] = network.part_amount[part]
     network.number[N_PARTS] -= end - first
     network.number[N_FLOWS] -= 1
-    world.sim.number[a.RATES_CHANGED] = 1
+    world.sim.rates_changed = 1
     for flow in range(at, network.number[N_FLOWS]):
         known = network.flow_first[flow + 1] >= 0
         network.flow_job[flow] = network.flow_job[flow + 1]
@@ -140,7 +140,7 @@ def is_flow(world, job):
 def _note_speeds(world, job, leaf):
     """A host of a flow has changed its speed."""
     network, flow = network_of(world), _find_flow(world, job)
-    world.sim.number[a.RATES_CHANGED] = 1
+    world.sim.rates_changed = 1
     if network.flow_first[flow] < 0:
         return
     hosts, part = _list_hosts(world, job), network.flow_first[flow]
@@ -246,7 +246,7 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
         return 1.0 * _note_parts(world, which, leaf)
     if operation == SET_RATES:
         set_rates(network_of(world))
-        sim.number[a.RATES_CHANGED] = 0
+        sim.rates_changed = 0
     return 0.0
 
 
@@ -254,4 +254,4 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
 def ask_flows(world, operation, which, leaf):
     """As `flows`, which must be there: `Sim.network` has its address where jobs communicate."""
     given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, which, leaf)
-    return _call_flows(world.sim.network[1], given)
+    return _call_flows(world.sim.flows, given)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from decision.compiling.bundle import F8, Bundle, Float, I4x2, Int
+from decision.compiling.bundle import F8, Bundle, Float, I4x2, Int, begin_again
 from decision.compiling.jit import kernel
 from decision.compiling.whole_program import numba_type
 
@@ -101,6 +101,17 @@ def test_a_copy_has_numbers_of_its_own():
     copied = clock.copy()
     _count(clock)
     assert (copied.now, copied.nb_jobs, copied.head) == (0.0, 0, -1)
+
+
+@kernel
+def _forget(clock):
+    begin_again(clock)
+
+
+def test_a_kernel_lets_all_numbers_begin_again():
+    clock = Clock(times=np.ones(8), now=4.0, head=3)
+    _forget(clock)
+    assert (clock.now, clock.nb_jobs, clock.head, clock.times.sum()) == (0.0, 0, -1, 8.0)
 
 
 class Alarm(Clock):

@@ -66,10 +66,6 @@ class Guarded:
     def plan(self):
         return self.world.plan
 
-    @property
-    def number(self):
-        return self.world.sim.number
-
     def start(self, job: int, host: int) -> None:
         hosts = np.array([host], np.int32)
         transitions.start(self.state, job, hosts, hosts, 0, 1)
@@ -86,16 +82,13 @@ class Guarded:
         return all((longer[end:] == CANARY).all() for end, longer in self._longer)
 
 
-def fill(counter: str | int, array: str):
-    """Let a counter of a bundle say that an array, ``bundle.field``, is full."""
+def fill(counter: str, array: str):
+    """Let a counter, of the simulation or of the array's bundle, say that an array, ``bundle.field``, is full."""
 
     def to_the_brim(given: Guarded) -> None:
         bundle, field = array.split(".")
         holder = getattr(given.world, bundle)
-        if isinstance(counter, str):
-            setattr(holder, counter, len(getattr(holder, field)))
-        else:
-            given.number[counter] = len(getattr(holder, field))
+        setattr(given.world.sim if bundle == "rows" else holder, counter, len(getattr(holder, field)))
 
     return to_the_brim
 
@@ -115,23 +108,23 @@ FULL = {
         lambda g: p.add_interval(g.plan, 0, 0, 0),
     ),
     "messages": (
-        lambda g: g.number.__setitem__(a.MAIL_TAIL, g.number[a.MAIL_HEAD] + len(g.world.sim.mail)),
+        lambda g: setattr(g.world.sim, "mail_tail", g.world.sim.mail_head + len(g.world.sim.mail)),
         lambda g: put(g.world, 0),
     ),
     "log": (
-        lambda g: (g.number.__setitem__(a.LOG_SENT, 0), fill(a.N_LOG, "sim.log_kind")(g)),
+        lambda g: (setattr(g.world.sim, "log_sent", 0), fill("nb_logged", "sim.log_kind")(g)),
         lambda g: log(g.world, a.LOG_CALLED, 0, 0.0),
     ),
-    "activities": (fill(a.N_ACTIVITIES, "sim.left"), lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE)),
-    "instant activities": (fill(a.N_INSTANT, "sim.instant"), lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE)),
-    "energy rows": (fill(a.N_ENERGY_ROWS, "rows.energy_time"), lambda g: energy_row(g.world, ROW_START)),
-    "pstate rows": (fill(a.N_PSTATE_ROWS, "rows.pstate_time"), lambda g: pstate_row(g.world, 0, 0)),
-    "host rows": (fill(a.N_HOST_ROWS, "rows.host_time"), lambda g: host_row(g.world)),
-    "finished jobs": (fill(a.N_FINISHED, "sim.finished"), lambda g: note_end(g.world, 0)),
-    "switch requests": (fill(a.N_SWITCHES, "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
-    "hosts of switches": (fill(a.N_SWITCH_INTERVALS, "sim.switch_first"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
-    "kill requests": (fill(a.N_KILLS, "sim.kill_begin"), lambda g: g.command(p.KILL, 0)),
-    "jobs to kill": (fill(a.N_KILL_JOBS, "sim.kill_job"), lambda g: g.command(p.KILL, 0)),
+    "activities": (fill("nb_activities", "sim.left"), lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE)),
+    "instant activities": (fill("nb_instant", "sim.instant"), lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE)),
+    "energy rows": (fill("nb_energy_rows", "rows.energy_time"), lambda g: energy_row(g.world, ROW_START)),
+    "pstate rows": (fill("nb_pstate_rows", "rows.pstate_time"), lambda g: pstate_row(g.world, 0, 0)),
+    "host rows": (fill("nb_host_rows", "rows.host_time"), lambda g: host_row(g.world)),
+    "finished jobs": (fill("nb_finished", "sim.finished"), lambda g: note_end(g.world, 0)),
+    "switch requests": (fill("nb_switches", "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
+    "hosts of switches": (fill("nb_switch_intervals", "sim.switch_first"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
+    "kill requests": (fill("nb_kills", "sim.kill_begin"), lambda g: g.command(p.KILL, 0)),
+    "jobs to kill": (fill("nb_kill_jobs", "sim.kill_job"), lambda g: g.command(p.KILL, 0)),
 }
 
 

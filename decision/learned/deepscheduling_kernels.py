@@ -34,7 +34,7 @@ from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 def deepscheduling_begin(state, facts, memory):
     """Nothing is booked, and nobody known."""
     memory.booked_by[:] = -1
-    memory.booked_count[0] = 0
+    memory.nb_booked = 0
     memory.counted[:] = 0
     memory.at[:] = 0.0
     memory.at[obs.NEXT] = memory.at[obs.LAST] = -np.inf

@@ -88,9 +88,9 @@ def take_snapshot(state, facts, cycles, memory):
     else:
         memory.counted[_SNAPSHOTS] += 1
     reserved = state.nb_in_state[COMPUTING]
-    for i in range(memory.booked_count[0]):
+    for i in range(memory.nb_booked):
         reserved += state.size[memory.booked[i]]
-    waiting = number[LENGTH] - memory.booked_count[0] + number[RUNNING_JOBS] - state.nb_running
+    waiting = number[LENGTH] - memory.nb_booked + number[RUNNING_JOBS] - state.nb_running
     started, dozing, woken = (
         number[BUSY_HOSTS] - state.nb_in_state[COMPUTING],
         memory.counted[PUT_TO_SLEEP],

@@ -57,7 +57,7 @@ def plan_jointly(state, facts, memory, plan):
 def _bind_jobs(state, facts, memory, plan):
     """Bind what may start, in order; returns when the patience of a job ends that could start then."""
     call, queued, available = np.inf, state.nb_queued, count_available(memory)
-    if queued == memory.booked_count[0] or available == 0:
+    if queued == memory.nb_booked or available == 0:
         return call
     expect_ends(state, facts, memory)
     for i in range(queued):

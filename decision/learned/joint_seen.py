@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8
+from decision.compiling.bundle import F8, I4, I8, Float
 from decision.compiling.jit import kernel
 from decision.policies.booking import WAKING, Booking, is_booked
 from decision.policies.order import sort_by_key
@@ -27,8 +27,8 @@ class JointMemory(Booking, Confidence):
     weights: F8  # (N_WEIGHTS,)
     seen: F8  # (N_SEEN,)
     fit: F8  # (N_FIT,)
-    times: F8  # (3,) as `decision.policies.memory.Memory` has them
-    per_server: F8  # (1,) servers per host
+    next_call: Float = np.inf  # seconds: when the policy will be called on its own request, inf if it will not
+    per_server: Float  # servers per host
     until: F8  # (H,) seconds: when the jobs of a server are expected to be over, by server
     vacant: I8  # (H,) hosts that are awake and free, by server
     ends: F8  # (R,) seconds, ascending: expected ends of the jobs that run
@@ -112,7 +112,7 @@ def see_request(state, memory, job):
     seen, walltime = memory.seen, state.walltime[job]
     seen[n.WALLTIME_OF_JOB] = on_log_scale(walltime)
     seen[n.EXPECTED_RUNTIME] = on_log_scale(walltime * confidence_in(state, memory, job))
-    seen[n.SERVERS_OF_JOB] = math.log1p(state.size[job] * memory.per_server[0])
+    seen[n.SERVERS_OF_JOB] = math.log1p(state.size[job] * memory.per_server)
     seen[n.WAITED_SO_FAR] = on_log_scale(state.now - state.submit_time[job])
 
 
@@ -125,7 +125,7 @@ def see_waking(state, facts, memory, plan, job):
         if memory.booked_by[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
     seen[n.MISSING_HOSTS] = (size - free) / size
-    seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
+    seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server)
     running = state.nb_running
     seen[n.SOON] = on_log_scale(enough_at(memory.ends, memory.sizes, running, free, size) - now)
     seen[n.SOON_BY_WALLTIMES] = on_log_scale(_when_at_latest(state, running, size - free) - now)

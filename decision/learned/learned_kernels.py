@@ -13,7 +13,7 @@ from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.backfill import take
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import note_guarded
-from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory
+from decision.policies.memory import Memory
 from decision.policies.order import drop_gone, sort_by_key
 from decision.state.cluster import QUEUED
 
@@ -76,8 +76,8 @@ def note_ends(state, memory):
 @kernel
 def note_arrivals(state, memory):
     """Predict the run times of the jobs that have come."""
-    weights, length = memory.weights, memory.counts[N_SORTED]
-    for job in range(memory.counts[ORDERED], state.nb_jobs):
+    weights, length = memory.weights, memory.nb_sorted
+    for job in range(memory.nb_ordered, state.nb_jobs):
         if state.job_state[job] != QUEUED:
             continue
         size, walltime = state.size[job], max(state.walltime[job], SHORTEST_RUNTIME)
@@ -90,8 +90,8 @@ def note_arrivals(state, memory):
         )
         memory.sorted[length] = job
         length += 1
-    memory.counts[ORDERED] = state.nb_jobs
-    memory.counts[N_SORTED] = length
+    memory.nb_ordered = state.nb_jobs
+    memory.nb_sorted = length
 
 
 @kernel
@@ -133,10 +133,10 @@ def count_guarded(state, memory, running, drained, limit):
     for i in range(state.nb_queued):
         job = queue[i]
         wait = now - state.submit_time[job]
-        if job >= memory.counts[GUARDED] and wait + share * drained < limit - TOLERANCE:
+        if job >= memory.nb_guarded and wait + share * drained < limit - TOLERANCE:
             break
         delay = min(_delay(state, memory, running, state.size[job]), drained)
-        if job < memory.counts[GUARDED] or wait + share * delay >= limit - TOLERANCE:
+        if job < memory.nb_guarded or wait + share * delay >= limit - TOLERANCE:
             count = i + 1
     return note_guarded(memory, queue, count)
 
@@ -149,8 +149,8 @@ def _doubt(memory):
 @kernel
 def sort_by_score(state, memory, running, drained, guarded, unit):
     """Bring ``memory.sorted`` up to date, guarded jobs first, then the highest score, ties by arrival; its length."""
-    length = drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
-    memory.counts[N_SORTED] = length
+    length = drop_gone(memory.sorted, memory.nb_sorted, state.job_state)
+    memory.nb_sorted = length
     _score_all(state, memory, length, running, drained, unit)
     for i in range(guarded):
         memory.key[state.queue[i]] = -np.inf

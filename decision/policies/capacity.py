@@ -63,7 +63,7 @@ def booked_end(state, memory, job):
 
 
 @kernel
-def fill_capacity(state, facts, config, memory):
+def fill_capacity(state, facts, memory):
     """Fill the profile from what is free, runs and sleeps; no reservations."""
     now = state.now
     free = state.nb_free
@@ -76,19 +76,19 @@ def fill_capacity(state, facts, config, memory):
         if due <= now:
             due = now + TOLERANCE
         add_free(memory, due, np.inf, hosts_given_back(state, job))
-    if has_sleepers(state, config):
-        _add_sleepers(state, facts, config, memory)
+    if has_sleepers(state, memory):
+        _add_sleepers(state, facts, memory)
 
 
 @kernel
-def _add_sleepers(state, facts, config, profile):
+def _add_sleepers(state, facts, memory):
     due, hosts = np.inf, 0
     for host in range(len(state.host_state)):
-        at = awake_at(state, facts, config, host)
+        at = awake_at(state, facts, memory, host)
         if at == np.inf:
             continue
         if at != due:
-            add_free(profile, due, np.inf, hosts)
+            add_free(memory, due, np.inf, hosts)
             due, hosts = at, 0
         hosts += 1
-    add_free(profile, due, np.inf, hosts)
+    add_free(memory, due, np.inf, hosts)

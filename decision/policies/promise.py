@@ -16,7 +16,6 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from .capacity import TOLERANCE, hosts_given_back
-from .memory import GUARDED
 
 _AIM = 0.9  # of what a job may wait: the latest promise
 LEAST = 0.55  # of what it may wait: it is not guarded before
@@ -28,7 +27,7 @@ _MOST = 256  # jobs are promised something, those that have waited longest; othe
 def count_late(state, memory, most):
     """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
     queue, length = state.queue, _count_asked(state, memory, most)
-    if length == 0 or queue[length - 1] < memory.counts[GUARDED]:
+    if length == 0 or queue[length - 1] < memory.nb_guarded:
         return length
     count, promised = 0, min(length, _MOST)
     times, free = _free_ahead(state, promised)
@@ -49,7 +48,7 @@ def count_late(state, memory, most):
 @kernel
 def _is_due(state, memory, job, most):
     """Whether a job is guarded already, or has waited for so long that it is in any case."""
-    return job < memory.counts[GUARDED] or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
+    return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
 
 
 @kernel
@@ -57,7 +56,7 @@ def _count_asked(state, memory, most):
     """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
     count = 0
     while count < state.nb_queued and (
-        state.queue[count] < memory.counts[GUARDED]
+        state.queue[count] < memory.nb_guarded
         or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
     ):
         count += 1

@@ -15,12 +15,11 @@ from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power
 
 from .config import Backfill, Suspend
-from .memory import N_HEIRS
 from .order import density_of
 
 
 @kernel
-def suspend_for_others(state, config, memory, plan, length):
+def suspend_for_others(state, memory, plan, length):
     """Suspend running jobs for those of ``memory.sorted``, which has this length, that are worth more.
 
     False where there is none to suspend: then those that others were suspended for are first in ``memory.sorted``.
@@ -34,8 +33,8 @@ def suspend_for_others(state, config, memory, plan, length):
     for i in range(length):
         job = memory.sorted[i]
         if state.size[job] > free:
-            gained = _choose_victims(state, config, running, goes, job, state.size[job] - free)
-            if gained == 0 and config.backfill == Backfill.NONE:
+            gained = _choose_victims(state, memory, running, goes, job, state.size[job] - free)
+            if gained == 0 and memory.backfill == Backfill.NONE:
                 break
             if gained == 0:
                 continue
@@ -46,14 +45,14 @@ def suspend_for_others(state, config, memory, plan, length):
     for i in range(len(running)):
         if goes[i]:
             add(plan, SUSPEND, running[i])
-    memory.counts[N_HEIRS] = heirs
+    memory.nb_heirs = heirs
     return heirs > 0
 
 
 @kernel
 def _put_heirs_first(state, memory, length):
     """The jobs that others were suspended for come first in ``memory.sorted``, in their order."""
-    heirs, at = memory.counts[N_HEIRS], 0
+    heirs, at = memory.nb_heirs, 0
     for i in range(heirs):
         job = memory.heirs[i]
         if state.job_state[job] != QUEUED:
@@ -66,7 +65,7 @@ def _put_heirs_first(state, memory, length):
             place -= 1
         memory.sorted[at] = job
         at += 1
-    memory.counts[N_HEIRS] = 0
+    memory.nb_heirs = 0
 
 
 @kernel

@@ -14,7 +14,7 @@ job that starts now would end.
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, Bundle, Int
 from decision.compiling.jit import kernel
 
 from .capacity import TOLERANCE, hosts_given_back
@@ -26,7 +26,7 @@ _MOST = 64  # jobs are watched, those that have waited longest
 class Watch(Bundle):
     """The watched jobs."""
 
-    watch_count: I8  # (1,) how many there are
+    nb_watched: Int
     watch_job: I4  # (_MOST,) their numbers
     watch_time: F8  # (_MOST,) seconds: by when each is to have its hosts
     watch_extra: I4  # (_MOST,) hosts that are left over then
@@ -35,7 +35,6 @@ class Watch(Bundle):
 def new_watch() -> dict[str, np.ndarray]:
     """The fields of a watch over nobody."""
     return {
-        "watch_count": np.zeros(1, np.int64),
         "watch_job": np.zeros(_MOST, np.int32),
         "watch_time": np.zeros(_MOST),
         "watch_extra": np.zeros(_MOST, np.int32),
@@ -73,7 +72,7 @@ def watch(state, memory, most):
         memory.watch_time[count] = time
         memory.watch_extra[count] = free - largest
         count += 1
-    memory.watch_count[0] = count
+    memory.nb_watched = count
 
 
 @kernel
@@ -94,7 +93,7 @@ def _right_of(state, job, time):
 def harms_watched(state, memory, job):
     """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
     end = state.now + state.expected_runtime[job]
-    for i in range(memory.watch_count[0]):
+    for i in range(memory.nb_watched):
         if memory.watch_job[i] >= job:
             break
         if end > memory.watch_time[i] + TOLERANCE and state.size[job] > memory.watch_extra[i]:
@@ -106,6 +105,6 @@ def harms_watched(state, memory, job):
 def watch_start(state, memory, job):
     """A job starts now: what it takes of the hosts that watched jobs leave over."""
     end = state.now + state.expected_runtime[job]
-    for i in range(memory.watch_count[0]):
+    for i in range(memory.nb_watched):
         if end > memory.watch_time[i] + TOLERANCE and memory.watch_job[i] != job:
             memory.watch_extra[i] -= state.size[job]

@@ -59,7 +59,7 @@ class Toy:
         self.facts, pstates = platform_facts(platform(hosts, sleeps, cores=cores), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
-        self.memory = new_memory(self.state, self.config)._replace(slots=slots_of(self.config))
+        self.memory = new_memory(self.state, self.config)._replace(**slots_of(self.config))
         self.plan = p.new_plan(self.state)
 
     def grow(self, jobs: int) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
-from decision.policies.memory import HEAD, SHADOW
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 EASY = PolicyConfig(backfill=Backfill.EASY)
@@ -56,8 +55,8 @@ def test_the_shadow_time_only_comes_nearer_while_a_job_is_head(work: Given) -> N
 
     def look(instant: Instant) -> None:
         waiting = [job.number for job in instant.queue if job.number not in instant.starts]
-        if waiting and instant.toy.memory.counts[HEAD] == waiting[0]:
-            now = float(instant.toy.memory.times[SHADOW])
+        if waiting and instant.toy.memory.head == waiting[0]:
+            now = float(instant.toy.memory.head_start)
             assert now <= shadow.get(waiting[0], np.inf)
             shadow[waiting[0]] = now
 

@@ -116,7 +116,7 @@ def _choose(state, facts, plan, memory, which):
 @kernel
 def _shadow(state, facts, plan, memory):
     """When (seconds) the first job may start, by the walltimes of jobs that run or have booked hosts."""
-    running, booked = state.nb_running, memory.booked_count[0]
+    running, booked = state.nb_running, memory.nb_booked
     end, size = np.empty(running + booked), np.empty(running + booked, np.int64)
     for i in range(running):
         end[i] = state.start_time[state.running[i]] + state.walltime[state.running[i]]

@@ -8,16 +8,7 @@ from decision.policies.allocation import take_lowest
 from decision.policies.config import PolicyConfig, Power
 from decision.policies.conservative import take_due
 from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
-from decision.policies.memory import (
-    GUARDED,
-    KEPT,
-    Memory,
-    config_in,
-    grown_memory,
-    memory_at,
-    new_memory,
-    note_decision,
-)
+from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
 from decision.policies.policy import Policy
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.profile import add_free
@@ -81,10 +72,9 @@ def guard_plan(state, facts, memory, plan):
 
     Hosts that starts would have taken which were taken out go to others.
     """
-    config = config_in(memory)
-    guarded = follow_guard(state, config, memory)
-    if guarded > 0 or memory.watch_count[0] > 0:
-        reserve_guarded(state, facts, config, memory, guarded)
+    guarded = follow_guard(state, memory)
+    if guarded > 0 or memory.nb_watched > 0:
+        reserve_guarded(state, facts, memory, guarded)
         due = take_due(state, memory, state.queue, guarded)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
@@ -97,7 +87,7 @@ def guard_plan(state, facts, memory, plan):
     chosen, free = _note_starts(state, memory, plan)
     if guarded > 0:
         note_decision(state, memory, chosen)
-        memory.counts[KEPT] = 1
+        memory.kept = 1
         if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
             wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
@@ -128,7 +118,7 @@ def _start_others(state, memory, plan):
         if free == 0:
             break
         size, end = state.size[job], now + state.expected_runtime[job]
-        if job < memory.counts[GUARDED] or size > free or harms_watched(state, memory, job) or _starts(plan, job):
+        if job < memory.nb_guarded or size > free or harms_watched(state, memory, job) or _starts(plan, job):
             continue
         if is_harmless(state, memory, job):
             watch_start(state, memory, job)
@@ -144,10 +134,10 @@ def _may_stay(state, facts, memory, plan, at):
     kind, job, now = plan.kind[at], plan.job[at], state.now
     if kind == SET_PSTATE:
         awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
-        return awake or state.nb_queued == 0 or state.queue[0] >= memory.counts[GUARDED]
+        return awake or state.nb_queued == 0 or state.queue[0] >= memory.nb_guarded
     if kind != START:
         return True
-    exempt = job < memory.counts[GUARDED]
+    exempt = job < memory.nb_guarded
     if exempt and memory.reserved[job] <= now:  # what is due is in the profile already
         return True
     if not exempt:

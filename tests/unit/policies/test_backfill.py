@@ -7,7 +7,6 @@ from helpers.policy_toys import Given, Toy, given, run
 from helpers.reference_policies import Job
 
 from decision.policies.config import Backfill, Order, PolicyConfig
-from decision.policies.memory import EXTRA, SHADOW
 
 # (submission, hosts, walltime, runtime)
 TOY = given(4, (0, 2, 4, 4), (0, 4, 4, 4), (0, 2, 4, 4))
@@ -52,8 +51,8 @@ def test_easy_counts_all_hosts_that_come_free_at_the_shadow_time_as_left_over():
     toy = Toy(8, PolicyConfig(backfill=Backfill.EASY))
     toy.submit(3, 10.0), toy.submit(4, 10.0), toy.submit(6, 5.0)
     assert toy.decide() == [0, 1]
-    assert toy.memory.times[SHADOW] == 10.0
-    assert toy.memory.counts[EXTRA] == 2
+    assert toy.memory.head_start == 10.0
+    assert toy.memory.extra == 2
 
 
 def test_easy_may_delay_the_second_job_that_waits_and_conservative_may_not():

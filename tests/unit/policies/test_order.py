@@ -19,7 +19,7 @@ def order_of(order: Order, jobs=JOBS, now: float = 100.0, **numbers: float) -> l
         toy.state.now = 10.0 * i
         toy.submit(size, walltime)
     toy.state.now = now
-    return toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist()
+    return toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_ties_are_broken_by_arrival():
         toy = Toy(8, PolicyConfig(order=order))
         for _ in range(40):
             toy.submit(2, 60.0)
-        assert toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist() == list(range(40)), order
+        assert toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist() == list(range(40)), order
 
 
 def test_a_random_order_depends_on_the_seed_and_on_nothing_else():
@@ -92,7 +92,7 @@ def test_the_kept_list_is_what_sorting_anew_gives(order):
         for job in rng.choice(waiting, size=len(waiting) // 3, replace=False):
             toy.state.job_state[job] = RUNNING  # as if it had been started
         transitions.drop_started(toy.state)
-        kept = toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist()
+        kept = toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist()
         key = toy.memory.key
         assert kept == sorted(toy.queue, key=lambda job: (key[job], job))
 

@@ -14,7 +14,6 @@ from decision.engine.options import EngineOptions
 from decision.model.notices import warn_once
 from decision.model.record import RunRecord
 from decision.policies.config import Backfill, PolicyConfig, Power
-from decision.policies.profile import END_STEP
 from decision.simulation import simulate_workloads
 from decision.state import plan_arrays as p
 
@@ -133,7 +132,7 @@ def test_there_is_room_for_a_reservation_of_every_job_that_waits(backfill):
     for i in range(400):
         toy.submit(3 + i % 2, 1.0)
     assert toy.decide() == [0]
-    assert 400 < toy.memory.span[END_STEP] <= len(toy.memory.step_time)
+    assert 400 < toy.memory.end_step <= len(toy.memory.step_time)
 
 
 POLICIES = ["fcfs", "first-fit", "easy", "conservative", "saf+easy", "wfp3+conservative"]

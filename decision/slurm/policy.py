@@ -29,7 +29,7 @@ from .initial_state import zero_of
 from .jobs import SlurmJob
 from .kernels import clock
 from .kernels.holding import end_job
-from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
+from .kernels.world import FAR, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
 from .parameters import MODEL, PARAMETERS, Settings
 
@@ -82,9 +82,9 @@ class SlurmPolicy:
         world = build_world(self._with_strangers(), self._settings)
         world.runtime[:] = world.cancel[:] = FAR
         world.recorded[:] = -1
-        if world.parameters[PREEMPTS]:
+        if world.preempts_by:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
-            world.parameters[PREEMPTS] = 0
+            world.preempts_by = 0
         clock.begin_log(world)
         return world
 
@@ -97,7 +97,7 @@ class SlurmPolicy:
         self._seen = int(cluster.arrays.nb_jobs)
         world = self._world
         clock.step_scheduler(world, now)
-        for job in world.started[: world.timers[NB_STARTED]].tolist():
+        for job in world.started[: world.nb_started].tolist():
             self._start(job, cluster, plan)
         due = int(clock.due(world))
         if due < FAR:
@@ -107,7 +107,7 @@ class SlurmPolicy:
         """End the jobs that run no more, in the order in which they started."""
         still = {job.number for job in cluster.running}
         world = self._world
-        for job in world.running[: world.timers[NB_RUNNING]].tolist():
+        for job in world.running[: world.nb_running].tolist():
             if self._numbers[job] not in still:
                 end_job(world, job, now)
 

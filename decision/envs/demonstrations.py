@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.learned.kernel_interfaces import call_follow
-from decision.learned.progress import FIRST_ROW, PLACED, REFUSED_PLAN, TERMINATED, is_over
+from decision.learned.progress import is_over
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE
 
@@ -157,12 +157,12 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
         due = np.full(len(env.state.size), np.nan)
         n = _follow(*where, start, schedule.rests, due, room.states)
-        if env.progress.number[REFUSED_PLAN]:
+        if env.progress.refused_plan:
             raise InternalError("a schedule was followed by what the engine cannot carry out")
-        parts.append(room.take(n, env.progress.number[TERMINATED] == 1))
+        parts.append(room.take(n, env.progress.terminated == 1))
         began = start_times(env)
         late += int(np.sum(began > due[: len(began)] + TOLERANCE))
-        placed += int(env.progress.number[PLACED])
+        placed += int(env.progress.nb_placed)
     batch.close()
     if not parts:
         raise ConfigError("there are no schedules to learn from")
@@ -227,7 +227,7 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
 def _note_due(env, start, rests, due, known):
     """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
     for job in range(known, env.state.nb_jobs):
-        row, nth = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.nth_rest[job]
+        row, nth = env.sim.truth_of[job] - env.progress.first_row, env.state.nth_rest[job]
         due[job] = start[row] if nth == 0 else np.nan
         for i in range(len(rests) if nth > 0 else 0):
             if rests[i, 0] == row and rests[i, 1] == nth:

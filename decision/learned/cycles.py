@@ -10,7 +10,7 @@ What a decision starts is in its plan and not yet in the state; `Cycles` is the 
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, Bundle, Float, Int, begin_again
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.allocation import take_lowest
@@ -20,37 +20,26 @@ from decision.state.cluster import COMPUTING, ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 from decision.state.platform_facts import PSTATE_COMPUTING
 
-# Cycles.number
-_SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
-LENGTH = 1  # of the queue as it is seen
-NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
-FREE_HOSTS = 3  # hosts that this decision leaves free so far
-SWITCHES_SEEN = 4  # nb_capacity_changes of the state when `until` was last computed for all hosts
-RUNNING_JOBS = 5  # jobs that run once the last decision is carried out, -1 before the first one
-_REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
-BUSY_HOSTS = 7  # hosts that compute once this decision is carried out
-N_CYCLE_NUMBERS = 8
-
 
 class Cycles(Bundle):
     """What a scheduler that decides in cycles sees. H hosts, J jobs of capacity."""
 
-    number: I8  # (N_CYCLE_NUMBERS,)
-    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: number[LENGTH]]
+    nb_shown: Int  # jobs numbered below this came with earlier decisions, or with this one
+    nb_queued: Int  # length of the queue as it is seen
+    next_shown: Int  # where in the state's queue the next arrival to be shown is
+    nb_free: Int  # hosts that this decision leaves free so far
+    nb_running: Int = -1  # jobs that run once the last decision is carried out, -1 before the first one
+    nb_busy: Int  # hosts that compute once this decision is carried out
+    changes_seen: Int = -1  # nb_capacity_changes of the state when `until` was last computed for all hosts
+    revisions_seen: Int  # revisions of the state then
+    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
     until: F8  # (H,) seconds: expected end of the job there; -inf where the host is free, inf where it is away
-    call: F8  # (1,) seconds: when a cycle was asked for, inf where none was
+    call: Float = np.inf  # seconds: when a cycle was asked for, inf where none was
 
 
 def new_cycles(state: ClusterState) -> Cycles:
     """Before the first decision about this state."""
-    number = np.zeros(N_CYCLE_NUMBERS, np.int64)
-    number[[SWITCHES_SEEN, RUNNING_JOBS]] = -1
-    return Cycles(
-        number=number,
-        queue=np.zeros(len(state.size), np.int32),
-        until=np.zeros(nb_hosts(state)),
-        call=np.full(1, np.inf),
-    )
+    return Cycles(queue=np.zeros(len(state.size), np.int32), until=np.zeros(nb_hosts(state)))
 
 
 def grow_cycles(cycles: Cycles, state: ClusterState) -> Cycles:
@@ -63,47 +52,42 @@ def grow_cycles(cycles: Cycles, state: ClusterState) -> Cycles:
 @kernel
 def forget(cycles):
     """As `new_cycles`, for another run."""
-    cycles.number[:] = 0
-    cycles.number[SWITCHES_SEEN] = -1
-    cycles.number[RUNNING_JOBS] = -1
-    cycles.call[0] = np.inf
+    begin_again(cycles)
 
 
 @kernel
 def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
-    number = cycles.number
-    moved = number[SWITCHES_SEEN] != state.nb_capacity_changes and number[SWITCHES_SEEN] >= 0
-    called = state.now > cycles.call[0] - TOLERANCE
+    moved = cycles.changes_seen != state.nb_capacity_changes and cycles.changes_seen >= 0
+    called = state.now > cycles.call - TOLERANCE
     if called:
-        cycles.call[0] = np.inf
+        cycles.call = np.inf
     _follow_hosts(state, cycles)
     old = state.nb_queued
-    while old > 0 and state.queue[old - 1] >= number[_SHOWN]:
+    while old > 0 and state.queue[old - 1] >= cycles.nb_shown:
         old -= 1
     if state.nb_jobs > len(cycles.queue):
         raise InternalError("the cycles have no room for all jobs that wait")
     for i in range(old):
         cycles.queue[i] = state.queue[i]
-    number[_SHOWN] = state.nb_jobs
-    number[LENGTH] = old
-    number[NEXT_SHOWN] = old
-    number[FREE_HOSTS] = state.nb_free
-    number[BUSY_HOSTS] = state.nb_in_state[COMPUTING]
-    number[RUNNING_JOBS] = state.nb_running
+    cycles.nb_shown = state.nb_jobs
+    cycles.nb_queued = old
+    cycles.next_shown = old
+    cycles.nb_free = state.nb_free
+    cycles.nb_busy = state.nb_in_state[COMPUTING]
+    cycles.nb_running = state.nb_running
     return state.nb_ended > 0 or moved or called
 
 
 @kernel
 def show_arrival(state, cycles):
     """Let the next arrival of this instant be seen, which begins a cycle; returns its number, -1 if there is none."""
-    number = cycles.number
-    if number[NEXT_SHOWN] == state.nb_queued:
+    if cycles.next_shown == state.nb_queued:
         return -1
-    job = state.queue[number[NEXT_SHOWN]]
-    cycles.queue[number[LENGTH]] = job
-    number[LENGTH] += 1
-    number[NEXT_SHOWN] += 1
+    job = state.queue[cycles.next_shown]
+    cycles.queue[cycles.nb_queued] = job
+    cycles.nb_queued += 1
+    cycles.next_shown += 1
     return job
 
 
@@ -119,22 +103,22 @@ def start_at(state, cycles, plan, at):
 @kernel
 def note_start(state, cycles, plan, at, action):
     """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
-    number, job = cycles.number, cycles.queue[at]
+    job = cycles.queue[at]
     end = state.now + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
-    number[FREE_HOSTS] -= state.size[job]
-    number[BUSY_HOSTS] += state.size[job]
-    number[RUNNING_JOBS] += 1
-    number[LENGTH] -= 1
-    for i in range(at, number[LENGTH]):
+    cycles.nb_free -= state.size[job]
+    cycles.nb_busy += state.size[job]
+    cycles.nb_running += 1
+    cycles.nb_queued -= 1
+    for i in range(at, cycles.nb_queued):
         cycles.queue[i] = cycles.queue[i + 1]
 
 
 @kernel
 def call_at(cycles, plan, time):
     """Let a cycle begin at `time` (seconds); only the last time asked for counts."""
-    cycles.call[0] = time
+    cycles.call = time
     plan.time[add(plan, CALL_AT, -1)] = time
 
 
@@ -144,7 +128,7 @@ def sleep_at(facts, cycles, plan, host):
     _plan_switch(plan, host, facts.sleep_pstate[host])
     remove_interval(plan.free, host, host)
     cycles.until[host] = np.inf
-    cycles.number[FREE_HOSTS] -= 1
+    cycles.nb_free -= 1
 
 
 @kernel
@@ -169,11 +153,11 @@ def _follow_hosts(state, cycles):
 
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
-    as_planned = cycles.number[RUNNING_JOBS] in (-1, state.nb_running + state.nb_ended)
-    as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions
-    if cycles.number[SWITCHES_SEEN] != state.nb_capacity_changes or not as_planned:
-        cycles.number[SWITCHES_SEEN] = state.nb_capacity_changes
-        cycles.number[_REVISIONS_SEEN] = state.revisions
+    as_planned = cycles.nb_running in (-1, state.nb_running + state.nb_ended)
+    as_planned = as_planned and cycles.revisions_seen == state.revisions
+    if cycles.changes_seen != state.nb_capacity_changes or not as_planned:
+        cycles.changes_seen = state.nb_capacity_changes
+        cycles.revisions_seen = state.revisions
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return

@@ -7,9 +7,8 @@ from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.state.plan_arrays import START
 
-from .cycles import FREE_HOSTS, LENGTH, start_at
+from .cycles import start_at
 from .kernel_interfaces import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD
-from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .window import place_of, see_window, slot_begun
 
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
@@ -27,7 +26,7 @@ class DbfMemory(Bundle):
 def dbf_act(state, facts, cycles, plan, memory, action):
     """Start the job of a slot; anything else ends the cycle."""
     at = place_of(cycles, memory.number[0], memory.number[1], action)
-    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE_HOSTS]:
+    if at < 0 or state.size[cycles.queue[at]] > cycles.nb_free:
         return 0
     start_at(state, cycles, plan, at)
     return 1
@@ -37,7 +36,7 @@ def dbf_act(state, facts, cycles, plan, memory, action):
 def dbf_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; Fwd where none fits."""
     head, tail = memory.number[0], memory.number[1]
-    slot = slot_begun(state, cycles, head, tail, starts, state.now + TOLERANCE, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, head, tail, starts, state.now + TOLERANCE, cycles.nb_free)
     return slot if slot >= 0 else head + tail
 
 
@@ -52,7 +51,7 @@ def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
         width = see_pools(state, cycles, plan, pools, max_runtime, observation)
     window = observation[width:]
     some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
-    idle = cycles.number[FREE_HOSTS] == len(cycles.until)
+    idle = cycles.nb_free == len(cycles.until)
     mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
     return 0
 
@@ -60,10 +59,10 @@ def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
 @kernel
 def _all_fit(state, cycles):
     """Whether the cluster is idle, or all jobs that wait could start now: then waiting for anything is of no use."""
-    free = cycles.number[FREE_HOSTS]
+    free = cycles.nb_free
     if free == len(cycles.until):
         return True
-    for at in range(cycles.number[LENGTH]):
+    for at in range(cycles.nb_queued):
         free -= state.size[cycles.queue[at]]
         if free < 0:
             return False
@@ -75,10 +74,10 @@ def dbf_reward(state, facts, cycles, progress, memory, moment):
     """R(t), the paper's equation 2, at the end of each cycle."""
     if moment != CYCLE_ENDS:
         return 0.0
-    number, total, weight = cycles.number, progress.total, progress.parameters
-    idle = number[FREE_HOSTS] / len(cycles.until)
-    queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
-    waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
+    weight = progress.parameters
+    idle = cycles.nb_free / len(cycles.until)
+    queued = cycles.nb_queued / progress.most_queued if progress.most_queued > 0.0 else 0.0
+    waiting = progress.waiting / progress.most_waiting if progress.most_waiting > 0.0 else 0.0
     return -(weight[0] * idle + weight[1] * queued + weight[2] * waiting)
 
 
@@ -98,8 +97,8 @@ def see_pools(state, cycles, plan, pools, max_runtime, out):
     hosts = len(cycles.until)
     now, scale = state.now, 1.0 / max_runtime
     out[:pools] = 0.0
-    out[0] = cycles.number[FREE_HOSTS]
-    away = hosts - cycles.number[FREE_HOSTS]
+    out[0] = cycles.nb_free
+    away = hosts - cycles.nb_free
     for i in range(state.nb_running):
         size = state.size[state.running[i]]
         out[_pool(pools, (state.expected_end[i] - now) * scale)] += size

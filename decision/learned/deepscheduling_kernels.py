@@ -24,10 +24,9 @@ from decision.state.plan_arrays import START
 
 from . import deepscheduling_seen as obs
 from .confidence import learn_from
-from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start
+from .cycles import call_at, note_start
 from .deepscheduling_seen import DeepSchedulingMemory, fits, take_snapshot
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OPEN, REWARD, STEP_ENDS
-from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
 
 @BEGIN.entry_with(DeepSchedulingMemory)
@@ -48,7 +47,7 @@ def deepscheduling_begin(state, facts, memory):
 @OPEN.entry_with(DeepSchedulingMemory)
 def deepscheduling_look(state, facts, cycles, plan, memory):
     """Do what is due, see all that comes at one instant together; whether there is something to choose."""
-    if cycles.number[NEXT_SHOWN] < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:
         return 0
     _add_up(state, memory)
     for i in range(state.nb_ended):
@@ -121,7 +120,7 @@ def _note_starts(state, cycles, plan, begin):
 def _fill_window(cycles, memory):
     """The first jobs that have no hosts yet."""
     shown = at = 0
-    while shown < obs.JOBS_SEEN and at < cycles.number[LENGTH]:
+    while shown < obs.JOBS_SEEN and at < cycles.nb_queued:
         job = cycles.queue[at]
         if not is_booked(memory, job):
             memory.window[shown] = job
@@ -148,7 +147,7 @@ def _let_time_pass(state, facts, cycles, plan, memory):
     due = next_timeout(state, facts, plan, memory.setting[obs.TIMEOUT])
     if memory.at[obs.NEXT] > state.now:
         due = min(due, memory.at[obs.NEXT])
-    if due < cycles.call[0] - TOLERANCE:
+    if due < cycles.call - TOLERANCE:
         call_at(cycles, plan, due)
 
 
@@ -168,9 +167,9 @@ def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     if moment != STEP_ENDS:
         return 0.0
     _add_up(state, memory)
-    weight, total = progress.parameters, progress.total
+    weight = progress.parameters
     shares = progress.parameters[3] == 0.0
-    idle, used = total[IDLE_SERVERS] / obs.ONE_MINUTE, total[USED] / obs.ONE_MINUTE
+    idle, used = progress.idle_servers / obs.ONE_MINUTE, progress.used / obs.ONE_MINUTE
     if shares:
         idle /= len(facts.server_begin) - 1
         used /= len(cycles.until)
@@ -186,7 +185,7 @@ def deepscheduling_measure(state, facts, cycles, progress, memory, out):
     unknown = 0
     for job in range(state.nb_jobs):
         unknown += state.user[job] < 0
-    out[0] = progress.total[WASTED]
-    out[1] = progress.number[SWITCHED]
+    out[0] = progress.wasted
+    out[1] = progress.nb_switched
     out[2] = unknown
     return 0

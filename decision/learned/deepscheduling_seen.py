@@ -10,7 +10,6 @@ from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWI
 from decision.state.plan_arrays import START
 
 from .confidence import confidence_in
-from .cycles import BUSY_HOSTS, LENGTH, RUNNING_JOBS
 from .kernel_interfaces import OBSERVE
 
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
@@ -79,7 +78,7 @@ def _count_woken(facts, memory):
 @kernel
 def take_snapshot(state, facts, cycles, memory):
     """Of the cluster as it is once the decision so far is carried out."""
-    number, hosts, seen = cycles.number, len(cycles.until), memory.snapshot
+    hosts, seen = len(cycles.until), memory.snapshot
     at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
     if memory.counted[_SNAPSHOTS] == JOBS_SEEN:
         at -= SNAPSHOT_NUMBERS
@@ -90,9 +89,9 @@ def take_snapshot(state, facts, cycles, memory):
     reserved = state.nb_in_state[COMPUTING]
     for i in range(memory.nb_booked):
         reserved += state.size[memory.booked[i]]
-    waiting = number[LENGTH] - memory.nb_booked + number[RUNNING_JOBS] - state.nb_running
+    waiting = cycles.nb_queued - memory.nb_booked + cycles.nb_running - state.nb_running
     started, dozing, woken = (
-        number[BUSY_HOSTS] - state.nb_in_state[COMPUTING],
+        cycles.nb_busy - state.nb_in_state[COMPUTING],
         memory.counted[PUT_TO_SLEEP],
         _count_woken(facts, memory),
     )
@@ -103,7 +102,7 @@ def take_snapshot(state, facts, cycles, memory):
     seen[at + 4] = (state.nb_in_state[SWITCHING_ON] + woken) / hosts
     seen[at + 5] = (state.nb_in_state[SWITCHING_OFF] + dozing) / hosts
     seen[at + 6] = (state.nb_in_state[IDLE] - started - dozing) / hosts
-    seen[at + 7] = number[BUSY_HOSTS] / hosts
+    seen[at + 7] = cycles.nb_busy / hosts
 
 
 @OBSERVE.entry_with(DeepSchedulingMemory)

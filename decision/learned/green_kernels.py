@@ -12,7 +12,7 @@ from decision.policies.config import Suspend
 from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 
-from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_at
+from .cycles import call_at, start_at
 from .green_seen import (
     CANDIDATE,
     GREEN_PAID,
@@ -26,7 +26,6 @@ from .green_seen import (
     worth_after,
 )
 from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OPEN, REWARD, STEP_ENDS
-from .progress import EARNED, VIOLATED
 from .window import slot_begun
 
 
@@ -44,7 +43,7 @@ def green_begin(state, facts, memory):
 @OPEN.entry_with(GreenMemory)
 def green_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
-    if cycles.number[NEXT_SHOWN] < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:
         return 0
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
@@ -57,7 +56,7 @@ def green_look(state, facts, cycles, plan, memory):
 def green_choose(state, facts, cycles, plan, memory, action):
     """Start a ready job that fits, or suspend one for another; anything else ends the look."""
     pool = memory.number[POOL]
-    if 0 <= action < min(cycles.number[LENGTH], pool) and fits_now(state, cycles, cycles.queue[action]):
+    if 0 <= action < min(cycles.nb_queued, pool) and fits_now(state, cycles, cycles.queue[action]):
         start_at(state, cycles, plan, action)
         return _goes_on(state, cycles, plan, memory)
     if action == pool and memory.number[VICTIM] >= 0:
@@ -74,7 +73,7 @@ def _start_heir(state, cycles, plan, memory):
     memory.number[HEIR] = -1
     if heir < 0 or state.job_state[heir] != QUEUED or not fits_now(state, cycles, heir):
         return
-    for at in range(cycles.number[LENGTH]):
+    for at in range(cycles.nb_queued):
         if cycles.queue[at] == heir:
             start_at(state, cycles, plan, at)
             return
@@ -86,7 +85,7 @@ def _goes_on(state, cycles, plan, memory):
     _find_pair(state, cycles, memory)
     if memory.number[VICTIM] >= 0:
         return 1
-    for at in range(min(cycles.number[LENGTH], memory.number[POOL])):
+    for at in range(min(cycles.nb_queued, memory.number[POOL])):
         if fits_now(state, cycles, cycles.queue[at]):
             return 1
     _call_next_step(state, cycles, plan, memory)
@@ -96,11 +95,11 @@ def _goes_on(state, cycles, plan, memory):
 @kernel
 def _call_next_step(state, cycles, plan, memory):
     """Ask for the next step while jobs are ready, unless something earlier was asked for."""
-    if cycles.number[LENGTH] == 0:
+    if cycles.nb_queued == 0:
         return
     step = memory.setting[STEP_LENGTH]
     due = (np.floor((state.now + TOLERANCE) / step) + 1.0) * step
-    if cycles.call[0] > due + TOLERANCE:
+    if cycles.call > due + TOLERANCE:
         call_at(cycles, plan, due)
 
 
@@ -113,7 +112,7 @@ def _find_pair(state, cycles, memory):
     if number[SUSPENDS] == Suspend.NEVER or state.nb_running == 0:
         return
     most, candidate = 0.0, -1
-    for at in range(min(cycles.number[LENGTH], number[POOL])):
+    for at in range(min(cycles.nb_queued, number[POOL])):
         job = cycles.queue[at]
         if not fits_now(state, cycles, job):
             worth = worth_after(state, memory, job, 0.0)
@@ -121,7 +120,7 @@ def _find_pair(state, cycles, memory):
                 most, candidate = worth, job
     if candidate < 0:
         return
-    missing = state.size[candidate] - min(cycles.number[FREE_HOSTS], state.supply - cycles.number[BUSY_HOSTS])
+    missing = state.size[candidate] - min(cycles.nb_free, state.supply - cycles.nb_busy)
     least, victim = most, -1
     for i in range(state.nb_running):
         job = state.running[i]
@@ -137,7 +136,7 @@ def _find_pair(state, cycles, memory):
 def green_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
     pool, by = memory.number[POOL], state.now + TOLERANCE
-    slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.nb_free)
     if slot >= 0:
         return slot
     suspends = memory.number[VICTIM] >= 0 and starts[memory.number[CANDIDATE]] <= by
@@ -152,7 +151,7 @@ def green_reward(state, facts, cycles, progress, memory, moment):
     """The value that was completed since the last choice, minus `parameters[0]` times the value that was violated."""
     if moment != STEP_ENDS:
         return 0.0
-    worth = progress.total[EARNED] - progress.parameters[0] * progress.total[VIOLATED]
+    worth = progress.earned - progress.parameters[0] * progress.violated
     owed = worth - memory.setting[GREEN_PAID]
     memory.setting[GREEN_PAID] = worth
     return owed
@@ -167,8 +166,8 @@ def green_measure(state, facts, cycles, progress, memory, out):
             submitted += state.value[job]
         else:
             suspensions += 1
-    out[0] = progress.total[EARNED]
-    out[1] = progress.total[EARNED] / submitted if submitted > 0.0 else np.nan
-    out[2] = progress.total[VIOLATED] / submitted if submitted > 0.0 else np.nan
+    out[0] = progress.earned
+    out[1] = progress.earned / submitted if submitted > 0.0 else np.nan
+    out[2] = progress.violated / submitted if submitted > 0.0 else np.nan
     out[3] = suspensions
     return 0

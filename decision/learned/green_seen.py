@@ -8,7 +8,6 @@ from decision.policies.config import Suspend
 from decision.policies.order import density_of
 from decision.state.plan_arrays import START
 
-from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH
 from .kernel_interfaces import OBSERVE
 
 _AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
@@ -46,7 +45,7 @@ class GreenMemory(Bundle):
 
 @kernel
 def fits_now(state, cycles, job):
-    return state.size[job] <= cycles.number[FREE_HOSTS]
+    return state.size[job] <= cycles.nb_free
 
 
 @kernel
@@ -57,14 +56,14 @@ def worth_after(state, memory, job, ran):
 @OBSERVE.entry_with(GreenMemory)
 def green_observe(state, facts, cycles, plan, memory, out, mask):
     """The compact observation or the image, and the mask."""
-    pool, shown = memory.number[POOL], min(cycles.number[LENGTH], memory.number[POOL])
+    pool, shown = memory.number[POOL], min(cycles.nb_queued, memory.number[POOL])
     mask[:] = 0
     for slot in range(shown):
         mask[slot] = fits_now(state, cycles, cycles.queue[slot])
     mask[pool] = memory.number[VICTIM] >= 0
     mask[pool + 1] = 1
     out[:] = 0.0
-    beyond = min((cycles.number[LENGTH] - shown) / pool, 1.0)
+    beyond = min((cycles.nb_queued - shown) / pool, 1.0)
     if memory.number[IMAGE]:
         cells = ROWS * len(cycles.until)
         _see_occupied(state, plan, memory, out[:cells])
@@ -118,10 +117,10 @@ def _steps_left(state, memory, job):
 @kernel
 def _see_cluster(state, cycles, plan, memory, out):
     """Hosts that are free, have power and compute, now and in some steps; and the job that may be suspended."""
-    number, share, count = cycles.number, 1.0 / len(cycles.until), len(_AHEAD)
-    out[0] = number[FREE_HOSTS] * share
+    share, count = 1.0 / len(cycles.until), len(_AHEAD)
+    out[0] = cycles.nb_free * share
     out[1] = state.supply * share
-    out[2] = number[BUSY_HOSTS] * share
+    out[2] = cycles.nb_busy * share
     for k in range(count):
         out[3 + k] = _power_in(state, _AHEAD[k]) * share
     busy = out[3 + count : 3 + 2 * count]

@@ -6,10 +6,10 @@ from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 
 from . import packing_seen as obs
-from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
+from .cycles import call_at, start_at
 from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OPEN, REWARD, STEP_ENDS
 from .packing_seen import PackingMemory
-from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
+from .progress import is_over
 from .window import slot_begun
 
 _PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
@@ -34,7 +34,7 @@ def packing_begin(state, facts, memory):
 def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
     number = memory.number
-    if cycles.number[NEXT_SHOWN] < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:
         return 0
     if (
         state.nb_ended > 0
@@ -43,7 +43,7 @@ def packing_look(state, facts, cycles, plan, memory):
     ):
         number[obs.ANY_CHANGE] = 1
         number[obs.KNOWN_JOBS], number[obs.SWITCHES] = state.nb_jobs, state.nb_capacity_changes
-    if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
+    if cycles.nb_queued == 0 or not _is_due(state, cycles, plan, memory):
         return 0
     number[obs.FAILED_CHOICES] = 0
     _look_at_nodes(state, cycles, memory)
@@ -79,7 +79,7 @@ def _is_due(state, cycles, plan, memory):
 def _call_at_tick(state, cycles, plan, memory, index):
     """Ask for a tick, unless an earlier one was asked for."""
     time = state.submit_time[0] + index * memory.seconds[obs.TICK]
-    if cycles.call[0] > time + TOLERANCE:
+    if cycles.call > time + TOLERANCE:
         call_at(cycles, plan, time)
 
 
@@ -87,22 +87,22 @@ def _call_at_tick(state, cycles, plan, memory, index):
 def _some_fit(state, cycles, memory):
     """Whether a job of the window could start now."""
     smallest = len(cycles.until) + 1
-    for at in range(min(cycles.number[LENGTH], memory.number[obs.WINDOW])):
+    for at in range(min(cycles.nb_queued, memory.number[obs.WINDOW])):
         smallest = min(smallest, state.size[cycles.queue[at]])
-    return smallest <= cycles.number[FREE_HOSTS]
+    return smallest <= cycles.nb_free
 
 
 @kernel
 def _let_time_pass(state, cycles, plan, memory):
     """Jobs that wait next to free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
     number = memory.number
-    if cycles.number[LENGTH] == 0:
+    if cycles.nb_queued == 0:
         return
     if memory.seconds[obs.TICK] == 0.0:
-        if cycles.number[RUNNING_JOBS] == 0:
+        if cycles.nb_running == 0:
             call_at(cycles, plan, state.now + _PATIENCE)
         return
-    if cycles.number[FREE_HOSTS] > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)):
+    if cycles.nb_free > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)):
         _call_at_tick(state, cycles, plan, memory, number[obs.LAST_DECISION] + number[obs.GAP])
         if number[obs.DOUBLES]:
             number[obs.GAP] = min(2 * number[obs.GAP], _LONGEST_GAP)
@@ -112,11 +112,11 @@ def _let_time_pass(state, cycles, plan, memory):
 def packing_act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
     number, goes_on = memory.number, False
-    if 0 <= action < min(cycles.number[LENGTH], number[obs.WINDOW]):
-        if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
+    if 0 <= action < min(cycles.nb_queued, number[obs.WINDOW]):
+        if state.size[cycles.queue[action]] <= cycles.nb_free:
             number[obs.FAILED_CHOICES] = 0
             _start(state, cycles, plan, memory, action)
-            goes_on = cycles.number[LENGTH] > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory))
+            goes_on = cycles.nb_queued > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory))
         else:
             number[obs.FAILED_CHOICES] += 1
             goes_on = number[obs.FAILED_CHOICES] < obs.FAILURES
@@ -141,7 +141,7 @@ def _start(state, cycles, plan, memory, at):
 def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
     window = memory.number[obs.WINDOW]
-    slot = slot_begun(state, cycles, window, 0, starts, state.now + TOLERANCE, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, window, 0, starts, state.now + TOLERANCE, cycles.nb_free)
     return slot if slot >= 0 else window
 
 
@@ -150,13 +150,13 @@ def packing_reward(state, facts, cycles, progress, memory, moment):
     """The sum of the three shares at the end; or else minus the idle node-time of each step, up to the last end."""
     if moment != STEP_ENDS:
         return 0.0
-    over, total, nodes = is_over(progress), progress.total, len(cycles.until)
+    over, nodes = is_over(progress), len(cycles.until)
     if progress.parameters[obs.FINAL]:
         return _share_started(progress) + _utilization(progress, nodes) + _share_left(progress) if over else 0.0
     if over:
-        idle = nodes * max(total[LAST_END] - total[BEGAN], 0.0) - total[WORK]
+        idle = nodes * max(progress.last_end - progress.began, 0.0) - progress.work
     else:
-        idle = nodes * (state.now - total[BEGAN]) - total[USED]
+        idle = nodes * (state.now - progress.began) - progress.used
     owed = idle - memory.seconds[obs.PAID]
     memory.seconds[obs.PAID] = idle
     return -owed / (nodes * memory.seconds[obs.LONGEST])
@@ -173,17 +173,16 @@ def packing_measure(state, facts, cycles, progress, memory, out):
 
 @kernel
 def _share_started(progress):
-    number = progress.number
-    return number[PLACED] / (number[LAST_ROW] - number[FIRST_ROW])
+    return progress.nb_placed / (progress.last_row - progress.first_row)
 
 
 @kernel
 def _utilization(progress, nodes):
     """Node-time of all jobs that have started, up to the last end of them."""
-    seconds = progress.total[LAST_END] - progress.total[BEGAN]
-    return progress.total[WORK] / (nodes * seconds) if seconds > 0.0 else 0.0
+    seconds = progress.last_end - progress.began
+    return progress.work / (nodes * seconds) if seconds > 0.0 else 0.0
 
 
 @kernel
 def _share_left(progress):
-    return 1.0 - progress.number[STEPS] / len(progress.actions)
+    return 1.0 - progress.nb_steps / len(progress.actions)

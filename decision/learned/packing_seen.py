@@ -3,7 +3,6 @@
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 
-from .cycles import FREE_HOSTS, LENGTH, RUNNING_JOBS
 from .dbf_kernels import see_pools
 from .kernel_interfaces import OBSERVE
 from .window import JOB_FEATURES
@@ -42,7 +41,7 @@ class PackingMemory(Bundle):
 def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
     number, longest, now = memory.number, memory.seconds[LONGEST], state.now
-    shown, until = min(cycles.number[LENGTH], number[WINDOW]), cycles.until
+    shown, until = min(cycles.nb_queued, number[WINDOW]), cycles.until
     if number[POOLS] > 0:
         width = see_pools(state, cycles, plan, number[POOLS], longest, observation)
         _see_slots(state, cycles, shown, longest, observation[width:])
@@ -99,10 +98,10 @@ def _write_mask(state, cycles, memory, shown, mask):
     if memory.number[MASKED] == 0:
         mask[:] = 1
         return
-    free, some = cycles.number[FREE_HOSTS], False
+    free, some = cycles.nb_free, False
     mask[:] = 0
     for slot in range(shown):
         fits = state.size[cycles.queue[slot]] <= free
         mask[slot] = fits
         some |= fits
-    mask[len(mask) - 1] = cycles.number[RUNNING_JOBS] > 0 or not some
+    mask[len(mask) - 1] = cycles.nb_running > 0 or not some

@@ -13,7 +13,7 @@ from decision.policies.capacity import TOLERANCE
 from decision.policies.window_jobs import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
 from decision.state.plan_arrays import START, add
 
-from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
+from .cycles import call_at, note_start, start_at
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD
 
 
@@ -71,20 +71,20 @@ def repair_open(state, facts, cycles, plan, memory):
     Nothing is done before the last arrival of an instant, because that is in a window which is due then.
     """
     number, period, now = memory.number, memory.total[RepairTotal.PERIOD], state.now
-    if cycles.number[NEXT_SHOWN] < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:
         return 0
     index = int((now + TOLERANCE) / period)
     called = 0 <= number[RepairNumber.DUE] <= index
     if called:
         number[RepairNumber.DUE] = -1
-    if cycles.number[LENGTH] == 0:
+    if cycles.nb_queued == 0:
         return 0
     if not is_due(now, period, index, number[RepairNumber.LAST], called):
         _ask_for_next(state, cycles, plan, memory, index)
         return 0
     number[RepairNumber.LAST] = index
-    order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
-    taken, wide = taken_from(state, order, cycles.number[FREE_HOSTS], number[RepairNumber.JOBS])
+    order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
+    taken, wide = taken_from(state, order, cycles.nb_free, number[RepairNumber.JOBS])
     number[RepairNumber.SINGLE] = taken - wide
     if wide == 0:
         _end_window(state, cycles, plan, memory)
@@ -96,11 +96,11 @@ def repair_open(state, facts, cycles, plan, memory):
 @kernel
 def _ask_for_next(state, cycles, plan, memory, index):
     """Ask for the next window, unless that was done, if the first job that waits would fit now."""
-    if cycles.number[LENGTH] == 0 or memory.number[RepairNumber.DUE] >= 0:
+    if cycles.nb_queued == 0 or memory.number[RepairNumber.DUE] >= 0:
         return
     period = memory.total[RepairTotal.PERIOD]
-    head = first_of(state, cycles.queue[: cycles.number[LENGTH]], period, index + 1)
-    if state.size[head] <= cycles.number[FREE_HOSTS]:
+    head = first_of(state, cycles.queue[: cycles.nb_queued], period, index + 1)
+    if state.size[head] <= cycles.nb_free:
         memory.number[RepairNumber.DUE] = index + 1
         call_at(cycles, plan, (index + 1) * period)
 
@@ -188,7 +188,7 @@ def _end_window(state, cycles, plan, memory):
     """Jobs on one host get the lowest ones that are left; they are the first of those that the window has left."""
     period, index = memory.total[RepairTotal.PERIOD], memory.number[RepairNumber.LAST]
     if memory.number[RepairNumber.SINGLE] > 0:
-        order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
+        order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
         for job in order[: memory.number[RepairNumber.SINGLE]]:
             start_at(state, cycles, plan, _place_of(cycles, job))
     _ask_for_next(state, cycles, plan, memory, index)

@@ -18,7 +18,7 @@ from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
 from decision.learned import deepscheduling_seen as obs
 from decision.learned.deepscheduling_seen import DeepSchedulingMemory, fits
-from decision.learned.progress import JOULES, SWITCHED, USED, WASTED, is_over
+from decision.learned.progress import is_over
 from decision.model.record import Floats
 from decision.state.bitmap import count_hosts
 from decision.state.plan_arrays import START
@@ -58,8 +58,9 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
         batch.step(choose(batch, out), False, out)
     jobs = setup.beginnings.last - setup.beginnings.row
     jobs = jobs[np.searchsorted(setup.beginnings.row, rows)]
-    total = np.array([env.progress.total[[WASTED, JOULES, USED]] for env in batch.envs])
-    switches = np.array([float(env.progress.number[SWITCHED]) for env in batch.envs])
+    every = [env.progress for env in batch.envs]
+    total = np.array([[progress.wasted, progress.joules, progress.used] for progress in every])
+    switches = np.array([float(progress.nb_switched) for progress in every])
     waits = [_waits(env.state, number) for env, number in zip(batch.envs, jobs.tolist(), strict=True)]
     return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
 

@@ -16,7 +16,6 @@ from decision.engine.kernels.energy import ROW_START, energy_row, host_row, psta
 from decision.engine.options import EngineOptions
 from decision.envs import DbfEnv
 from decision.learned.cycles import begin_decision, new_cycles
-from decision.learned.progress import STEPS
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.backfill import take
@@ -214,7 +213,7 @@ def env() -> DbfEnv:
 
 def test_an_episode_has_no_more_choices_than_there_is_room_for(env):
     episode = env._batch.envs[0].progress
-    episode.number[STEPS] = len(episode.actions)
+    episode.nb_steps = len(episode.actions)
     with pytest.raises(InternalError):
         env.step(0)
 

@@ -55,7 +55,7 @@ class Cluster:
 
     @property
     def queue(self) -> list[int]:
-        return self.cycles.queue[: self.cycles.number[c.LENGTH]].tolist()
+        return self.cycles.queue[: self.cycles.nb_queued].tolist()
 
 
 def test_arrivals_are_shown_one_by_one_and_choices_stay_until_the_decision_ends():

@@ -142,7 +142,7 @@ class CompiledEngine:
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
             self.allocations.put_aside(self.world)
             intervals = 2 * state.nb_intervals + room  # half of them, or they are put aside all the time
-        if sim.rates_changed and self._network.number[links.N_FLOWS]:
+        if sim.rates_changed and self._network.nb_flows:
             self._network = links.grow_network(self._network)
             sim.network = self._network.address
         running = int(state.nb_ended + state.nb_running) + planned

@@ -13,18 +13,7 @@ from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 
 from .cycles import call_at, start_at
-from .green_seen import (
-    CANDIDATE,
-    GREEN_PAID,
-    HEIR,
-    POOL,
-    STEP_LENGTH,
-    SUSPENDS,
-    VICTIM,
-    GreenMemory,
-    fits_now,
-    worth_after,
-)
+from .green_seen import GreenMemory, fits_now, worth_after
 from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OPEN, REWARD, STEP_ENDS
 from .window import slot_begun
 
@@ -32,8 +21,8 @@ from .window import slot_begun
 @BEGIN.entry_with(GreenMemory)
 def green_begin(state, facts, memory):
     """Nobody was suspended, and nothing paid."""
-    memory.number[HEIR] = memory.number[CANDIDATE] = memory.number[VICTIM] = -1
-    memory.setting[GREEN_PAID] = 0.0
+    memory.heir = memory.candidate = memory.victim = -1
+    memory.paid = 0.0
     return 0
 
 
@@ -55,13 +44,13 @@ def green_look(state, facts, cycles, plan, memory):
 @ACT.entry_with(GreenMemory)
 def green_choose(state, facts, cycles, plan, memory, action):
     """Start a ready job that fits, or suspend one for another; anything else ends the look."""
-    pool = memory.number[POOL]
+    pool = memory.pool
     if 0 <= action < min(cycles.nb_queued, pool) and fits_now(state, cycles, cycles.queue[action]):
         start_at(state, cycles, plan, action)
         return _goes_on(state, cycles, plan, memory)
-    if action == pool and memory.number[VICTIM] >= 0:
-        add(plan, SUSPEND, memory.number[VICTIM])
-        memory.number[HEIR] = memory.number[CANDIDATE]
+    if action == pool and memory.victim >= 0:
+        add(plan, SUSPEND, memory.victim)
+        memory.heir = memory.candidate
         return 0  # the next look is at the same instant
     _call_next_step(state, cycles, plan, memory)
     return 0
@@ -69,8 +58,8 @@ def green_choose(state, facts, cycles, plan, memory, action):
 
 @kernel
 def _start_heir(state, cycles, plan, memory):
-    heir = memory.number[HEIR]
-    memory.number[HEIR] = -1
+    heir = memory.heir
+    memory.heir = -1
     if heir < 0 or state.job_state[heir] != QUEUED or not fits_now(state, cycles, heir):
         return
     for at in range(cycles.nb_queued):
@@ -83,9 +72,9 @@ def _start_heir(state, cycles, plan, memory):
 def _goes_on(state, cycles, plan, memory):
     """Whether there is something to choose besides no_op; else the next step is waited for."""
     _find_pair(state, cycles, memory)
-    if memory.number[VICTIM] >= 0:
+    if memory.victim >= 0:
         return 1
-    for at in range(min(cycles.nb_queued, memory.number[POOL])):
+    for at in range(min(cycles.nb_queued, memory.pool)):
         if fits_now(state, cycles, cycles.queue[at]):
             return 1
     _call_next_step(state, cycles, plan, memory)
@@ -97,7 +86,7 @@ def _call_next_step(state, cycles, plan, memory):
     """Ask for the next step while jobs are ready, unless something earlier was asked for."""
     if cycles.nb_queued == 0:
         return
-    step = memory.setting[STEP_LENGTH]
+    step = memory.step_length
     due = (np.floor((state.now + TOLERANCE) / step) + 1.0) * step
     if cycles.call > due + TOLERANCE:
         call_at(cycles, plan, due)
@@ -107,12 +96,11 @@ def _call_next_step(state, cycles, plan, memory):
 def _find_pair(state, cycles, memory):
     """The ready job that is worth most of those that do not fit, and the running one that is worth least of those that
     are worth less and have enough hosts for it."""
-    number = memory.number
-    number[CANDIDATE] = number[VICTIM] = -1
-    if number[SUSPENDS] == Suspend.NEVER or state.nb_running == 0:
+    memory.candidate = memory.victim = -1
+    if memory.suspends == Suspend.NEVER or state.nb_running == 0:
         return
     most, candidate = 0.0, -1
-    for at in range(min(cycles.nb_queued, number[POOL])):
+    for at in range(min(cycles.nb_queued, memory.pool)):
         job = cycles.queue[at]
         if not fits_now(state, cycles, job):
             worth = worth_after(state, memory, job, 0.0)
@@ -129,17 +117,17 @@ def _find_pair(state, cycles, memory):
             if worth < least or (victim >= 0 and worth == least and job > victim):
                 least, victim = worth, job
     if victim >= 0:
-        number[CANDIDATE], number[VICTIM] = candidate, victim
+        memory.candidate, memory.victim = candidate, victim
 
 
 @FOLLOW.entry_with(GreenMemory)
 def green_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
-    pool, by = memory.number[POOL], state.now + TOLERANCE
+    pool, by = memory.pool, state.now + TOLERANCE
     slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.nb_free)
     if slot >= 0:
         return slot
-    suspends = memory.number[VICTIM] >= 0 and starts[memory.number[CANDIDATE]] <= by
+    suspends = memory.victim >= 0 and starts[memory.candidate] <= by
     return pool if suspends else pool + 1
 
 
@@ -152,8 +140,8 @@ def green_reward(state, facts, cycles, progress, memory, moment):
     if moment != STEP_ENDS:
         return 0.0
     worth = progress.earned - progress.parameters[0] * progress.violated
-    owed = worth - memory.setting[GREEN_PAID]
-    memory.setting[GREEN_PAID] = worth
+    owed = worth - memory.paid
+    memory.paid = worth
     return owed
 
 

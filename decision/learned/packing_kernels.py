@@ -23,31 +23,25 @@ _LONGEST_GAP = 1024  # ticks
 @BEGIN.entry_with(PackingMemory)
 def packing_begin(state, facts, memory):
     """Nothing was decided, and nothing paid for."""
-    number = memory.number
-    number[obs.FAILED_CHOICES] = number[obs.ANY_CHANGE] = number[obs.KNOWN_JOBS] = number[obs.SWITCHES] = 0
-    number[obs.GAP], number[obs.LAST_DECISION] = 1, -1
-    memory.seconds[obs.PAID] = 0.0
+    memory.nb_failed_choices = memory.any_change = memory.known_jobs = memory.changes_seen = 0
+    memory.gap, memory.last_decision = 1, -1
+    memory.paid = 0.0
     return 0
 
 
 @OPEN.entry_with(PackingMemory)
 def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
-    number = memory.number
     if cycles.next_shown < state.nb_queued:
         return 0
-    if (
-        state.nb_ended > 0
-        or number[obs.KNOWN_JOBS] != state.nb_jobs
-        or number[obs.SWITCHES] != state.nb_capacity_changes
-    ):
-        number[obs.ANY_CHANGE] = 1
-        number[obs.KNOWN_JOBS], number[obs.SWITCHES] = state.nb_jobs, state.nb_capacity_changes
+    if state.nb_ended > 0 or memory.known_jobs != state.nb_jobs or memory.changes_seen != state.nb_capacity_changes:
+        memory.any_change = 1
+        memory.known_jobs, memory.changes_seen = state.nb_jobs, state.nb_capacity_changes
     if cycles.nb_queued == 0 or not _is_due(state, cycles, plan, memory):
         return 0
-    number[obs.FAILED_CHOICES] = 0
+    memory.nb_failed_choices = 0
     _look_at_nodes(state, cycles, memory)
-    return number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)
+    return memory.masked == 0 or _some_fit(state, cycles, memory)
 
 
 @kernel
@@ -61,24 +55,24 @@ def _look_at_nodes(state, cycles, memory):
 @kernel
 def _is_due(state, cycles, plan, memory):
     """Whether this is the instant of a decision; between two ticks the next one is asked for."""
-    number, tick = memory.number, memory.seconds[obs.TICK]
+    tick = memory.tick
     if tick == 0.0:
         return True
     since = state.now - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
-    if index == number[obs.LAST_DECISION] or since > index * tick + TOLERANCE:
+    if index == memory.last_decision or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
         return False
-    number[obs.LAST_DECISION] = index
-    if number[obs.ANY_CHANGE]:
-        number[obs.ANY_CHANGE], number[obs.GAP] = 0, 1
+    memory.last_decision = index
+    if memory.any_change:
+        memory.any_change, memory.gap = 0, 1
     return True
 
 
 @kernel
 def _call_at_tick(state, cycles, plan, memory, index):
     """Ask for a tick, unless an earlier one was asked for."""
-    time = state.submit_time[0] + index * memory.seconds[obs.TICK]
+    time = state.submit_time[0] + index * memory.tick
     if cycles.call > time + TOLERANCE:
         call_at(cycles, plan, time)
 
@@ -87,7 +81,7 @@ def _call_at_tick(state, cycles, plan, memory, index):
 def _some_fit(state, cycles, memory):
     """Whether a job of the window could start now."""
     smallest = len(cycles.until) + 1
-    for at in range(min(cycles.nb_queued, memory.number[obs.WINDOW])):
+    for at in range(min(cycles.nb_queued, memory.window)):
         smallest = min(smallest, state.size[cycles.queue[at]])
     return smallest <= cycles.nb_free
 
@@ -95,31 +89,30 @@ def _some_fit(state, cycles, memory):
 @kernel
 def _let_time_pass(state, cycles, plan, memory):
     """Jobs that wait next to free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
-    number = memory.number
     if cycles.nb_queued == 0:
         return
-    if memory.seconds[obs.TICK] == 0.0:
+    if memory.tick == 0.0:
         if cycles.nb_running == 0:
             call_at(cycles, plan, state.now + _PATIENCE)
         return
-    if cycles.nb_free > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory)):
-        _call_at_tick(state, cycles, plan, memory, number[obs.LAST_DECISION] + number[obs.GAP])
-        if number[obs.DOUBLES]:
-            number[obs.GAP] = min(2 * number[obs.GAP], _LONGEST_GAP)
+    if cycles.nb_free > 0 and (memory.masked == 0 or _some_fit(state, cycles, memory)):
+        _call_at_tick(state, cycles, plan, memory, memory.last_decision + memory.gap)
+        if memory.doubles:
+            memory.gap = min(2 * memory.gap, _LONGEST_GAP)
 
 
 @ACT.entry_with(PackingMemory)
 def packing_act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
-    number, goes_on = memory.number, False
-    if 0 <= action < min(cycles.nb_queued, number[obs.WINDOW]):
+    goes_on = False
+    if 0 <= action < min(cycles.nb_queued, memory.window):
         if state.size[cycles.queue[action]] <= cycles.nb_free:
-            number[obs.FAILED_CHOICES] = 0
+            memory.nb_failed_choices = 0
             _start(state, cycles, plan, memory, action)
-            goes_on = cycles.nb_queued > 0 and (number[obs.MASKED] == 0 or _some_fit(state, cycles, memory))
+            goes_on = cycles.nb_queued > 0 and (memory.masked == 0 or _some_fit(state, cycles, memory))
         else:
-            number[obs.FAILED_CHOICES] += 1
-            goes_on = number[obs.FAILED_CHOICES] < obs.FAILURES
+            memory.nb_failed_choices += 1
+            goes_on = memory.nb_failed_choices < obs.FAILURES
     if not goes_on:
         _let_time_pass(state, cycles, plan, memory)
     return goes_on
@@ -140,7 +133,7 @@ def _start(state, cycles, plan, memory, at):
 @FOLLOW.entry_with(PackingMemory)
 def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
-    window = memory.number[obs.WINDOW]
+    window = memory.window
     slot = slot_begun(state, cycles, window, 0, starts, state.now + TOLERANCE, cycles.nb_free)
     return slot if slot >= 0 else window
 
@@ -157,9 +150,9 @@ def packing_reward(state, facts, cycles, progress, memory, moment):
         idle = nodes * max(progress.last_end - progress.began, 0.0) - progress.work
     else:
         idle = nodes * (state.now - progress.began) - progress.used
-    owed = idle - memory.seconds[obs.PAID]
-    memory.seconds[obs.PAID] = idle
-    return -owed / (nodes * memory.seconds[obs.LONGEST])
+    owed = idle - memory.paid
+    memory.paid = idle
+    return -owed / (nodes * memory.longest)
 
 
 @MEASURE.entry_with(PackingMemory)

@@ -11,7 +11,6 @@ from decision.state.cluster import COMPUTING, IDLE
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
-from .links import N_FLOWS
 from .network import (
     NOTE_PARTS,
     NOTE_SPEEDS,
@@ -142,12 +141,12 @@ def share_network(world):
     False where arrays must grow first.
     """
     sim, network = world.sim, network_of(world)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         known = network.flow_first[flow] >= 0
         if not known and not ask_flows(world, NOTE_PARTS, flow, present_leaf(world, network.flow_job[flow])):
             return False
     ask_flows(world, SET_RATES, 0, 0)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))

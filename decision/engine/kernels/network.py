@@ -7,7 +7,7 @@ from decision.engine.constants import TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
 
 from . import arrays as a
-from .links import N_FLOWS, N_PARTS, LinkState, find_way, top_of_way
+from .links import N_PARTS, LinkState, find_way, top_of_way
 from .rates import LARGEST_RATE, set_rates
 
 _network_at = bundle_at(LinkState)
@@ -85,10 +85,10 @@ def _latency_of(world, job, leaf):
 def begin_flow(world, job):
     """The job's task takes its share of links from now on."""
     network = network_of(world)
-    at = network.number[N_FLOWS]
+    at = network.nb_flows
     if at + 1 >= len(network.flow_job):
         raise InternalError("the engine has no room for another task that communicates")
-    network.number[N_FLOWS] = at + 1
+    network.nb_flows = at + 1
     world.sim.rates_changed = 1
     network.flow_job[at] = job
     network.flow_first[at] = network.flow_end[at] = -1
@@ -105,15 +105,15 @@ def end_flow(world, job):
     for part in range(first, end):
         if network.part_link[part] >= 0:
             network.users[network.part_link[part]] -= 1
-    for part in range(end, network.number[N_PARTS] if end > first else end):
+    for part in range(end, network.nb_parts if end > first else end):
         to = part - (end - first)
         network.part_link[to] = network.part_link[part]
         network.part_width[to] = network.part_width[part]
         network.part_amount[to] = network.part_amount[part]
-    network.number[N_PARTS] -= end - first
-    network.number[N_FLOWS] -= 1
+    network.nb_parts -= end - first
+    network.nb_flows -= 1
     world.sim.rates_changed = 1
-    for flow in range(at, network.number[N_FLOWS]):
+    for flow in range(at, network.nb_flows):
         known = network.flow_first[flow + 1] >= 0
         network.flow_job[flow] = network.flow_job[flow + 1]
         network.flow_first[flow] = network.flow_first[flow + 1] - (end - first if known else 0)
@@ -124,7 +124,7 @@ def end_flow(world, job):
 @kernel
 def _find_flow(world, job):
     network = network_of(world)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         if network.flow_job[flow] == job:
             return flow
     return -1

@@ -19,6 +19,6 @@ write_platform(FOLDER / "cluster64.xml", simple_cluster(64))
 
 result = d.simulate(FOLDER / "cluster64.xml", FOLDER / "lublin.json", "easy", energy=True)
 summary = result.summary()
-print(f"{summary.jobs} jobs, mean wait {summary.mean_waiting_time:,.0f} s, {summary.energy / 3.6e6:,.0f} kWh")
+print(f"{summary.jobs} jobs, mean wait {summary.wait:,.0f} s, {summary.energy / 3.6e6:,.0f} kWh")
 result.write(FOLDER)
 print(f"Batsim's output files are in {FOLDER}")

@@ -18,7 +18,7 @@ class SmallestFirst:
 
 for policy in (SmallestFirst(), "easy"):
     result = d.simulate("taurus", "taurus_week", policy)
-    print(f"{result.title}: mean wait {result.summary().mean_waiting_time:,.0f} s")
+    print(f"{result.title}: mean wait {result.summary().wait:,.0f} s")
 
 longest = result.jobs.assign(wait=result.jobs.start_time - result.jobs.submit_time).nlargest(3, "wait")
 print("with EASY these waited longest:")

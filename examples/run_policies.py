@@ -5,6 +5,6 @@ import decision as d
 for policy in ("fcfs", "easy", "conservative", "saf+easy"):
     summary = d.simulate("taurus", "taurus_week", policy).summary()
     print(
-        f"{policy:12} mean wait {summary.mean_waiting_time:9,.0f} s, "
-        f"mean bounded slowdown {summary.mean_bounded_slowdown:8,.1f}, utilization {summary.utilization:.1%}"
+        f"{policy:12} mean wait {summary.wait:9,.0f} s, "
+        f"mean bounded slowdown {summary.bounded_slowdown:8,.1f}, utilization {summary.utilization:.1%}"
     )

@@ -19,5 +19,5 @@ checkpoint = d.train(
     resume=FOLDER.exists(),
 )
 for policy in (str(checkpoint), "easy", "dbf"):
-    wait = d.simulate("cluster256", "lublin_256", policy).summary().mean_waiting_time
+    wait = d.simulate("cluster256", "lublin_256", policy).summary().wait
     print(f"{policy}: mean wait {wait:,.0f} s")

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from matplotlib import pyplot as plt
 
 import decision
-from decision.analysis.plots.advice import draw_picture
+from decision.analysis.plots.advice import advice_pictures
 from decision.analysis.plots.figures import BLUE, DARK, PALE, save, styled
 from decision.cli.app import app
 from decision.formats.files import write_files
@@ -47,7 +47,8 @@ def make(folder: Path) -> None:
     with TemporaryDirectory() as name:
         out = Path(name)
         advice = decision.advise(LOG, folder=out / "advice")
-        write_files({folder / f"{which}.png": [draw_picture(which, advice, ".png")] for which in ("plane", "classes")})
+        drawn = advice_pictures(advice)
+        write_files({folder / f"{which}.png": [drawn[which].drawn(".png")] for which in ("plane", "classes")})
         _type("run -p taurus -w taurus_week_flops --policy easy,power=idle-timeout --energy --plot -o", out / "run")
         (out / "run/schedule.png").replace(folder / "schedule.png")
         _type(f"workload describe {LOG} --plot", folder / "workload.png")

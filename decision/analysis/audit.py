@@ -19,6 +19,7 @@ from decision.model.usage import Recorded, Use, fitted, recorded, use_of
 from decision.model.workload import Workload
 
 from .unanswered import named_users, unanswered_questions
+from .unsimulated import Unsimulated, unsimulated
 
 _WEEK = 7 * DAY
 _MOST_DAYS = 100_000  # of a log; more are a mistake
@@ -95,6 +96,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     recorded: RecordedFigures | None
     edges: Edges
     cannot: dict[str, str]
+    not_simulated: list[Unsimulated]
     notes: list[str]
 
 
@@ -133,6 +135,7 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
         edges=_edges(workload, jobs, use),
         cannot=unanswered_questions(workload),
+        not_simulated=unsimulated(workload, speed),
         notes=list(workload.notes),
     )
 

@@ -11,6 +11,7 @@ from decision.model.errors import ConfigError
 from decision.model.record import Floats
 
 from .blocks import Windows
+from .groups import GroupFigures
 from .metric_list import METRICS, Metric
 from .recorded import RECORDED, Standing
 from .statistics import Estimate, interquartile_mean, probability_of_improvement
@@ -38,6 +39,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, kw_only=True):
     copy: int = 0  # of the workload, shaken; 0 is the workload as it is
     without: dict[str, list[float]] = {}  # of a whole log: the metrics without the jobs of each block of time
     schedule: str = ""  # of a whole log: equal for equal starts
+    groups: list[GroupFigures] = []  # of a whole log: what users and the like had, where that is known
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,11 @@
 """The files of a comparison: CSV for programs, Markdown for people, and JSON, from which the report is drawn."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import csv_text, read_bytes, write_files
 from decision.model.errors import InputError
 
 from .comparison import MeasuredRun, PolicyComparison, Row
@@ -25,8 +23,8 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
         ConfigError: if they cannot be written; none is then.
     """
     contents = {
-        folder / "comparison.csv": _csv(map(_cells, comparison.rows)),
-        folder / "runs.csv": _csv(map(_run_cells, comparison.outcomes)),
+        folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
+        folder / "runs.csv": csv_text(map(_run_cells, comparison.outcomes)),
         folder / "comparison.md": markdown(comparison),
         folder / CONTENTS: msgspec.json.encode(comparison).decode(),
     }
@@ -47,13 +45,14 @@ def read_comparison(folder: Path) -> PolicyComparison:
         raise InputError(f"{path}: not a comparison ({error}); run decision compare again") from None
 
 
-def _cells(row: Row) -> Mapping[str, object]:
+def row_values(row: Row) -> Mapping[str, object]:
+    """A row of ``comparison.csv``."""
     return {
         "metric": row.metric,
         "workload": row.workload,
         "policy": row.contender,
         "runs": row.runs,
-        **_named("estimate" if row.improvement is None else "iqm", row.score),
+        **_named("estimate", row.score),
         **(_named("change", row.change) if row.improvement is None else _named("improvement", row.improvement)),
         "verdict": row.verdict,
         "blocks": row.blocks,
@@ -74,12 +73,3 @@ def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
         "seed": outcome.seed,
         **{name: outcome.metrics.get(name) for name in METRICS},
     }
-
-
-def _csv(rows: Iterable[Mapping[str, object]]) -> str:
-    rows = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

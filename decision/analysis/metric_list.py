@@ -136,12 +136,23 @@ def symbols() -> str:
     return (m.__doc__ or "").partition("\n\n")[2]
 
 
+RENAMED = {  # names of the previous release, which are still taken: those of Batsim's files, and of summaries
+    "mean_waiting_time": "wait",
+    "p95_waiting_time": "p95_wait",
+    "p99_waiting_time": "p99_wait",
+    "max_waiting_time": "max_wait",
+    "mean_bounded_slowdown": "bounded_slowdown",
+    "waste": "energy_waste",
+}
+
+
 def find_metric(name: str) -> Metric:
-    """The metric of this name.
+    """The metric of this name, or of its name in the previous release.
 
     Raises:
         ConfigError: if it is unknown.
     """
+    name = RENAMED.get(name, name)
     if name not in METRICS:
         known = ", ".join(METRICS)
         raise ConfigError(f"unknown metric {name!r}{nearest(name, METRICS)} (known are {known})", field="metrics")

@@ -71,5 +71,5 @@ def _with_battery(times: Floats, supply: Floats, busy: Floats, battery: BatteryT
             if after < end:  # exactly full or empty
                 level = capacity if rate > 0 else 0.0
             time = after
-    begin, hosts, used, levels, given, taken = np.array(rows).reshape(-1, 6).T
-    return PowerCourse(np.append(begin, times[-1:]), hosts, used, np.append(levels, level), given, taken)
+    begin, hosts, used, levels, gave, took = np.array(rows).reshape(-1, 6).T
+    return PowerCourse(np.append(begin, times[-1:]), hosts, used, np.append(levels, level), gave, took)

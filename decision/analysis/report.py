@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from decision.formats.files import write_files
-from decision.formats.run_facts import RunFacts
+from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
 from .curves import CURVES, LearningCurve
-from .pages import REPORT, cell, embedded, fact_table, page, section, table, template
+from .pages import REPORT, Cell, embedded, fact_table, group_sections, page, section, table, template
 from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
 from .plots.figures import JOB_COLORS, job_color
 from .plots.paper import paper
@@ -45,11 +45,11 @@ _COLUMNS = (
     _Column("jobs", lambda s: s.jobs, 0, 0),
     _Column("rejected", lambda s: s.rejected, 0, 1),
     _Column("makespan<br>s", lambda s: s.makespan, 0, 1),
-    _Column("mean wait<br>s", lambda s: s.mean_waiting_time, 0, 1),
-    _Column("95 % wait<br>at most s", lambda s: s.p95_waiting_time, 0, 1),
-    _Column("99 % wait<br>at most s", lambda s: s.p99_waiting_time, 0, 1),
-    _Column("max wait<br>s", lambda s: s.max_waiting_time, 0, 1),
-    _Column("bounded<br>slowdown", lambda s: s.mean_bounded_slowdown, 2, 1),
+    _Column("mean wait<br>s", lambda s: s.wait, 0, 1),
+    _Column("95 % wait<br>at most s", lambda s: s.p95_wait, 0, 1),
+    _Column("99 % wait<br>at most s", lambda s: s.p99_wait, 0, 1),
+    _Column("max wait<br>s", lambda s: s.max_wait, 0, 1),
+    _Column("bounded<br>slowdown", lambda s: s.bounded_slowdown, 2, 1),
     _Column("late starts<br>jobs", lambda s: s.late_starts, 0, 1),
     _Column("utilization<br>%", lambda s: 100 * s.utilization, 1, -1),
     _Column("until last<br>arrival, %", lambda s: 100 * s.arrival_utilization, 1, -1),
@@ -58,7 +58,7 @@ _COLUMNS = (
     _Column("deadlines<br>missed", lambda s: s.violations, 0, 1),
     _Column("grid power<br>host-h", lambda s: s.grid / 3600, 1, 1),
     _Column("energy<br>MJ", lambda s: s.energy / 1e6, 1, 1),
-    _Column("energy waste<br>MJ", lambda s: s.waste / 1e6, 2, 1),
+    _Column("energy waste<br>MJ", lambda s: s.energy_waste / 1e6, 2, 1),
     _Column("waste bound<br>MJ", lambda s: s.waste_bound / 1e6, 2, 1),
 )
 
@@ -69,6 +69,7 @@ def write_report(
     trainings: Sequence[str] = (),
     files: Sequence[str] = (),
     platform: Platform | None = None,
+    command: str = "",
 ) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
@@ -78,19 +79,21 @@ def write_report(
         trainings: what else is on the pictures.
         files: names of those that are written next to it, for `analyse` to know again.
         platform: says what was wasted, where it is known.
+        command: what the user typed, if it was a command.
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
     parts = [_summary(runs, platform), _gantt()] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
+    parts += group_sections({run.name: run.groups for run in runs})
     parts += [
-        section(f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run.facts).items()))
+        section(f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run).items(), f"setup-{run.name}"))
         for number, run in enumerate(runs)
         if run.facts is not None
     ]
     parts.append(f'<data id="files" value="{html.escape(" ".join(files))}" hidden></data>')
-    yield page(title, [*parts, _charts(runs)] if runs else parts)
+    yield page(title, [*parts, _charts(runs)] if runs else parts, command)
 
 
 def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
@@ -102,8 +105,11 @@ def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
     return section("summary", "Summary", f'{_table(summaries_of(runs, platform))}\n<p class="note">{note}</p>')
 
 
-def _setup(facts: RunFacts) -> dict[str, str]:
+def _setup(run: NamedRun) -> dict[str, str]:
     """What made a run, in words."""
+    facts = run.facts
+    if facts is None:
+        return {}
     files = {"platform": [facts.platform], "workload": facts.workloads, "external events": facts.events}
     files["policy's file"] = [] if facts.policy_file is None else [facts.policy_file]
     words = {
@@ -114,6 +120,7 @@ def _setup(facts: RunFacts) -> dict[str, str]:
         "energy": "simulated" if facts.energy else "not simulated",
         **{kind: "; ".join(f"{file.name}, sha256 {file.sha256}" for file in some) for kind, some in files.items()},
         **{name.replace("_", " "): text for name, text in facts.selection.texts().items()},
+        "first submission": "" if run.clock is None else f"{date_text(run.clock)} on the machine's clock",
         "begin": f"{facts.begin:%Y-%m-%d %H:%M:%S} UTC",
         "package": f"decision {facts.decision}",
     }
@@ -133,16 +140,20 @@ def _charts(runs: Sequence[NamedRun]) -> str:
 def _table(summaries: Mapping[str, Summary]) -> str:
     shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
     columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
-    rows = ([cell(name), *cells] for name, *cells in zip(summaries, *columns, strict=True))
-    return table(["run", *(column.header for column in shown)], rows)
+    rows = ([name, *cells] for name, *cells in zip(summaries, *columns, strict=True))
+    values = [
+        {"run": name} | {column.header.replace("<br>", " "): column.value(found) for column in shown}
+        for name, found in summaries.items()
+    ]
+    return table(["run", *(column.header for column in shown)], rows, "summary", values=values)
 
 
-def _cells(column: _Column, values: Sequence[float]) -> list[str]:
+def _cells(column: _Column, values: Sequence[float]) -> list[Cell]:
     """A column's cells; the best are marked where not all are."""
     texts = ["-" if math.isnan(value) else f"{value:,.{column.digits}f}" for value in values]
     best = texts[values.index(min(values, key=lambda v: math.inf if math.isnan(v) else column.sign * v))]
     marked = column.sign != 0 and len(set(texts)) > 1
-    return [cell(text, marked and text == best) for text in texts]
+    return [Cell(text, marked and text == best) for text in texts]
 
 
 def _charted(run: NamedRun) -> dict[str, Any]:
@@ -157,6 +168,7 @@ def _charted(run: NamedRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "hosts": run.record.nb_hosts,
+        "clock": run.clock,
         "id": jobs.id,
         "color": [job_color(name) for name in jobs.id],
         "submit": _seconds(jobs.submit_time),
@@ -195,7 +207,11 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def analyse(
-    runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, platform: Platform | None
+    runs: Sequence[NamedRun],
+    trainings: Sequence[LearningCurve],
+    folder: Path,
+    platform: Platform | None,
+    command: str = "",
 ) -> list[Path]:
     """Write pictures, in the paper's format, and ``report.html``, in the place of those that it wrote there before.
 
@@ -204,6 +220,7 @@ def analyse(
         trainings: their learning curves are one picture.
         folder: where to.
         platform: splits power by state, where it is known.
+        command: what the user typed, if it was a command.
 
     Returns:
         The files, the report last.
@@ -220,10 +237,10 @@ def analyse(
     write_files({path: [shown.drawn(suffix)] for path, shown in common.items()})
     charts = [folder / f"schedule-{_file_name(run.name)}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
-        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
+        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first, run.clock)
     names = [training.name for training in trainings]
     files = [path.name for path in (*common, *charts)]
-    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform)})
+    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform, command)})
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from decision.formats.outputs_read import read_run_record
 from decision.formats.run_facts import RUN, RunFacts, read_facts
 from decision.model.errors import ConfigError, InputError
+from decision.model.names import without_folders
 from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import split_energy
+from .groups import GROUPS_FILE, GroupFigures, read_groups
 from .metrics import makespan, only_ran
 from .rates import emitted, paid
 from .summary import Summary, summarise
@@ -33,6 +35,12 @@ class NamedRun(NamedTuple):
     jobs: JobTable  # those that ran
     first: float = 0.0  # seconds: the simulated time of the first submission
     facts: RunFacts | None = None  # what made it; None where no run.json says it
+    groups: Sequence[GroupFigures] = ()  # what users and the like had, where that is known
+
+    @property
+    def clock(self) -> float | None:
+        """What the machine's clock showed at the first submission, seconds since 1970; None where it is not known."""
+        return None if self.facts is None or self.facts.clock is None else self.facts.clock + self.first
 
 
 def named_run(name: str, record: RunRecord, facts: RunFacts | None = None) -> NamedRun:
@@ -76,7 +84,7 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
 def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
     """Each run's policy, with its folder where several have one policy; the folder alone where it is not known."""
     folders = short_names(places)
-    policies = [None if made is None else made.name for made in facts]
+    policies = [None if made is None else without_folders(made.name) for made in facts]
     return [
         folder if policy is None else policy if policies.count(policy) == 1 else f"{policy} ({folder})"
         for policy, folder in zip(policies, folders, strict=True)
@@ -87,7 +95,8 @@ def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    return named_run(name, record, facts)
+    known = facts is not None and GROUPS_FILE in facts.files
+    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
 
 
 def runs_in(place: Path) -> list[Path]:

@@ -26,6 +26,7 @@ def advise(
     policies: Sequence[str] = (),
     jobs: slice | None = None,
     time_field: int | None = None,
+    time_zone: str | None = None,
     shake: int = 10,
     processes: int = 1,
     folder: Source | None = None,
@@ -43,13 +44,15 @@ def advise(
         policies: further ones to try.
         jobs: which jobs are used, ``slice(0, 5000)``, in order of submission; all if None.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         shake: copies of the log with shaken submissions.
         processes: how many run at a time.
         folder: where finished runs are kept; nowhere if None.
 
     Returns:
         The advice: ``policy``, ``baseline``, ``change`` (by metric: estimate and 95 % interval, -0.2 is a fifth less),
-        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``sentence``.
+        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``not_simulated`` (what the log says
+        besides: `what`, `jobs`, `share` of the host-seconds, and `text()`), ``sentence``.
 
     Raises:
         ConfigError: if something cannot be read, does not fit together or makes no sense.
@@ -70,7 +73,7 @@ def advise(
         workload=find_workload(workload),
         platform=None if platform is None else find_platform(platform),
         hosts=0 if hosts is None else whole("hosts", hosts, least=1),
-        selection=given.as_selection(jobs, None, "requested", time_field, "runtime"),
+        selection=given.as_selection(jobs, None, "requested", time_field, "runtime", time_zone),
     )
     wish = Wish(
         baseline=baseline,

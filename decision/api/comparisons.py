@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def compare(
     platform: Platform | Source,
     workload: "Workload | DataFrame | Source | Sequence[Workload | DataFrame | Source]",
-    policies: "str | Policy | Sequence[str | Policy]",
+    policies: "str | Policy | Sequence[str | Policy] | Mapping[str, str | Policy]",
     *,
     baseline: "str | Policy | None" = None,
     metrics: Sequence[str] = (),
@@ -39,6 +39,7 @@ def compare(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     shake: int = 10,
     whole: bool = False,
     windows: int = 0,
@@ -53,7 +54,8 @@ def compare(
     Args:
         platform: as of `simulate`.
         workload: as of `simulate`; of several, each is compared by itself.
-        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself.
+        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself; by the
+            names that tables and pictures shall have, in a dict, or else each by its attribute ``name``, or its class.
         baseline: the policy that the others are compared with; the first if None.
         metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
         options: options of every policy.
@@ -63,6 +65,7 @@ def compare(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         shake: copies of each whole workload with shaken submissions, on which it is judged.
         whole: run each workload once, as it is, and count all jobs.
         windows: random sequences of jobs of each workload, in place of the whole.
@@ -87,7 +90,7 @@ def compare(
         ...                 break
         ...             plan.start(job)
         >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"], whole=True)
-        >>> result.table[["policy", "score"]].values.tolist()
+        >>> result.table[["policy", "estimate"]].values.tolist()
         [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.analysis.metric_list import find_metric
@@ -108,10 +111,11 @@ def compare(
             platform=given.platform_file(platform, energy, written),
             workloads=given.as_files(workload, written),
             policies=tuple(named),
+            specs={name: policy for name, policy in named.items() if isinstance(policy, str) and name != policy},
             own=own,
             settings=given.as_options(options, list(named.values())),
             energy=energy,
-            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
+            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone),
             shake=0 if flag("whole", whole) or windows else count("shake", shake, 1),
             windows=count("windows", windows),
             length=count("length", length, 1),
@@ -158,7 +162,7 @@ def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> 
 def evaluate(
     platform: Platform | Source,
     workload: "Workload | DataFrame | Source",
-    policies: "str | Policy | Sequence[str | Policy]",
+    policies: "str | Policy | Sequence[str | Policy] | Mapping[str, str | Policy]",
     *,
     shake: int = 10,
     episodes: int | None = None,
@@ -170,6 +174,7 @@ def evaluate(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     seed: int = 0,
 ) -> "DataFrame | list[dict[str, Any]]":
     """Compare learned policies with heuristics on the same jobs, as ``decision evaluate`` does.
@@ -192,6 +197,7 @@ def evaluate(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
 
     Returns:
@@ -210,7 +216,7 @@ def evaluate(
         {'easy': 2, 'fcfs': 2}
     """
     named = given.name_policies(policies)
-    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     seed, placed = count("seed", seed), count("placed", placed, 1)
     offline, whole = flag("offline", offline), flag("whole", whole)
     hosts = given.read_platform(platform, False)
@@ -223,7 +229,8 @@ def evaluate(
         from .comparisons import compare
 
         kept = {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
-        return compare(platform, workload, policies, shake=shake, time_field=time_field, **kept).table  # type: ignore[arg-type]
+        kept |= {"time_field": time_field, "time_zone": time_zone}
+        return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
     if whole:
         return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
     from decision.learn import require_learning

@@ -21,7 +21,12 @@ OPTIONS_EXAMPLE = '{"guard": "auto"}'
 
 
 def as_selection(
-    jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None, missing: str = "none"
+    jobs: slice | None,
+    nodes: int | None,
+    walltime: str,
+    time_field: int | None,
+    missing: str = "none",
+    time_zone: str | None = None,
 ) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
     from decision.formats.selection import Selection
@@ -34,6 +39,7 @@ def as_selection(
         walltime=walltime,  # type: ignore[arg-type]  # one of them
         missing=text("missing_walltime", missing),
         time_field=None if time_field is None else whole("time_field", time_field, 1),
+        time_zone=None if time_zone is None else text("time_zone", time_zone),
     )
 
 
@@ -60,14 +66,14 @@ def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
     from decision.computer.shipped import find_workload
     from decision.formats.job_frame import frame_workload, is_frame
-    from decision.runs.inputs import check_time_field, read_selected
+    from decision.runs.inputs import check_reading, read_selected
 
     every = some("workload", given, "workload")
     sources = [
         each if isinstance(each, Workload) else frame_workload(each, f"w{n}") if is_frame(each) else find_workload(each)
         for n, each in enumerate(every)
     ]
-    check_time_field([each for each in sources if isinstance(each, Path)], selection.time_field)
+    check_reading([each for each in sources if isinstance(each, Path)], selection)
     return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 
@@ -112,20 +118,40 @@ def read_choice(policy: "str | Policy", options: Mapping[str, Any] | None, seed:
     settings = as_options(options, [policy])
     if isinstance(policy, str):
         return PolicyChoice(policy=policy, settings=settings, seed=whole("seed", seed))
-    return PolicyChoice(policy=type(policy).__name__, own=policy, seed=whole("seed", seed))
+    return PolicyChoice(policy=called(policy), own=policy, seed=whole("seed", seed))
 
 
 def name_policies(given: Any) -> dict[str, Any]:
-    """Policies by name, each once: of an object the name of its class, with a number where several have it."""
-    named: dict[str, Any] = {}
+    """Policies by name, each once: as a mapping says, or as they say themselves; with a number where several agree.
+
+    A policy's own name is its attribute ``name``, else that of its class; one that is named is called as it was named,
+    or as its class says with ``name``.
+
+    Raises:
+        ConfigError: if there is none, or one is no policy.
+    """
+    from decision.analysis.recorded import RECORDED
+    from decision.policies.registry import told_apart
+
+    if isinstance(given, Mapping):
+        some("policies", list(given), "policy")
+        for name, policy in given.items():
+            text("policies", name)
+            if not is_policy(policy) and (policy == RECORDED) != (name == RECORDED):
+                raise ConfigError(f"policies: {RECORDED} is what really happened, and keeps its name", field="policies")
+        return dict(given)
+    every: list[Any] = []
     for each in some("policies", given, "policy"):
-        if not is_policy(each):
-            named[each] = each
-        elif not any(each is other for other in named.values()):
-            name = type(each).__name__
-            number = 1 + sum(type(other).__name__ == name for other in named.values() if not isinstance(other, str))
-            named[name if number == 1 else f"{name} {number}"] = each
-    return named
+        if not any(each is other or (isinstance(each, str) and each == other) for other in every):
+            every.append(each)
+    return dict(zip(told_apart(map(called, every)), every, strict=True))
+
+
+def called(policy: Any) -> str:
+    """What a policy is called. Raises ConfigError if it is none."""
+    from decision.policies.registry import own_name, shown_name
+
+    return (own_name(policy) or type(policy).__name__) if is_policy(policy) else shown_name(policy)
 
 
 def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:

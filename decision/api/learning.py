@@ -43,6 +43,7 @@ def train(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     resume: bool = False,
     report: "Callable[[Report], None]" = lambda _: None,
 ) -> Path:
@@ -62,6 +63,7 @@ def train(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
 
@@ -95,7 +97,7 @@ def train(
     config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
-    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     case = _read_files(platform, workload, (), False, selection)
     if resume:
         check_resumable(output)
@@ -113,6 +115,7 @@ def gates(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
 ) -> "GateCheck":
     """Check whether a checkpoint may be deployed, on a log that it has not seen, and keep what is found in it.
 
@@ -129,6 +132,7 @@ def gates(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
 
     Returns:
         What was found: ``passed``, and ``gates``, each with ``name``, ``found``, ``most`` and ``passed``.
@@ -150,7 +154,7 @@ def gates(
 
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
-    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
     found = check_gates(file, first_log(case))

@@ -2,23 +2,30 @@
 
 import math
 import os
+from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from decision.model.arguments import a_path, amount
 from decision.model.column import Column
+from decision.model.errors import ConfigError
+from decision.model.html_rows import rows_html
 from decision.model.platform import Platform
 from decision.model.record import FinalState, Floats, JobTable, RunRecord
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from decision.analysis.comparison import PolicyComparison, Row
     from decision.analysis.summary import Summary
+
+_SHOWN = 20  # rows of a comparison that a notebook shows
 
 Place = str | os.PathLike[str]
 
@@ -37,8 +44,10 @@ def job_results(jobs: JobTable) -> JobResults:
     """The jobs, with their times and slowdowns."""
     from decision.analysis import metrics
 
+    known = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
+    known["energy"] = np.where(jobs.energy < 0, math.nan, jobs.energy)
     return JobResults(
-        **{name: getattr(jobs, name) for name in jobs.__struct_fields__},
+        **known,
         finish_time=jobs.start_time + jobs.runtime,
         waiting_time=metrics.waiting_times(jobs),
         turnaround_time=metrics.turnaround_times(jobs),
@@ -73,7 +82,7 @@ class SimulationResult:
         A pandas DataFrame with the columns ``id``, ``profile``, ``submit_time``, ``size``, ``walltime``,
         ``final_state``, ``start_time``, ``runtime``, ``allocation`` (host ids, ``"0-3 7"``), ``energy``, ``metadata``,
         ``finish_time``, ``waiting_time``, ``turnaround_time``, ``stretch`` (turnaround time over run time, as Batsim
-        has it) and ``bounded_slowdown`` (run times under 10 s count as 10 s); times in seconds, energy in joules (-1
+        has it) and ``bounded_slowdown`` (run times under 10 s count as 10 s); times in seconds, energy in joules (nan
         where it was not simulated). Without pandas an object that has the same columns as attributes.
         """
         jobs = job_results(self.record.jobs)
@@ -98,12 +107,20 @@ class SimulationResult:
         )
 
     def plot(
-        self, path: Place | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0
+        self,
+        path: Place | None = None,
+        *,
+        ax: "Axes | None" = None,
+        width: float = 7.0,
+        type_size: float = 8.0,
+        dpi: float = 200.0,
     ) -> "Figure":
         """Draw which host ran what, how many hosts were busy and how many jobs waited.
 
         Args:
             path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            ax: axes of a figure of yours, where which host ran what is drawn in that figure's style, and nothing else;
+                the other arguments do nothing then.
             width: inches.
             type_size: points.
             dpi: pixels per inch of PNG.
@@ -114,17 +131,14 @@ class SimulationResult:
         from decision.analysis.plots import require_matplotlib
 
         require_matplotlib()
-        file = None if path is None else a_path("path", path)
-        from decision.analysis.plots.figures import save
-        from decision.analysis.plots.paper import Paper, drawn_for
-        from decision.analysis.plots.schedules import schedule_figure
+        from decision.analysis.plots.schedules import draw_gantt, schedule_figure
 
-        wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
-        with drawn_for(Paper(*wanted)):
-            figure = schedule_figure(self.record.jobs, self.record.nb_hosts, self.title)
-            if file is not None:
-                save(figure, file)
-        return figure
+        jobs, hosts = self.record.jobs, self.record.nb_hosts
+        if ax is not None:
+            _refuse_path(path)
+            draw_gantt(_axes(ax), jobs, hosts, self.title)
+            return ax.figure  # type: ignore[return-value]
+        return _drawn(lambda: schedule_figure(jobs, hosts, self.title), path, width, type_size, dpi)
 
     def write(self, folder: Place) -> None:
         """Write Batsim's output files, ``out_jobs.csv``, ``out_schedule.csv`` and the others, into a folder."""
@@ -137,6 +151,37 @@ class SimulationResult:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}, {len(self.record.jobs.id):,} jobs>"
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html(repr(self).strip("<>"))
+
+
+def _drawn(draw: "Callable[[], Figure]", path: Place | None, width: float, type_size: float, dpi: float) -> "Figure":
+    """A figure of that width, size of type and resolution, written to `path` where there is one."""
+    file = None if path is None else a_path("path", path)
+    from decision.analysis.plots.figures import save
+    from decision.analysis.plots.paper import Paper, drawn_for
+
+    wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
+    with drawn_for(Paper(*wanted)):
+        figure = draw()
+        if file is not None:
+            save(figure, file)
+    return figure
+
+
+def _axes(given: Any) -> "Axes":
+    """Axes of matplotlib. Raises ConfigError if it is something else."""
+    from matplotlib.axes import Axes
+
+    if not isinstance(given, Axes):
+        raise ConfigError(f"ax: must be one of matplotlib's axes; found {type(given).__name__}", field="ax")
+    return given
+
+
+def _refuse_path(path: Place | None) -> None:
+    if path is not None:
+        raise ConfigError("path: the axes are of a figure of yours; save that one, or leave ax out", field="path")
 
 
 class ComparisonResult:
@@ -158,12 +203,12 @@ class ComparisonResult:
 
     @cached_property
     def table(self) -> "DataFrame | list[dict[str, Any]]":
-        """One row per metric, workload and policy: ``score`` with its 95 % interval, and the verdict.
+        """One row per metric, workload and policy, with the columns of ``comparison.csv``.
 
-        Of whole workloads the score is the mean over copies, and ``change``, ``change_low`` and ``change_high`` compare
-        it with the baseline's, -0.2 being a fifth less; else it is an interquartile mean, and ``p_better`` is the
-        probability that a run is better than one of the baseline's. A pandas DataFrame, or a list of dicts without
-        pandas.
+        ``estimate``, ``estimate_low`` and ``estimate_high`` are a figure with its 95 % interval: of whole workloads the
+        mean over copies, and ``change``, ``change_low`` and ``change_high`` compare it with the baseline's, -0.2 being
+        a fifth less; else an interquartile mean, and ``improvement`` with its bounds is the probability that a run is
+        better than one of the baseline's. A pandas DataFrame, or a list of dicts without pandas.
         """
         return as_table(
             [
@@ -172,9 +217,9 @@ class ComparisonResult:
                     "workload": row.workload,
                     "policy": row.contender,
                     "runs": row.runs,
-                    "score": row.score.value,
-                    "low": row.score.low,
-                    "high": row.score.high,
+                    "estimate": row.score.value,
+                    "estimate_low": row.score.low,
+                    "estimate_high": row.score.high,
                     **_against(row),
                     "verdict": row.verdict,
                 }
@@ -199,6 +244,57 @@ class ComparisonResult:
             ]
         )
 
+    def plot(
+        self,
+        metric: str | None = None,
+        workload: str | None = None,
+        *,
+        path: Place | None = None,
+        ax: "Axes | None" = None,
+        width: float = 7.0,
+        type_size: float = 8.0,
+        dpi: float = 200.0,
+    ) -> "Figure":
+        """Draw the policies in one metric: estimates with 95 % intervals, and what they are against the baseline's.
+
+        Args:
+            metric: the first one if None.
+            workload: the first one if None, which of several is all of them together.
+            path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            ax: axes of a figure of yours, where the estimates are drawn in that figure's style, and nothing else; the
+                arguments below do nothing then.
+            width: inches.
+            type_size: points.
+            dpi: pixels per inch of PNG.
+
+        Raises:
+            ConfigError: if matplotlib is not installed, the comparison has no such metric or workload, or the file
+                cannot be written.
+        """
+        from decision.analysis.metric_list import METRICS, find_metric
+        from decision.analysis.plots import require_matplotlib
+
+        require_matplotlib()
+        from decision.analysis.plots.results import draw_rows, draw_scores
+
+        rows = self.comparison.rows
+        wanted = rows[0].metric if metric is None else find_metric(metric).name
+        rows = [row for row in rows if row.metric == wanted]
+        if not rows:
+            there = ", ".join(dict.fromkeys(row.metric for row in self.comparison.rows))
+            raise ConfigError(f"metric: {metric} is not compared (compared are {there})", field="metric")
+        where = rows[0].workload if workload is None else workload
+        chosen = [row for row in rows if row.workload == where]
+        if not chosen:
+            there = ", ".join(dict.fromkeys(row.workload for row in rows))
+            raise ConfigError(f"workload: {workload} is not compared (compared are {there})", field="workload")
+        unit = METRICS[wanted].unit
+        if ax is not None:
+            _refuse_path(path)
+            draw_scores(_axes(ax), chosen, unit)
+            return ax.figure  # type: ignore[return-value]
+        return _drawn(lambda: draw_rows(chosen, unit).figure, path, width, type_size, dpi)
+
     def write(self, folder: Place) -> None:
         """Write ``comparison.csv``, ``.md`` and ``.json``, ``runs.csv``, and ``report.html`` if matplotlib is there."""
         from decision.analysis.comparison_files import write_comparison
@@ -214,13 +310,23 @@ class ComparisonResult:
         policies = dict.fromkeys(row.contender for row in self.comparison.rows)
         return f"<{type(self).__name__}: {', '.join(policies)}; {len(self.comparison.outcomes):,} runs>"
 
+    def _repr_html_(self) -> str:
+        header = ("metric", "workload", "policy", "estimate", "95 % interval", "verdict")
+        rows = [
+            (
+                *(row.metric, row.workload, row.contender, f"{row.score.value:,.4g}"),
+                *(f"{row.score.low:,.4g} to {row.score.high:,.4g}", row.verdict),
+            )
+            for row in self.comparison.rows[:_SHOWN]
+        ]
+        more = len(self.comparison.rows) - len(rows)
+        return rows_html(rows, header, repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""))
+
 
 def _against(row: "Row") -> dict[str, float]:
     """What a row is against the baseline's."""
-    if row.improvement is not None:
-        return {"p_better": row.improvement.value}
-    change = (math.nan,) * 3 if row.change is None else row.change
-    return dict(zip(("change", "change_low", "change_high"), change, strict=True))
+    name, found = ("change", row.change) if row.improvement is None else ("improvement", row.improvement)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found or (math.nan,) * 3, strict=True))
 
 
 def as_table(columns: Any) -> Any:

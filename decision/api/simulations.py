@@ -36,6 +36,7 @@ def simulate(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     seed: int = 0,
 ) -> SimulationResult:
     """Run a policy over a workload on the embedded engine.
@@ -55,6 +56,7 @@ def simulate(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         seed: of a policy that draws at random.
 
     Raises:
@@ -75,7 +77,7 @@ def simulate(
 
     energy = flag("energy", energy)
     choice = given.read_choice(policy, options, seed)
-    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     hosts = given.read_platform(platform, energy)
     case = LoadedInputs(
         inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),

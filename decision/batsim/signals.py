@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from decision.model.interrupts import interrupt
+from decision.model.interrupts import hear, interrupt
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -36,6 +36,7 @@ class StopRequest:
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Note a signal; the second one interrupts at once."""
+        hear()
         if self.signal:
             raise Interrupted(number)
         self.signal = number

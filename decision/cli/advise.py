@@ -8,8 +8,18 @@ import typer
 from decision.computer.shipped import find_platform
 from decision.model.errors import ConfigError
 
+from .command import typed_command
 from .grouped import Chosen, with_groups
-from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
+from .options import (
+    JsonOption,
+    OutputFolder,
+    PdfOption,
+    SelectOption,
+    ShakeOption,
+    TimeFieldOption,
+    TimeZoneOption,
+    WorkloadOption,
+)
 from .readers import read_pairs
 from .spread import Spread
 
@@ -56,6 +66,7 @@ More = Annotated[
 
 @with_groups
 def advise_command(
+    context: typer.Context,
     workload: WorkloadOption,
     platform: Platform = None,
     hosts: Hosts = None,
@@ -66,9 +77,11 @@ def advise_command(
     policy: More = None,
     jobs: SelectOption = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     shake: ShakeOption = 10,
     *,
     output: OutputFolder = Path("out/advise"),
+    pdf: PdfOption = False,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,13 +108,14 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advice import METRIC_NAMES, Wish, load_of, overload_text
+    from decision.analysis.metric_list import RENAMED
+    from decision.runs.advice import METRIC_NAMES, Wish, advice_heading, load_of, overload_text
     from decision.runs.advise import find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting
     from .tables import print_json, simple_table
-    from .terminal import can_draw, note, say, stdout
+    from .terminal import can_draw, note, printed, say, stdout
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -109,7 +123,7 @@ def advise_command(
         workload=workload,
         platform=platform,
         hosts=hosts or 0,
-        selection=Chosen(jobs=jobs, time_field=time_field, missing_walltime="runtime").read(),
+        selection=Chosen(jobs=jobs, time_field=time_field, time_zone=time_zone, missing_walltime="runtime").read(),
     )
     wish = Wish(
         baseline=baseline,
@@ -117,7 +131,7 @@ def advise_command(
         weights={name: _number(value) for name, value in read_pairs(weight.split(","), "--weight").items()},
         policies=tuple(dict.fromkeys(policy or ())),
         copies=shake,
-        metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
+        metrics=tuple(dict.fromkeys(RENAMED.get(name, name) for name in metrics or METRIC_NAMES)),
     )
     if overload := overload_text(load_of(log.read())):
         note(overload)  # now: a queue that never ends takes hours
@@ -128,9 +142,13 @@ def advise_command(
     _write(output, advice)
     page = None
     if can_draw("no advice.html"):
-        from decision.analysis.plots.advice import write_advice_page
+        from decision.analysis.advice_report import write_advice_page
 
-        page = write_advice_page(output, advice, header, rows)
+        standings = [row[-1] for row in rows]
+        page = write_advice_page(
+            output, advice, advice_heading(advice), wish.metrics, standings, typed_command(context)
+        )
+    paper = printed(page, pdf)
     if as_json:
         print_json(as_data(advice))
         return
@@ -141,12 +159,17 @@ def advise_command(
         table.add_row(*row)
     stdout().print(table)
     say("What this log cannot say:\n" + "\n".join(f"- {line}" for line in advice.cannot))
+    if advice.not_simulated:
+        lines = [f"- {each.text()}" for each in advice.not_simulated]
+        say("What it says and is not simulated:\n" + "\n".join(lines))
     if page is not None:
-        say(f"page with pictures: {page}")
+        say(f"page with pictures: {page}" + (f", printed: {paper}" if paper else ""))
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:
     """What ``--json`` prints."""
+    from msgspec import to_builtins
+
     return {
         "policy": advice.policy,
         "baseline": advice.baseline,
@@ -162,6 +185,7 @@ def as_data(advice: "Advice") -> dict[str, Any]:
             for row in advice.rows
         ],
         "cannot": advice.cannot,
+        "not_simulated": [to_builtins(each) for each in advice.not_simulated],
         "sentence": advice.sentence,
         "log": advice.log,
         "payers": advice.payers,

@@ -4,6 +4,7 @@ import errno
 import importlib
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Annotated, Any, cast
@@ -13,6 +14,7 @@ import typer
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
+from decision.model.interrupts import ended_if_deaf
 
 from .command import Deferred, Group, add_command, add_moved, note_command
 from .terminal import be_quiet, encodable, note, say, stderr
@@ -101,7 +103,7 @@ class CommandLine(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            with interrupted_by_sigterm(), none_swallowed():
+            with ended_if_deaf(_end_at_once), interrupted_by_sigterm(), none_swallowed():
                 return super().invoke(ctx)
         except _UsageError as error:
             raise _in_one_line(error) from None
@@ -130,6 +132,14 @@ class CommandLine(Group):
             raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
+
+
+def _end_at_once(number: int) -> None:
+    """End the process, whose main thread heeds no signal; files are renamed when they are whole, so none is half."""
+    shown = "\x1b[?25h" if sys.stderr.isatty() else ""  # the cursor, which a progress display hides
+    why = f"interrupted ({signal.Signals(number).name}); a computation that did not stop was cut off"
+    os.write(2, f"{shown}{why}\n".encode())
+    os._exit(128 + number)
 
 
 class Decision(CommandLine):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .grouped import Chosen
-from .options import EventsOption, JsonOption, PlatformOption, SelectOption, WorkloadOption
+from .options import EventsOption, JsonOption, PlatformOption, SelectOption, TimeZoneOption, WorkloadOption
 
 Step = Annotated[float, typer.Option("--step", help="Seconds that have one price.", min=0.001, max=1e6)]
 
@@ -29,6 +29,7 @@ def bound_command(
     workload: WorkloadOption,
     events: EventsOption = None,
     jobs: SelectOption = None,
+    time_zone: TimeZoneOption = None,
     step: Step = 60.0,
     grid: Grid = 0.0,
     battery: Stored = 0.0,
@@ -59,7 +60,7 @@ def bound_command(
     from .tables import number, print_json
     from .terminal import say
 
-    selection = Chosen(jobs=jobs).read()
+    selection = Chosen(jobs=jobs, time_zone=time_zone).read()
     case = load_inputs(
         Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection)
     )

@@ -18,7 +18,7 @@ from .terminal import note
 from .values import PlainValues
 
 # An option of the previous release, and those that replace it: the first that the command has
-_REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs")}
+_REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs"), "--timezone": ("--time-zone",)}
 
 _TYPED = "decision.typed"  # key of a context's data
 

@@ -34,6 +34,7 @@ from .options import (
     FeedbackOption,
     JsonOption,
     OutputFolder,
+    PdfOption,
     PlatformOption,
     SettingsOption,
     ShakeOption,
@@ -76,6 +77,7 @@ def compare_command(
     seeds: Seeds = 1,
     plot: PlotRows = False,
     drawing: Drawing,
+    pdf: PdfOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
@@ -141,6 +143,7 @@ def compare_command(
     """
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
+    from decision.policies.registry import named_policies
     from decision.runs.advise import expanded
     from decision.runs.compare import read_workloads, run_comparison
     from decision.runs.comparison_plan import ComparisonPlan, find_baseline
@@ -149,15 +152,24 @@ def compare_command(
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_machines, print_worth, warn_of_seen_jobs
+    from .tables import (
+        print_comparison,
+        print_dropped,
+        print_machines,
+        print_unsimulated,
+        print_worth,
+        warn_of_seen_jobs,
+    )
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
     _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
+    called = named_policies(expanded(policy))
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
-        policies=tuple(expanded(policy)),
+        policies=tuple(called),
+        specs={name: spec for name, spec in called.items() if name != spec},
         settings=read_pairs(settings),
         engines=engines,
         batsim=batsim,
@@ -180,12 +192,14 @@ def compare_command(
     logs = read_workloads(plan)
     print_dropped(logs)
     print_machines(load_platform(platform, energy=energy), logs)
-    warn_of_seen_jobs(plan.policies, logs)
+    print_unsimulated(logs, called.values())
+    warn_of_seen_jobs(called.values(), logs)
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
         outcomes = run_comparison(plan, output, progress=show, **how)
     setup = describe_setup(plan, logs, typed_command(context))
-    named = [*policy, *(plan.policies if engines[1:] or worth else ())]
+    asked = [name for name, spec in called.items() if spec in policy]
+    named = [*asked, *(plan.policies if engines[1:] or worth else ())]
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     _note_limits(plan, comparison, logs, output)
@@ -195,7 +209,7 @@ def compare_command(
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        _write(output, comparison, plot, as_json)
+        _write(output, comparison, plot, pdf, as_json)
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
@@ -211,21 +225,22 @@ def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "
         note(beside_whole(plan, comparison, logs, output))
 
 
-def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool, pdf: bool, as_json: bool) -> None:
     """Write the files of a comparison, and say or print what there is."""
     from decision.analysis.comparison_files import write_comparison
 
     from .tables import print_json
-    from .terminal import say
+    from .terminal import printed, say
 
     write_comparison(output, comparison)
     report = _write_report(output, pictures)
+    paper = printed(report, pdf)
     if as_json:
         print_json(comparison)
         return
     say(f"comparison.csv, .md, .json and runs.csv are in {output}")
     if report is not None:
-        say(f"report with pictures, tables and setup: {report}")
+        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
 
 
 def _refuse_what_does_nothing(

@@ -27,6 +27,7 @@ def evaluate_runs(
     from decision.analysis.metric_list import METRICS
     from decision.computer.cores import available_workers
     from decision.envs import write_metrics
+    from decision.policies.registry import named_policies
     from decision.runs.compare import read_workloads, run_comparison
     from decision.runs.comparison_plan import ComparisonPlan
     from decision.runs.judging import judge_plan
@@ -34,11 +35,12 @@ def evaluate_runs(
     from .progress import counting
     from .tables import print_comparison, print_json
 
-    inputs = case.inputs
+    inputs, called = case.inputs, named_policies(policies)
     plan = ComparisonPlan(
         platform=inputs.platform,
         workloads=inputs.workloads,
-        policies=tuple(dict.fromkeys(policies)),
+        policies=tuple(called),
+        specs={name: spec for name, spec in called.items() if name != spec},
         energy=inputs.energy,
         events=inputs.events,
         selection=inputs.selection,
@@ -71,6 +73,7 @@ def evaluate_whole(
     from decision.analysis.recorded import standing_of_tables
     from decision.analysis.summary import summarise
     from decision.envs import write_metrics
+    from decision.policies.registry import named_policies
     from decision.runs.inputs import PolicyChoice
     from decision.runs.run import run_inputs
 
@@ -79,9 +82,9 @@ def evaluate_whole(
     from .tables import print_json
 
     summaries, tables = {}, {}
-    for policy in policies:
+    for policy, spec in named_policies(policies).items():
         with working(policy):
-            record = run_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
+            record = run_inputs(case, PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit))
         tables[policy] = record.jobs
         summaries[policy] = summarise(
             record.jobs,
@@ -102,15 +105,16 @@ def evaluate_whole(
 def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool) -> None:
     """Episodes under each policy, and the means over them."""
     from decision.envs import write_metrics
+    from decision.policies.registry import named_policies
 
     from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
     from .progress import working
     from .tables import print_json
 
     metrics = {}
-    for policy in policies:
+    for policy, spec in named_policies(policies).items():
         with working(policy):
-            metrics[policy] = comparison.metrics(policy)
+            metrics[policy] = comparison.metrics(spec)
     if output is not None:
         write_metrics(output, metrics)
     warn_of_few_blocks(metrics, comparison.first, comparison.jobs)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decision.analysis.plots.paper import Paper, drawn_for
 
-from .options import MissingWalltimeOption, NodesOption, SelectOption, TimeFieldOption, WalltimeName, WalltimeOption
+from .options import (
+    MissingWalltimeOption,
+    NodesOption,
+    SelectOption,
+    TimeFieldOption,
+    TimeZoneOption,
+    WalltimeName,
+    WalltimeOption,
+)
 from .picture_options import PAPER, DpiOption, FormatOption, PictureFormat, TypeSizeOption, WidthOption
 from .readers import read_range
 
@@ -23,6 +31,7 @@ class Chosen(NamedTuple):
     nodes: NodesOption = None
     walltime: WalltimeOption = WalltimeName.REQUESTED
     time_field: TimeFieldOption = None
+    time_zone: TimeZoneOption = None
     missing_walltime: MissingWalltimeOption = "none"
 
     def read(self) -> "Selection":
@@ -35,6 +44,7 @@ class Chosen(NamedTuple):
             nodes=self.nodes,
             walltime=self.walltime.value,
             time_field=self.time_field,
+            time_zone=self.time_zone,
             missing=self.missing_walltime,
         )
 

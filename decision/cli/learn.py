@@ -124,7 +124,9 @@ def train_command(
     if many:
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
-        train_combinations(preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json)
+        train_combinations(
+            preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context)
+        )
         return
     several = "it needs --seeds, or several values in --set"
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)

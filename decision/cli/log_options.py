@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from .options import TimeZoneOption
+
 if TYPE_CHECKING:
     from decision.formats.traces.read import TraceOptions
 
@@ -39,12 +41,6 @@ Machine = Annotated[
         metavar="N",
     ),
 ]
-TimeZone = Annotated[
-    str | None,
-    _logs_option(
-        "--time-zone", help="Time zone of local times, such as Europe/Berlin.", show_default="UTC", metavar="ZONE"
-    ),
-]
 Columns = Annotated[
     str | None,
     _logs_option(
@@ -62,7 +58,7 @@ class LogReading(NamedTuple):
     kind: Format = None
     unit: UnitOption = "auto"
     machine: Machine = None
-    time_zone: TimeZone = None
+    time_zone: TimeZoneOption = None
     columns: Columns = None
 
     def options(self, time_field: int | None = None, given: str | None = None) -> "TraceOptions":

@@ -32,6 +32,9 @@ class WalltimeName(StrEnum):
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.")
 ]
+PdfOption = Annotated[
+    bool, typer.Option("--pdf", help="Print the page to PDF, too, where Chromium or Chrome is at hand.")
+]
 
 
 def _named(text: str | Path) -> Path:
@@ -136,6 +139,16 @@ TimeFieldOption = Annotated[
         min=1,
         max=18,
         metavar="N",
+    ),
+]
+
+TimeZoneOption = Annotated[
+    str | None,
+    _jobs_option(
+        "--time-zone",
+        help="Time zone of a log's local times, such as Europe/Berlin.",
+        show_default="UTC",
+        metavar="ZONE",
     ),
 ]
 

@@ -7,9 +7,9 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .command import Group, add_command
+from .command import Group, add_command, typed_command
 from .grouped import Drawing, with_groups
-from .options import JsonOption, OutputFile, OutputFolder
+from .options import JsonOption, OutputFile, OutputFolder, PdfOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +39,13 @@ Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision tr
 
 @with_groups
 def analyse_command(
+    context: typer.Context,
     runs: Runs,
     platform: PowerPlatform = None,
     output: OutputFolder = Path("report"),
     *,
     drawing: Drawing,
+    pdf: PdfOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw runs or trainings side by side, as pictures and one page.
@@ -75,7 +77,7 @@ def analyse_command(
     from .progress import working
     from .summary_tables import print_summaries, summary_rows
     from .tables import count, print_json
-    from .terminal import say
+    from .terminal import printed, say
 
     require_matplotlib()
     from decision.analysis.report import analyse, split
@@ -86,16 +88,20 @@ def analyse_command(
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)
         _check_hosts(hosts, found)
-        files = analyse(found, learned, writable_folder(output), hosts)
+        files = analyse(found, learned, writable_folder(output), hosts, typed_command(context))
+    paper = printed(files[-1], pdf)
     tables = {run.name: run.record.jobs for run in found}
     beside = standing_of_tables(tables, found[0].record.nb_hosts, "these runs") if found else None
     if as_json:
         said = {"recorded": [beside]} if beside else {}
-        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": files, **said})
+        made = [*files, paper] if paper else files
+        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": made, **said})
         return
     if found:
         print_summaries(summaries_of(found, hosts), beside)
     say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
+    if paper:
+        say(f"printed: {paper}")
 
 
 def export_command(

@@ -114,13 +114,14 @@ def run_command(
     ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
 
     from decision.learn.gates import require_gates
+    from decision.policies.registry import shown_name
     from decision.runs.batsim_run import RealBatsim
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
     from decision.runs.run import run_to_folder
 
     from .progress import announce_compilation, working
     from .summary_tables import print_summaries, summary_rows
-    from .tables import print_dropped, print_json, print_machines
+    from .tables import print_dropped, print_json, print_machines, print_unsimulated
 
     if not force:
         require_gates(policy)
@@ -145,18 +146,22 @@ def run_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     print_machines(case.platform, case.workloads)
+    print_unsimulated(case.workloads, [policy])
     announce_compilation()
     with working(policy) as show, drawing.begun():
         typed = typed_command(context)
         summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show, command=typed)
+    shown = {shown_name(policy): summary}
     if as_json:
-        print_json({"runs": summary_rows({policy: summary})})
+        print_json({"runs": summary_rows(shown)})
     else:
-        print_summaries({policy: summary})
+        print_summaries(shown)
 
 
 # Where one of these is given, or the policy has options, Batsim's files or switches may be others than those named
-_CHANGES = ("settings", "events", "jobs", "nodes", "walltime", "time_field", "missing_walltime", "feedback")
+_CHANGES = (
+    *("settings", "events", "jobs", "nodes", "walltime", "time_field", "time_zone", "missing_walltime", "feedback"),
+)
 _RECORDS = (b'"recorded"', b'"request"')  # fields of jobs that `decision.formats.workload_json` leaves out for Batsim
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from .options import TimeZoneOption
+
 _files_option = partial(typer.Option, rich_help_panel="Files of the cluster")
 
 
@@ -27,12 +29,6 @@ TopologyOption = Annotated[
     Path | None,
     _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
-ZoneOption = Annotated[
-    str,
-    typer.Option(
-        "--timezone", help="Of the dates, if the clock was changed in the log: Europe/Berlin.", metavar="ZONE"
-    ),
-]
 AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
 CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
 
@@ -50,7 +46,7 @@ def read_command(
     events: NodeEventsOption = None,
     reservations: ReservationsOption = None,
     topology: TopologyOption = None,
-    timezone: ZoneOption = "",
+    time_zone: TimeZoneOption = None,
     anonymous: AnonymousOption = False,
 ) -> None:
     """Make a case of a slurm.conf and a job log: platform, workload and case.json.
@@ -91,7 +87,7 @@ def read_command(
             events=events,
             reservations=reservations,
             topology=topology,
-            timezone=timezone,
+            time_zone=time_zone or "",
         )
     )
     if anonymous:

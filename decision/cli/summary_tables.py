@@ -70,7 +70,7 @@ def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
     if known:
         table = policy_table(_WASTE, _WASTE_NOTES)
         for policy, summary in known.items():
-            table.add_row(policy, number(summary.waste / 1e6), number(summary.waste_bound / 1e6))
+            table.add_row(policy, number(summary.energy_waste / 1e6), number(summary.waste_bound / 1e6))
         stdout().print(table)
 
 
@@ -116,31 +116,28 @@ def _print_gaps(summaries: Mapping[str, "Summary"]) -> None:
 
 def _values(summary: "Summary") -> Iterator[str]:
     yield number(summary.makespan)
-    yield number(summary.mean_waiting_time)
-    yield number(summary.max_waiting_time)
-    yield number(summary.mean_bounded_slowdown)
+    yield number(summary.wait)
+    yield number(summary.max_wait)
+    yield number(summary.bounded_slowdown)
     yield number(100 * summary.utilization)
     yield number(summary.energy / 1e6)
 
 
 def _tail_values(summary: "Summary") -> Iterator[str]:
-    yield number(summary.p95_waiting_time)
-    yield number(summary.p99_waiting_time)
+    yield number(summary.p95_wait)
+    yield number(summary.p99_wait)
     yield f"{summary.late_starts:,}"
     yield number(100 * summary.arrival_utilization)
 
 
 def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:
     """The rows of `print_summaries` as data."""
-    import msgspec
-
-    return [{"policy": policy, **msgspec.structs.asdict(summary)} for policy, summary in summaries.items()]
+    return [{"policy": policy, **summary.with_old_names()} for policy, summary in summaries.items()]
 
 
 def summary_columns(summaries: Mapping[str, "Summary"]) -> dict[str, dict[str, "NDArray[np.float64]"]]:
     """Of each policy the figures of its one run, as `decision.envs.write_metrics` takes them."""
-    import msgspec
     import numpy as np
 
-    rows = {policy: msgspec.structs.asdict(summary) for policy, summary in summaries.items()}
+    rows = {policy: summary.with_old_names() for policy, summary in summaries.items()}
     return {policy: {name: np.array([float(value)]) for name, value in row.items()} for policy, row in rows.items()}

@@ -35,6 +35,7 @@ def train_combinations(
     data: Path | None,
     spread: Spread,
     as_json: bool,
+    command: str = "",
 ) -> None:
     """Do the trainings, print their table, and draw their curves on one page."""
     from decision.runs.sweep import combinations, train_all, training_folders
@@ -47,7 +48,7 @@ def train_combinations(
     announce_compilation()
     with counting("trainings") as show, spread.begun() as how:
         rows = train_all(trainings, inputs, output, data=data, progress=show, **how)
-    page = _draw(training_folders(trainings, output), output)
+    page = _draw(training_folders(trainings, output), output, command)
     if as_json:
         print_json({"trainings": rows})
         return
@@ -72,7 +73,7 @@ def _figure(text: str) -> str:
     return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
 
 
-def _draw(folders: Sequence[Path], output: Path) -> Path | None:
+def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
     from .progress import working
     from .terminal import can_draw
 
@@ -83,4 +84,4 @@ def _draw(folders: Sequence[Path], output: Path) -> Path | None:
     from decision.learn.kinds import kind_of
 
     with working("drawing"):
-        return analyse([], load_trainings(folders, kind_of), output, None)[-1]
+        return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]

@@ -131,6 +131,17 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
             note(f"{workload.path}: {said}")
 
 
+def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
+    """What each log says that no run looks at; nothing where a policy `slurm` has a whole case of its own."""
+    from decision.analysis.unsimulated import unsimulated
+
+    if any(policy.partition(",")[0] == "slurm" for policy in policies):
+        return
+    for workload in workloads:
+        if found := unsimulated(workload):
+            note(f"{workload.path}: not simulated: {'; '.join(each.brief() for each in found)}")
+
+
 def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> None:
     """For each workload without jobs, of a larger machine than the platform, or, if it is a log, of a smaller one."""
     from decision.formats.workload import is_log

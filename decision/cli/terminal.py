@@ -6,6 +6,7 @@ Text in brackets is not markup here: names of files and policies have some, and 
 import os
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 
 from rich.console import Console
 
@@ -72,3 +73,17 @@ def can_draw(lost: str) -> bool:
         note(f"{lost}: {error}")
         return False
     return True
+
+
+def printed(page: Path | None, wanted: bool) -> Path | None:
+    """The PDF of a page, if it is wanted and a browser is here; where none is, a note says how to print the page."""
+    from decision.computer.browser import print_page
+    from decision.model.errors import ConfigError
+
+    if page is None or not wanted:
+        return None
+    try:
+        return print_page(page)
+    except ConfigError as error:
+        note(f"no PDF: {error}")
+        return None

@@ -8,11 +8,11 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 
 from .command import Group, add_command
-from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, WorkloadArgument
+from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, TimeZoneOption, WorkloadArgument
 from .picture_options import PAPER, DpiOption, PlotFile, TypeSizeOption, WidthOption
 from .readers import read_speed
 from .workload_audit import audit_command
-from .workload_convert import convert_command, from_json_command, from_oar_command, from_swf_command, to_swf_command
+from .workload_convert import OLD_NAMES, convert_command, to_swf_command
 from .workload_failures import failures_command
 from .workload_make import lublin_command
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
@@ -49,6 +49,7 @@ def describe_command(
     file: WorkloadArgument,
     speed: SpeedOption = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     plot: PlotFile = None,
     width: WidthOption = PAPER.width,
     type_size: TypeSizeOption = PAPER.type_size,
@@ -75,7 +76,7 @@ def describe_command(
     from .tables import print_dropped, print_json
     from .workload_tables import figure_facts, print_figures
 
-    workload = load_any(file, time_field)
+    workload = load_any(file, time_field, time_zone)
     refuse_empty(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
@@ -103,6 +104,7 @@ def predict_command(
     predictor: Predictors = None,
     output: PredictedFile = None,
     time_field: TimeFieldOption = None,
+    time_zone: TimeZoneOption = None,
     speed: SpeedOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -150,7 +152,7 @@ def predict_command(
     from .tables import print_json
     from .workload_tables import print_errors
 
-    workload = load_any(file, time_field)
+    workload = load_any(file, time_field, time_zone)
     history = history_of(workload, read_speed(speed))
     names, rng = predictor or list(PREDICTORS), np.random.default_rng(seed)
     if output is not None and len(names) != 1:
@@ -174,10 +176,9 @@ add_command(app, "clean", clean_command)
 add_command(app, "outages", outages_command)
 add_command(app, "fetch", fetch_command)
 add_command(app, "sacct", sacct_command)
-add_command(app, "from-swf", from_swf_command)
-add_command(app, "from-oar", from_oar_command)
-add_command(app, "from-json", from_json_command)
 add_command(app, "to-swf", to_swf_command)
+for _name, _command in OLD_NAMES.items():
+    add_command(app, _name, _command, hidden=True)
 add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)

@@ -75,9 +75,21 @@ def print_audit(found: "Audit", files: list[Path]) -> None:
     table = simple_table("cannot answer", "because")
     for question, reason in found.cannot.items():
         table.add_row(question, reason)
+    told = {each.what for each in found.not_simulated}
     for what, jobs in found.lost.items():
-        table.add_row(f"{what}", f"{jobs:,} jobs have some that a workload cannot say")
+        if what not in told:
+            table.add_row(f"{what}", f"{jobs:,} jobs have some that a workload cannot say")
     if table.row_count:
+        stdout().print(table)
+    _print_unsimulated(found)
+
+
+def _print_unsimulated(found: "Audit") -> None:
+    if found.not_simulated:
+        table = simple_table("not simulated", ">jobs", ">host-hours", "instead")
+        for each in found.not_simulated:
+            what = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
+            table.add_row(what, f"{each.jobs:,}", as_percent(each.share), each.meant)
         stdout().print(table)
 
 

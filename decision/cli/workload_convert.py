@@ -1,4 +1,4 @@
-"""``decision workload from-swf|from-oar|from-json|to-swf``: conversions between logs, exports and Batsim's JSON."""
+"""``decision workload convert|to-swf``: conversions between logs, exports and Batsim's JSON."""
 
 import inspect
 from collections.abc import Callable
@@ -124,86 +124,47 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
 
 
 convert_command = _from(
-    """Convert a log, accounting records or a table of jobs to Batsim's JSON.
+    """Convert a log, accounting records, a table of jobs or a workload to Batsim's JSON.
 
     What FILE is, its content says: SWF (any number of fields from 18 on, also
     with ; between them), GWF, sacct (any columns with a header, Open XDMoD's 26
     without one, or --json), accounting files of PBS, Torque, LSF (lsb.acct), SGE
-    and UGE, OAR exports, tables of known data sets (CSV, or Parquet with
-    pip install 'batsim-decision[traces]'), other tables with --columns, and
-    Batsim's JSON. Files may be compressed (gzip, bzip2, xz).
+    and UGE, OAR exports (oarstat --gantt "FROM, TO" -J, or a table with job_id,
+    submission_time, start_time, stop_time and resources or resource_count),
+    tables of known data sets (CSV, or Parquet with pip install
+    'batsim-decision[traces]'), other tables with --columns, and Batsim's JSON,
+    whose profiles stay as they are unless --profile asks for others. Files may be
+    compressed (gzip, bzip2, xz).
 
     Each record is accounted for: it is a job, part of one, or left out for a
-    reason that is printed and written into the description. What was recorded of
-    a job is kept with it, under recorded and request, and no policy sees it.
-    A file named .swf is written as a log.
+    reason that is printed and written into the description, which also has the
+    file's SHA-256 and the options. What was recorded of a job is kept with it,
+    under recorded and request, and no policy sees it. Run times of jobs that
+    compute are those on hosts of --speed. A file named .swf is written as a log.
+    With --to 5 or --to 4 alone Batsim's JSON is converted for that Batsim, and
+    nothing else; back it is the same file.
 
     Examples:
 
       decision workload convert sacct.txt -o cluster.json
 
+      decision workload convert log.swf -o week.json --from 1993-10-04 \\
+          --to 1993-10-11 --shift --load 0.9
+
+      decision workload convert log.swf -o days.json --daily \\
+          --profile parallel --speed 11.77Gf --comm-ratio 0.2
+
       decision workload convert 2026-0*.gz -o pbs.json --unit cores
 
       decision workload convert jobs.parquet -o jobs.json --columns mine.toml
+
+      decision workload convert week.json -o week5.json --to 5
     """
 )
-from_swf_command = _from(
-    """Convert a log in the Standard Workload Format to Batsim's JSON.
-
-    Lines that a simulation cannot use, and jobs that options leave out, are
-    counted by reason, on the terminal and in the file's description, which also
-    has the log's name and SHA-256, the options and the version of this program.
-
-    Examples:
-
-      decision workload from-swf log.swf -o log.json
-
-      decision workload from-swf log.swf -o week.json --from 1993-10-04 \\
-          --to 1993-10-11 --shift --load 0.9
-
-      decision workload from-swf log.swf -o days.json --daily \\
-          --profile parallel --speed 11.77Gf --comm-ratio 0.2
-    """,
-    "swf",
-)
-from_oar_command = _from(
-    """Convert an export of the scheduler OAR to Batsim's JSON.
-
-    FILE is the output of oarstat --gantt "FROM, TO" -J (.json; OAR's other JSON
-    works if it has stop times and resources), or a CSV table with the columns
-    job_id, submission_time, start_time, stop_time (seconds since 1970), and
-    resources (ids separated by spaces) or resource_count; optionally walltime
-    (seconds), user and queue. A job's size is the number of its resources, and
-    the first submission is t=0.
-
-    Examples:
-
-      decision workload from-oar gantt.csv -o gantt.json
-
-      decision workload from-oar jobs.json -o short.json --select 0:1000 \\
-          --profile computation --speed 8.024Gf
-    """,
-    "oar",
-)
-from_json_command = _from(
-    """Convert a Batsim workload to another one.
-
-    Profiles do not change unless --profile asks for others; fields of jobs that
-    Batsim does not know are kept. Run times of jobs that compute are those on
-    hosts of --speed. With --to 5 or --to 4 alone the file is converted for that
-    Batsim, and nothing else; back it is the same file.
-
-    Examples:
-
-      decision workload from-json week.json -o week5.json --to 5
-
-      decision workload from-json week.json -o busy.json --load 1.2
-
-      decision workload from-json week.json -o flops.json \\
-          --profile computation --speed 141.24Gf
-    """,
-    "json",
-)
+OLD_NAMES = {  # of commands that read one format; `convert` reads them all
+    f"from-{given}": _from(f"The same as decision workload convert --format {given}.", given)
+    for given in ("swf", "oar", "json")
+}
 
 
 def to_swf_command(

@@ -100,7 +100,8 @@ class Bundle:
         cells = np.zeros(len(self._numbers), np.int64)
         places = dict(zip(self._numbers, range(len(cells)), strict=True))
         for i, name in enumerate(self._fields):
-            array, kind = fields[name], self._arrays[name]
+            array: Any = fields[name]
+            kind = self._arrays[name]
             if not isinstance(array, np.ndarray) and not kind.ndim:
                 number, array = array, cells[places[name] :].view(self._dtypes[name])[:1].reshape(())
                 array[()] = number

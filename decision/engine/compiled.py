@@ -59,9 +59,10 @@ class CompiledEngine:
         options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     ) -> None:
         check_inputs(platform, workloads, events, options)
-        self.platform, self.options, self.events = platform, options, events_in_order(events)
+        lists = self._event_lists(events)
+        self.platform, self.options, self.events = platform, options, [event for one in lists for event in one]
         refusals.check_events(self.events, len(platform.hosts))
-        truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
+        truth, self.names = build_truth(workloads, lists, refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
         if options.may_register or truth.leaf_bytes.any():
@@ -70,6 +71,10 @@ class CompiledEngine:
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         self._ask(BEGIN_RUN)
+
+    def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
+        """The events by who tells of them: one does of all."""
+        return [events_in_order(events)] if events else []
 
     @property
     def state(self) -> ClusterState:
@@ -113,6 +118,8 @@ class CompiledEngine:
             self.grow()
             code = self._ask(ADVANCE)
         self._over = code == a.DONE
+        if self._over and self.world.sim.changed_away:
+            refusals.warn_of_change_away(int(self.world.sim.changed_away) - 1, float(self.world.sim.changed_away_at))
         return code
 
     def reply(self, now: float) -> None:
@@ -287,6 +294,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.root = engine.address
     sim.energy_on = options.energy
     sim.switches_on = options.energy or options.rules.switches_without_energy
+    sim.changes_once = options.rules.tells_switches_apart
     sim.calls_in_ms = options.rules.calls_in_ms or options.calls == "ms"
     sim.trace_on = options.trace
     sim.acknowledges = options.acknowledge_dynamic_jobs

@@ -5,6 +5,7 @@ All that differs from Batsim 4 is here, in `calls`, `words5` and `busy_hosts`; t
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from .embedded import EmbeddedEngine
 from .kernels import arrays as a
 from .kernels.clock import takes_time
 from .options import EngineOptions
+from .placement5 import placed_leaves
 from .profiles import LeafKind
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
@@ -51,8 +53,8 @@ class Batsim5Engine(EmbeddedEngine):
         lists: Mapping[str, str],
         facts: m.BatsimFacts,
     ) -> None:
-        super().__init__(platform, workloads, events, options)
         self._lists, self._facts = lists, facts
+        super().__init__(platform, workloads, events, options)
         self._nb_static = len(self.names)  # jobs of the workloads
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
@@ -75,9 +77,26 @@ class Batsim5Engine(EmbeddedEngine):
             forward_profiles_of_killed=bool(features.forward_profiles_on_jobs_killed),
             forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
+        if self.options.forward_all_profiles:
+            self._check_profiles()
         self._reader.set_options(self.options)
         self.world.sim.acknowledges = bool(features.acknowledge_dynamic_jobs)
         self.world.sim.registration_open = bool(features.dynamic_registration)
+
+    def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
+        """One by file, in the order of the files, each in order of time; also one without events."""
+        told: dict[str, list[MachineEvent]] = {name: [] for name in self._lists}
+        for event in sorted(events, key=lambda event: event.timestamp):
+            name, _, _ = str(msgspec.json.decode(event.source)["id"]).rpartition("!")
+            told.setdefault(name, []).append(event)
+        return [*told.values()]
+
+    def _check_profiles(self) -> None:
+        """Refuse to forward all profiles where a job has none of them: Batsim 5 has forgotten it, and crashes."""
+        for workload in self._reader.workloads.values():
+            if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
+                what = f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
+                raise PolicyError(f"{what}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
 
     def _hear_all(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.
@@ -245,8 +264,6 @@ class Batsim5Engine(EmbeddedEngine):
                 self._calls.stop(data.probe_id, probe=True)
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
-            case m.ExecuteJob(data=data) if data.overrides:
-                raise self._refuse_command(f"{data.job_id}: other hosts for parts of its profile are not supported")
             case _:
                 self._take_old(command)
 
@@ -256,9 +273,22 @@ class Batsim5Engine(EmbeddedEngine):
         if isinstance(read, Start):
             self._check_mapping(read.job, command)
             self._starts.append(read.job)
+            if isinstance(command, m.ExecuteJob):
+                read = self._placed(read, command.data)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
             self._check_switch(read, command.data.at_once is True)
         self._add(read)
+
+    def _placed(self, start: Start[int], data: m.ExecuteJobData) -> Start[int]:
+        """A start whose job has its amounts by host, where it has not one host for each executor."""
+        leaves, cores = self.leaves(start.job), [host.cores for host in self.platform.hosts]
+        try:
+            placed = placed_leaves(self.job(start.job), leaves, data, start.hosts, cores)
+        except ConfigError as error:
+            raise self._refuse_command(f"{data.job_id}: {error}") from None
+        if placed != leaves or len(start.hosts) != self.job(start.job).size:
+            self.set_leaves(start.job, placed)
+        return msgspec.structs.replace(start, places=[])
 
     def _check_mapping(self, number: int, command: DecisionEvent) -> None:
         """Refuse a custom mapping without executors for a job that computes: delays need none."""

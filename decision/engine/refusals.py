@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from decision.engine.constants import LAST_INSTANT
 from decision.model.errors import ConfigError, DeadlockError, DecisionError
+from decision.model.notices import warn_once
 from decision.model.platform import Host, Platform
 from decision.model.record import HostState
 from decision.model.topology import FatTree, Flat
@@ -144,32 +145,47 @@ def _name(state: HostState) -> str:
 # --- External events, and a simulation that cannot go on -----------------------------------------------------
 
 
-def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
+def warn_of_change_away(host: int, time: float) -> None:
+    """Say that a host has fallen asleep or woken while it was away, and comes back: no Batsim 4 gives such a result."""
+    ours = 'Batsim 4.2.1 ends itself there ("was not in UNAVAILABLE state"), so this result is ours alone'
+    warn_once(f"t={time:.12g} s: host {host} comes back, which fell asleep or woke while it was away; {ours}")
+
+
+def check_events(events: Sequence[MachineEvent], nb_hosts: int, places: Sequence[str] = ()) -> None:
     """Refuse external events, in order, that name a host which is not there, or that cannot happen one after the other.
+
+    Args:
+        events: in Batsim's order.
+        nb_hosts: of the platform.
+        places: where each was read, such as ``events.txt, line 3``, which begins the message.
 
     Raises:
         ConfigError: one line that names the event and the host.
     """
     away: set[int] = set()
-    for event in events:
-        hosts = set(event.hosts)
+    for at, event in enumerate(events):
+        hosts, place = set(event.hosts), places[at] if places else ""
         if event.type == POWER_SUPPLY and event.hosts[0] > nb_hosts:
-            raise _impossible(event, f"it has {event.hosts[0]} hosts, and the platform has {nb_hosts}")
+            raise _impossible(event, f"it has {event.hosts[0]} hosts, and the platform has {nb_hosts}", place)
         if event.type != POWER_SUPPLY and hosts and max(hosts) >= nb_hosts:
-            raise _impossible(event, f"there is no host {max(hosts)}")
+            raise _impossible(event, f"there is no host {max(hosts)}", place)
         if event.type == "machine_unavailable":
             if hosts & away:
-                raise _impossible(event, f"host {min(hosts & away)} is unavailable already")
+                raise _impossible(event, f"host {min(hosts & away)} is unavailable already", place)
             away |= hosts
         elif event.type == "machine_available":
             if hosts - away:
-                raise _impossible(event, f"host {min(hosts - away)} is not unavailable")
+                why = f"host {min(hosts - away)} is not unavailable"
+                if any(other.timestamp == event.timestamp and hosts & set(other.hosts) for other in events[at + 1 :]):
+                    why += ": at one instant hosts return before others leave"
+                raise _impossible(event, why, place)
             away -= hosts
 
 
-def _impossible(event: MachineEvent, reason: str) -> ConfigError:
+def _impossible(event: MachineEvent, reason: str, place: str) -> ConfigError:
     """The error of an external event that cannot happen."""
-    return ConfigError(f"external event {event.type} at t={event.timestamp:.12g} s: {reason}; correct the events")
+    what = f"external event {event.type} at t={event.timestamp:.12g} s: {reason}; correct the events"
+    return ConfigError(f"{place}: {what}" if place else what)
 
 
 def deadlock(now: float, waiting: Sequence[str], registration_open: bool, dark: int = 0) -> DecisionError:

@@ -134,7 +134,7 @@ class Registrations:
             raise self._refuse(f"{job_id}: Batsim forgot profile {profile!r} with the job that had it; {advice}")
         if job.id not in (job_id, short) or not short or "!" in short:
             raise self._refuse(f"{job_id}: its description has id {job.id!r}")
-        if not job.walltime > 0:
+        if not job.walltime > 0 and (job.walltime < 0 or self._options.rules.asks_to_register):
             raise self._refuse(f"{job_id}: walltime {job.walltime:g} must be above 0, or -1 for none")
         source = msgspec.json.encode({**job.fields, "id": job_id})
         return Job(

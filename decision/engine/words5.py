@@ -68,13 +68,16 @@ def profile(name: str, workload: Workload) -> dict[str, Any]:
 
 
 def full(name: str, workload: Workload) -> str:
-    """A profile's id."""
-    return name if "!" in name else f"{workload.name}!{name}"
+    """A profile's id; one that came from another workload has it as its name."""
+    moved = "!" in name and name not in workload.profile_sources
+    return name if moved else f"{workload.name}!{name}"
 
 
 def job_submitted_message(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
     """A job arrives, or is acknowledged."""
     said = {**words.job_fields(job), "profile": full(job.profile, workload), "subtime": job.submit_time}
+    if said.get("walltime") == 0:
+        del said["walltime"]  # which Batsim says of a positive one only
     forwarded: Any = profile(job.profile, workload) if options.forward_profiles else UNSET
     return m.JobSubmitted(time, m.JobSubmittedData(job.id, m.JobDescription(**said), forwarded))
 

@@ -179,11 +179,12 @@ class _JobIds(Sequence[str]):
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> None:
-    """Write the results of `evaluate`, by policy, as CSV with a row per policy and episode."""
+    """Write the results of `evaluate`, by policy, as CSV with a row per policy and episode; what is nan is empty."""
     names = list(next(iter(metrics.values())))
     lines = [",".join(("policy", "episode", *names))]
     for policy, columns in metrics.items():
         rows = zip(*(columns[name].tolist() for name in names), strict=True)
         quoted = f'"{policy}"' if "," in policy else policy
-        lines += [",".join((quoted, str(k), *map(repr, row))) for k, row in enumerate(rows)]
+        cells = (["" if value != value else repr(value) for value in row] for row in rows)
+        lines += [",".join((quoted, str(k), *row)) for k, row in enumerate(cells)]
     write_files({path: ["\n".join((*lines, "")).encode()]})

@@ -6,7 +6,7 @@ Those of Batsim 5 are all generic, with a text that it does not read. Where the 
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NoReturn
 
 import msgspec
@@ -52,12 +52,20 @@ def load_events(
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line and field.
     """
+    return [event for _, event in load_placed_events([path], forward_unknown, supply)]
+
+
+def load_placed_events(
+    paths: Iterable[str | os.PathLike[str]], forward_unknown: bool = False, supply: bool = False
+) -> list[tuple[str, MachineEvent]]:
+    """The events of all files, in the order of `load_events`, each with its file and line; errors as there."""
     events = [
-        _event(line, f"{path}, line {number}", forward_unknown, supply)
+        (where := f"{path}, line {number}", _event(line, where, forward_unknown, supply))
+        for path in paths
         for number, line in enumerate(read_bytes(path).splitlines(), 1)
         if line.strip()
     ]
-    return sorted(events, key=lambda event: (event.timestamp, _RANK.get(event.type, 2)))
+    return sorted(events, key=lambda placed: (placed[1].timestamp, _RANK.get(placed[1].type, 2)))
 
 
 def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequence[Workload]) -> None:

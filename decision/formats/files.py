@@ -1,6 +1,8 @@
 """Whole files: read with clear errors, written to a temporary file and renamed."""
 
+import csv
 import errno
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -125,3 +127,13 @@ def _remove(paths: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
         except OSError:  # the folder itself is what failed, and it has been reported
             return
+
+
+def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
+    """Rows of the same columns as CSV, under the columns' names."""
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

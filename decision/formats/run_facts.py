@@ -43,6 +43,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[InputFacts, ...]
     selection: Selection = Selection()  # of each workload's jobs
     events: tuple[InputFacts, ...] = ()
+    clock: float | None = None  # seconds since 1970 that the machine's clock showed at 0 s, where the workloads say it
     host: str  # where it ran, and as which process
     process: int
     begin: datetime.datetime

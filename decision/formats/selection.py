@@ -1,7 +1,7 @@
 """Which jobs of a workload's file are used, and with which walltimes."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     walltime: Walltimes = "requested"
     missing: str = "none"  # walltimes of jobs without one: see `decision.estimates.missing`
     time_field: _Number | None = None  # of SWF; the standard's if None
+    time_zone: str | None = None  # of a log's times that say none; UTC if None
 
     def read(self, path: Path, name: str, *, keep_source: bool = False, speed: float | None = None) -> Workload:
         """The selected jobs of a file. Raises InputError, and ConfigError, as `decision.formats.load_workload`."""
@@ -34,6 +35,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             walltime=self.walltime,
             missing_walltime=self.missing,
             time_field=self.time_field,
+            time_zone=self.time_zone,
             speed=speed,
         )
 
@@ -42,6 +44,11 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         jobs = None if self.jobs == (0, None) else slice(*self.jobs)
         filters = Filters(jobs=jobs, nodes=self.nodes, walltime=self.walltime, missing=self.missing, speed=speed)
         return workload if filters == Filters(speed=speed) else reshape(workload, filters)
+
+    def facts(self) -> dict[str, Any]:
+        """All options as data, of which keys of finished runs are made: a zone only where there is one."""
+        facts = msgspec.to_builtins(self)
+        return facts if self.time_zone else {name: value for name, value in facts.items() if name != "time_zone"}
 
     def texts(self) -> dict[str, str]:
         """Each option's value as a user writes it, by its name here."""
@@ -52,4 +59,5 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             "walltime": self.walltime,
             "missing_walltime": self.missing,
             "time_field": str(self.time_field or REQUESTED_TIME),
+            **({"time_zone": self.time_zone} if self.time_zone else {}),
         }

@@ -22,6 +22,8 @@ from .traces.read import TraceOptions, load_trace
 from .traces.recognise import begins_as_json, check_format, recognise
 from .workload_json import load_json
 
+ZONELESS = frozenset(("json", "swf", "gwf", "oar"))  # formats whose times are seconds
+
 
 def load_workload(
     source: str | os.PathLike[str],
@@ -33,6 +35,7 @@ def load_workload(
     walltime: Walltimes = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    time_zone: str | None = None,
     speed: float | None = None,
     options: TraceOptions = TraceOptions(),  # noqa: B008 - immutable
 ) -> Workload:
@@ -47,6 +50,7 @@ def load_workload(
         walltime: ``requested`` time, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
         time_field: of SWF: the field with the requested time, counted from 1; 9 if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         speed: flop/s of the hosts, for the run times of jobs that compute.
         options: how a log is read.
 
@@ -71,6 +75,8 @@ def load_workload(
     changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime
     if time_field is not None and recognise(path) == "swf":
         options = replace(options, time_field=time_field)
+    if time_zone is not None and recognise(path) not in ZONELESS:
+        options = replace(options, time_zone=time_zone)
     options = replace(options, machine=nodes or options.machine)
     workload = read_workload([path], name, options, keep_source and changes, keep_source)
     return workload if filters == Filters(speed=speed) else reshape(workload, filters)
@@ -104,11 +110,9 @@ def read_workload(
     if format == "csv" and not options.columns and is_oar_table(path):
         format = "oar"
     if options.time_field is not None and format != "swf":
-        raise ConfigError(
-            f"{path}: not a log in the Standard Workload Format, so it has no field with the requested time; "
-            "leave out the number of the field",
-            field="time_field",
-        )
+        raise no_time_field(str(path))
+    if options.time_zone is not None and format in ZONELESS:
+        raise no_local_times(str(path))
     if format not in ("json", "swf", "gwf", "oar"):
         workload = load_trace(paths, format, options, name)
     elif len(paths) > 1:
@@ -119,6 +123,17 @@ def read_workload(
     else:
         workload = load_oar(path, name) if format == "oar" else _read_json(path, name, keep_extra, keep_source)
     return at_most(workload, options.machine) if options.machine and format != "json" else workload
+
+
+def no_time_field(names: str) -> ConfigError:
+    """The error of a field that only some logs have."""
+    what = "not a log in the Standard Workload Format, so it has no field with the requested time"
+    return ConfigError(f"{names}: {what}; leave out the number of the field", field="time_field")
+
+
+def no_local_times(names: str) -> ConfigError:
+    """The error of a time zone where no time is a local one."""
+    return ConfigError(f"{names}: times are seconds, and not local times; leave out the zone", field="time_zone")
 
 
 def _read_json(path: Path, name: str, keep_extra: bool, keep_source: bool) -> Workload:

@@ -102,6 +102,9 @@ def _job_for_4(job: dict[str, Any], path: str) -> dict[str, Any]:
         reason = f"must be above 0, or absent for none; found {walltime}"
         raise InputError(f"{path}: job {job.get('id')!r}, field 'walltime': {reason}")
     extra = job.get(_EXTRA)
+    if not job.keys() <= {*_JOB, _EXTRA}:  # which Batsim 5 does not forward, where Batsim 4 does
+        told = _told_of(extra)
+        return {**job, _EXTRA: "" if extra is None else extra, **{name: told[name] for name in _TOLD if name in told}}
     if not isinstance(extra, dict) or not extra or not extra.keys().isdisjoint(job):
         told = _told_of(extra)
         return {**job, **{name: told[name] for name in _TOLD if name in told and name not in job}}
@@ -125,6 +128,8 @@ def _job_for_5(job: dict[str, Any], path: str) -> dict[str, Any]:
         rest["walltime"] = said.pop("walltime")
     if _EXTRA in rest:
         told = _told_of(rest[_EXTRA])
+        if rest[_EXTRA] == "":  # as `_job_for_4` left it
+            return {name: value for name, value in job.items() if name != _EXTRA}
         if all(name == _EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
             return {**said, _EXTRA: rest[_EXTRA]}
     return {**said, _EXTRA: rest} if rest else said

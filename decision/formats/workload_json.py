@@ -101,7 +101,7 @@ def _workload(
         description=file.description if isinstance(file.description, str) else "",
         unix_start=head_seconds(file.unix_start_time, 0.0, LAST_DATE),
         time_zone=head_seconds(file.time_zone, -DAY, DAY) or 0.0,
-        profile_sources={key: compact(source) for key, source in raw.items() if key in used},
+        profile_sources={key: compact(source) for key, source in raw.items()},
     )
 
 

@@ -101,6 +101,15 @@ def start_at(state, cycles, plan, at):
 
 
 @kernel
+def place_of(cycles, job):
+    """Where a job is in the queue."""
+    for at in range(cycles.nb_queued):
+        if cycles.queue[at] == job:
+            return at
+    raise InternalError("a job is to start that is not in the queue")
+
+
+@kernel
 def note_start(state, cycles, plan, at, action):
     """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
     job = cycles.queue[at]

@@ -24,7 +24,7 @@ from decision.state.plan_arrays import START
 
 from . import deepscheduling_seen as obs
 from .confidence import learn_from
-from .cycles import call_at, note_start
+from .cycles import call_at, note_start, place_of
 from .deepscheduling_seen import DeepSchedulingMemory, fits, take_snapshot
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OPEN, REWARD, STEP_ENDS
 
@@ -110,10 +110,7 @@ def _note_starts(state, cycles, plan, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on."""
     for action in range(begin, plan.nb_actions):
         if plan.kind[action] == START:
-            at = 0
-            while cycles.queue[at] != plan.job[action]:
-                at += 1
-            note_start(state, cycles, plan, at, action)
+            note_start(state, cycles, plan, place_of(cycles, plan.job[action]), action)
 
 
 @kernel

@@ -11,7 +11,7 @@ from decision.policies.capacity import TOLERANCE
 from decision.policies.window_jobs import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
 from decision.state.plan_arrays import START, add
 
-from .cycles import call_at, note_start, start_at
+from .cycles import call_at, note_start, place_of, start_at
 from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD
 
 
@@ -118,7 +118,7 @@ def repair_act(state, facts, cycles, plan, memory, action):
     own = _hosts_from(memory, begin, size)
     start = add(plan, START, job)
     take_hosts(plan, start, own)
-    note_start(state, cycles, plan, _place_of(cycles, job), start)
+    note_start(state, cycles, plan, place_of(cycles, job), start)
     squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
     cost = text_cost(len(facts.down), size, squares)
     memory.cost += cost
@@ -176,16 +176,8 @@ def _end_window(state, cycles, plan, memory):
     if memory.nb_single > 0:
         order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
         for job in order[: memory.nb_single]:
-            start_at(state, cycles, plan, _place_of(cycles, job))
+            start_at(state, cycles, plan, place_of(cycles, job))
     _ask_for_next(state, cycles, plan, memory, index)
-
-
-@kernel
-def _place_of(cycles, job):
-    at = 0
-    while cycles.queue[at] != job:
-        at += 1
-    return at
 
 
 @OBSERVE.entry_with(RepairMemory)

@@ -71,6 +71,12 @@ def _date(text: str) -> datetime.datetime:
         raise ConfigError(f"{text}: not a time; give seconds or a date like 2016-05-10T08:30") from None
 
 
+def clock_at_zero(workloads: Sequence[Workload]) -> float | None:
+    """What the machine's clock showed at 0 s, in seconds since 1970; None where it is unknown or workloads differ."""
+    found = {None if each.unix_start is None else _clock(each) for each in workloads}
+    return found.pop() if len(found) == 1 else None
+
+
 def _clock(workload: Workload) -> float:
     """What the machine's clock showed at 0 s, in seconds since 1970; 0 where it is unknown."""
     return 0.0 if workload.unix_start is None else workload.unix_start + workload.time_zone
@@ -180,3 +186,8 @@ def clock_text(workload: Workload, seconds: float) -> str:
     """What the machine's clock showed then: ``1993-10-01 00:00:03``; the workload must know its `unix_start`."""
     shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=_clock(workload) + seconds)
     return shown.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def date_text(seconds: float) -> str:
+    """A date and the time of the day, of seconds since 1970: ``1993-10-01 08:30``."""
+    return f"{datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds):%Y-%m-%d %H:%M}"

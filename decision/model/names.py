@@ -50,3 +50,9 @@ def _ranges(numbers: Sequence[str]) -> list[str]:
     runs = intervals(int(number) for number in numbers)
     text = ",".join(f"{a:0{width}d}" if a == b else f"{a:0{width}d}-{b:0{width}d}" for a, b in runs)
     return [f"[{text}]"]
+
+
+def without_folders(text: str) -> str:
+    """A text in which files with a whole path have their names alone: ``-w log.swf`` for ``-w /home/me/log.swf``."""
+    text = re.sub(r"""(['"])~?/[^'"=,]*/(?=[^'"=,/]+\1)""", r"\1", text)  # in quotes, folders may have blanks
+    return re.sub(r"(?<![^\s=,:;('\"])~?/(?:[^\s=,:;'\"/]+/)+(?=[^\s=,:;'\"/])", "", text)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ConfigError
+from .html_rows import rows_html
 from .topology import FatTree, Flat, Topology
 
 MAX_HOSTS = 1_000_000  # more are a mistake
@@ -95,6 +96,20 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     unmodelled: str = ""  # what else its network has that a topology does not say, such as a loopback
     routes: tuple[Route, ...] = ()  # of messages to the master: from each compute host, and then its own to itself;
     # empty where all messages arrive at once
+
+    def __repr__(self) -> str:
+        name = self.path.rpartition("/")[2] or "made"
+        return f"<{type(self).__name__}: {name}, {len(self.hosts):,} hosts>"
+
+    def _repr_html_(self) -> str:
+        first, network = self.hosts[0], "unknown" if self.topology is None else type(self.topology).__name__
+        rows = [
+            ("hosts", f"{len(self.hosts):,}"),
+            ("first host", f"{first.name}, {first.pstates[first.initial_pstate].speed:.6g} flop/s"),
+            ("power", "known" if self.has_power else "unknown"),
+            ("topology", network),
+        ]
+        return rows_html(rows, caption=repr(self).strip("<>"))
 
     @property
     def has_power(self) -> bool:

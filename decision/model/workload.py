@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from .trace import Reading, Trace
 
 # Batsim writes an id into the job's JSON with a regular expression, without escaping it, and aborts at what comes out
@@ -155,6 +157,32 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     trace: "Trace | None" = None  # what was recorded of the jobs; for people and measures, not for who decides
     reading: "Reading | None" = None  # of a log: how it was read
     notes: Sequence[str] = ()  # what its reader has to say: where hosts are from, how many jobs have no walltime
+
+    def to_frame(self, speed: float | None = None) -> "DataFrame":
+        """The jobs as a pandas DataFrame, a row each, which `decision.simulate` takes for a workload, too.
+
+        Columns are ``id`` (the part after ``!``), ``submit_time``, ``size``, ``runtime``, ``walltime`` (inf where it is
+        none), ``user`` and ``profile``; of a log also ``recorded_wait`` and of ``partition``, ``account``, ``group``
+        and ``qos`` those that it says. Times are seconds, what is not known is nan or "".
+
+        Args:
+            speed: flop/s of the hosts, for the run times of jobs that compute; without it, where some do, all are nan.
+
+        Raises:
+            ConfigError: if pandas is not installed.
+        """
+        from .job_table import job_frame
+
+        return job_frame(self, speed)
+
+    def __repr__(self) -> str:
+        where = f" of {self.path.rpartition('/')[2]}" if self.path else ""
+        return f"<{type(self).__name__}: {self.name}{where}, {len(self.jobs):,} jobs for {self.nb_res:,} hosts>"
+
+    def _repr_html_(self) -> str:
+        from .job_table import jobs_html
+
+        return jobs_html(self)
 
 
 def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[str]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.compiling.jit import kernel
+from decision.model.errors import InternalError
 
 MOST_JOBS = 12  # of different sizes
 MOST_SUBSETS = 1 << MOST_JOBS
@@ -187,8 +188,10 @@ def _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held):
 def _place(placed, sizes, size, start, length, held):
     """Give the first job of a size that has no entries those from `start` on."""
     job = 0
-    while placed[job] or sizes[job] != size:
+    while job < len(placed) and (placed[job] or sizes[job] != size):
         job += 1
+    if job == len(placed):
+        raise InternalError("entries for more jobs of a size than there are")
     placed[job] = True
     for i in range(size):
         held[job, i] = (start + i) % length

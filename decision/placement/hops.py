@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
+from decision.model.errors import InternalError
 from decision.model.topology import Dragonfly, FatTree, Flat, Topology, Torus
 
 _TREE, _TORUS, _DRAGONFLY = range(3)
@@ -79,6 +80,8 @@ def choose_near(network, places, size, chosen):
     for place in places:
         longest = max(longest, 2 * count_hops(network, places[0], place))
     number = np.zeros(longest + 1, np.int64)  # of free hosts, by hops
+    if size > len(places):
+        raise InternalError("a job is to be placed on more hosts than are free")
     best, least, radius, at_radius = 0, np.int64(2**62), 0, 0
     for centre in range(len(places)):
         number[:] = 0

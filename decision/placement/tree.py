@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.compiling.jit import kernel
+from decision.model.errors import InternalError
 
 _LEAST = -(2**63)  # no hosts are worth as little
 
@@ -191,7 +192,7 @@ def _give_most(tables, switch, left):
     most, kept = 0, 0
     for i in range(len(left)):
         hosts = min(tables.free[switch], left[i, 1])
-        while not _is_best(tables, 1, switch, left[i, 1], hosts):
+        while hosts > 0 and not _is_best(tables, 1, switch, left[i, 1], hosts):
             hosts -= 1
         if hosts > most:
             most, kept = hosts, 0
@@ -224,6 +225,8 @@ def place_as_slurm(down, free, size, taken):
             left = free[switch] - taken[switch]
             if left > 0 and (best < 0 or _is_better(left, free[best] - taken[best], size)):
                 best = switch
+        if best < 0:
+            raise InternalError("a job is to be placed on more hosts than are free")
         hosts = min(free[best] - taken[best], size)
         taken[best] += hosts
         size -= hosts

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.draws import first_word, next_word, uniform
 from decision.compiling.jit import kernel
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import Platform
 from decision.placement.hops import choose_near
 from decision.placement.prices import fill_worth
@@ -28,6 +28,8 @@ from decision.state.bitmap import count_hosts, has_host, insert_interval, next_i
 from decision.state.plan_arrays import START, add, add_interval
 
 from .config import Allocation
+
+_TOO_FEW = "the policy starts a job on more hosts than are free"
 
 
 @kernel
@@ -57,10 +59,12 @@ def _take(plan, action, first, last):
 
 @kernel
 def take_lowest(plan, action, size):
-    """Give the action the lowest free hosts."""
-    host = 0
+    """Give the action the lowest free hosts. Raises PolicyError where the plan has fewer: a loop must have an end."""
+    host, end = 0, len(plan.free) << 6
     while size > 0:
         first = next_in(plan.free, host)
+        if first == end:
+            raise PolicyError(_TOO_FEW)
         host = min(next_out(plan.free, first), first + size)
         _take(plan, action, first, host - 1)
         size -= host - first
@@ -110,6 +114,8 @@ def take_on_tree(plan, state, facts, action, prices, exact):
         place_priced(facts.down, free, size, begin, worth, taken)
     host = next_in(plan.free, 0)
     while size > 0:
+        if host >= end:
+            raise PolicyError(_TOO_FEW)
         if taken[facts.switch[host]] > 0:
             taken[facts.switch[host]] -= 1
             _take(plan, action, host, host)
@@ -158,6 +164,8 @@ def pick_fullest(facts, free, size, picked):
         for server in range(len(hosts)):
             if hosts[server] > 0 and (fullest < 0 or hosts[server] < hosts[fullest]):
                 fullest = server
+        if fullest < 0:
+            raise PolicyError(_TOO_FEW)
         for i in range(facts.server_begin[fullest], facts.server_begin[fullest + 1]):
             if size > 0 and has_host(free, facts.server_host[i]):
                 insert_interval(picked, facts.server_host[i], facts.server_host[i])
@@ -224,6 +232,8 @@ def _take_scattered(plan, action, size, word):
     """A uniform choice among the free hosts: each is taken with the chance of being one of those still wanted."""
     left = count_hosts(plan.free)
     host = next_in(plan.free, 0)
+    if left < size:
+        raise PolicyError(_TOO_FEW)
     while size > 0:
         if uniform(word) * left < size:
             _take(plan, action, host, host)

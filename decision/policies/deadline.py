@@ -19,6 +19,8 @@ import time
 from types import FrameType
 from weakref import WeakSet
 
+from decision.model.interrupts import hear
+
 from .failures import place_now
 
 _LOOK = 0.2  # seconds between two looks
@@ -82,6 +84,7 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
 
 def ignore_interrupt(_number: int, _frame: FrameType | None) -> None:
     """A handler of SIGINT for processes that leave it to their parent: Ctrl-C does nothing, a deadline still ends."""
+    hear()
     if any(deadline.over for deadline in list(_deadlines)):
         raise TookTooLong
 

@@ -233,7 +233,7 @@ def _correct(state, outlook, job):
     correction, walltime, start = outlook.settings[1], state.walltime[job], state.start_time[job]
     seconds = outlook.expected_runtime[job]
     while start + seconds <= state.now and seconds < walltime:
-        step = outlook.corrections[job]
+        step, before = outlook.corrections[job], seconds
         outlook.corrections[job] = step + 1
         if outlook.settings[0] == Estimator.QUANTILES:
             seconds = _predict_left(state, outlook, job)
@@ -244,5 +244,7 @@ def _correct(state, outlook, job):
         else:
             seconds = walltime
         seconds = min(seconds, walltime)
+        if step > len(_INCREMENTS) and seconds <= before:
+            seconds = walltime  # a correction that changes nothing would be the last one
     outlook.expected_runtime[job] = seconds
     return start + seconds

@@ -15,7 +15,7 @@ own packages, which a checkout that is not installed does not have; registration
 because then ``dbf`` exists only for those who have imported it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -237,6 +237,38 @@ def _class_of(name: str) -> Any:
             f"module:Class or ./file.py:Class)"
         )
     return installed[name].load()
+
+
+def shown_name(spec: str) -> str:
+    """What a policy is called where it is compared: as its class says with ``name``, with its options; else `spec`."""
+    name, comma, options = spec.partition(",")
+    if ":" not in name or _source_of(name) is not None:
+        return spec
+    return f"{own_name(_class_of(name)) or name}{comma}{options}"
+
+
+def own_name(policy: Any) -> str:
+    """The attribute ``name`` of a policy, or of a class of policies; empty where it has none that is a text."""
+    name = getattr(policy, "name", None)
+    return name.strip() if isinstance(name, str) else ""
+
+
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Names with a number behind those that were there before: ``mine``, ``mine 2``."""
+    found: list[str] = []
+    for name in names:
+        number = 2
+        shown = name
+        while shown in found:
+            shown, number = f"{name} {number}", number + 1
+        found.append(shown)
+    return found
+
+
+def named_policies(specs: Iterable[str]) -> dict[str, str]:
+    """Specifications by the name of each where they are compared. Raises ConfigError if a class is not there."""
+    every = list(dict.fromkeys(specs))
+    return dict(zip(told_apart(map(shown_name, every)), every, strict=True))
 
 
 def make_policy(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:

@@ -67,14 +67,18 @@ def _call_by_name(ledger: Ledger, event: m.CallMeLater) -> None:
         if event.data.timestamp > LATEST:
             raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
         ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
+        ledger.periodic_calls.discard(name)
     elif name in ledger.named_calls:
         raise RefusalError(f"there is a call {shortened_line(name)!r} already")
     else:
         ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
+        ledger.periodic_calls.add(name)
 
 
 def _stop_call(ledger: Ledger, event: m.StopCall) -> None:
-    ledger.named_calls.pop(event.data.call_id, None)  # Batsim takes the stop of a call that there is not
+    if event.data.call_id in ledger.periodic_calls:  # Batsim takes the stop of any other, which has no effect
+        ledger.periodic_calls.discard(event.data.call_id)
+        ledger.named_calls.pop(event.data.call_id, None)
 
 
 def _create_probe(ledger: Ledger, event: m.CreateProbe) -> None:
@@ -116,7 +120,8 @@ def _register_job(ledger: Ledger, event: m.RegisterJob) -> None:
         raise RefusalError(f"the job's id {shortened_line(job_id)!r} is not of the form WORKLOAD!NAME")
     if odd := unloadable_part(job_id):
         raise RefusalError(f"the job's id {shortened_line(job_id)} contains {odd!r}, which Batsim cannot load")
-    require_walltime(event.data.job, job_id)
+    if ledger.version.asks_to_register or event.data.job.walltime != 0:  # Batsim 5 stops such a job at once
+        require_walltime(event.data.job, job_id)
     ledger.jobs[job_id] = IS_WAITING
     if ledger.acknowledges:
         ledger.unacknowledged.add(job_id)

@@ -47,6 +47,7 @@ class Ledger:
         self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
         self.calls = 0  # REQUESTED_CALLs still to come, where they have no names
         self.named_calls: dict[str, float] = {}  # how often each call is still to come
+        self.periodic_calls: set[str] = set()  # those of them that can be stopped
         self.probes: set[str] = set()  # that were not stopped
         self.asked: Counter[str] = Counter()  # ANSWERs still to come, by request
         self.begun = False

@@ -56,6 +56,7 @@ class Version(Struct, frozen=True, kw_only=True):
     stamps_all: bool = True  # whether external events and switches have the time at which they happened
     switches_without_energy: bool = False  # whether hosts may change their pstate where energy is not simulated
     kills_once: bool = False  # whether a kill of a job that is being killed stops Batsim
+    checks_sizes: bool = True  # whether a job must get as many hosts, and executors, as it asks for
     asks_to_register: bool = True  # whether jobs may be registered only where that was asked for
 
 
@@ -80,6 +81,7 @@ V5 = Version(
     stamps_all=False,
     switches_without_energy=True,
     kills_once=True,
+    checks_sizes=False,
     asks_to_register=False,
 )
 PROTOCOL_VERSIONS = (V3, V4, V5)

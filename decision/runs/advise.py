@@ -31,6 +31,7 @@ from .advice import (
     advice_sentence,
     describe_log,
     find_payers,
+    groups_under,
     mean_over_copies,
     passed_over,
     pictures_data,
@@ -121,10 +122,12 @@ def find_advice(
         change=best.change,
         rows=rows,
         cannot=[*passed_over(kept[0], best, wish), *what_cannot_be_told(read, rows[0], described, wish)],
+        not_simulated=read.not_simulated,
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,
-        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, described["block"]),
+        pictures=pictures_data(found[best.policy], found[wish.baseline], looked_at | twice, wish, read),
+        groups={name: groups_under(found[name]) for name in dict.fromkeys((wish.baseline, best.policy))},
     )
 
 

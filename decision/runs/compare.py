@@ -9,9 +9,11 @@ from typing import Any, Unpack
 
 import msgspec
 import numpy as np
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
+from decision.analysis.groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.analysis.whole import LogPart, judge_run, part_of
@@ -100,11 +102,14 @@ def perform_run(run: ComparedRun) -> Result:
     metrics = measure_run(record, case.platform, *_known_of_jobs(run.inputs, digests), begin)
     if run.near_record and run.choice.policy != RECORDED:
         metrics |= agreement(record, inputs_of(msgspec.structs.replace(run, copy=0)).workloads[0])
+    whole = run.window is None and run.midnight is None
+    groups = group_figures(record.jobs, _members(run.inputs, digests)) if whole else []
+    found = {_GROUPS: [to_builtins(row) for row in groups]} if groups else {}
     if not run.copy:
-        return _known(metrics)
+        return _known(metrics) | found
     part = _counted_part(run.inputs, digests)
     judged = judge_run(record.jobs, part, len(case.platform.hosts))
-    return {**_known(metrics | judged.metrics), _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
+    return {**_known(metrics | judged.metrics), **found, _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
 
 def _known(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -112,7 +117,7 @@ def _known(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 COPIES = 10  # shaken ones of a whole workload, by default
-_WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's run, besides its metrics
+_WITHOUT, _SCHEDULE, _GROUPS = "without", "schedule", "groups"  # in a whole log's result, besides its metrics
 
 
 @functools.lru_cache(maxsize=8)
@@ -164,6 +169,12 @@ def _known_of_jobs(inputs: Inputs, digests: tuple[str, ...]) -> tuple[Mapping[st
     return dict(zip(ids, jobs.user, strict=True)), dict(zip(ids, seconds.tolist(), strict=len(seconds) > 0))
 
 
+@functools.lru_cache(maxsize=8)
+def _members(inputs: Inputs, digests: tuple[str, ...]) -> Mapping[str, Membership]:
+    """Whose the jobs are; of each kind the groups with most of them."""
+    return memberships(whole_case(inputs, digests).workloads[:1], SHOWN_GROUPS)
+
+
 def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
     with tempfile.TemporaryDirectory(prefix="decision-") as folder:
         path = Path(folder) / "workload.json"
@@ -182,9 +193,10 @@ def outcome_of(plan: ComparisonPlan, run: ComparedRun, result: Result) -> Measur
         first_job=run.window[0] if run.window else 0,
         seed=run.choice.seed,
         copy=run.copy,
-        metrics={name: value for name, value in result.items() if name not in (_WITHOUT, _SCHEDULE)},
+        metrics={name: value for name, value in result.items() if name not in (_WITHOUT, _SCHEDULE, _GROUPS)},
         without=result.get(_WITHOUT, {}),
         schedule=result.get(_SCHEDULE, ""),
+        groups=msgspec.convert(result.get(_GROUPS, []), list[GroupFigures]),
     )
 
 

@@ -19,7 +19,8 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     platform: Path
     workloads: tuple[Path, ...]  # one after the other, not together
-    policies: tuple[str, ...]
+    policies: tuple[str, ...]  # their names in the comparison
+    specs: dict[str, str] = {}  # what those of them are that have a name of their own, by name
     own: dict[str, Any] = {}  # those of them that are objects, by name
     settings: dict[str, str] = {}  # options of every policy
     engines: tuple[Engine, ...] = (Engine.EMBEDDED,)  # not DOCKER: an image has no content to hash
@@ -53,10 +54,15 @@ _PERFECT = " (perfect)"  # what the name of a policy with perfect predictions en
 
 def contenders(plan: ComparisonPlan) -> list[Contender]:
     """The policies of a plan; where their worth is asked for, with their twins."""
-    every = [Contender(policy, policy, plan.settings) for policy in plan.policies]
+    every = [Contender(policy, spec_of(plan, policy), plan.settings) for policy in plan.policies]
     if plan.worth:
         every += [twin for policy in simulated(plan) for twin in twins(plan, policy)]
     return list({each.name: each for each in every}.values())
+
+
+def spec_of(plan: ComparisonPlan, policy: str) -> str:
+    """What a policy of the plan is, as users name it."""
+    return plan.specs.get(policy, policy)
 
 
 def simulated(plan: ComparisonPlan) -> list[str]:
@@ -66,7 +72,7 @@ def simulated(plan: ComparisonPlan) -> list[str]:
 
 def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     """A policy by walltimes, and by perfect predictions."""
-    plain = without_estimate(policy)
+    plain = without_estimate(spec_of(plan, policy))
     settings = {name: value for name, value in plan.settings.items() if name not in OUTLOOK_OPTIONS}
     own = Contender(plain, plain, settings)
     if ESTIMATE in plan.settings:
@@ -86,6 +92,7 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
         ConfigError: if it is unknown.
     """
     names = [each.name for each in contenders(plan)]
+    name = next((shown for shown, spec in plan.specs.items() if spec == name), name)
     every = [contender(plan, policy, engine) for policy in names for engine in plan.engines]
     first = [contender(plan, policy, plan.engines[0]) for policy in names]
     named = dict(zip(names, first, strict=True)) | dict(zip(every, every, strict=True))

@@ -62,18 +62,19 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
     files: list[WrittenFile]  # one, or one per day
 
 
-def load_any(path: Path, time_field: int | None = None) -> Workload:
+def load_any(path: Path, time_field: int | None = None, time_zone: str | None = None) -> Workload:
     """A workload in whatever format its content has, with all that its file says.
 
     Args:
         path: the file.
         time_field: of SWF: the field with the requested time; the standard's if None.
+        time_zone: of a log's local times; UTC if None.
 
     Raises:
         InputError: if the file cannot be used.
-        ConfigError: if there is a `time_field` and the file is not such a log.
+        ConfigError: if there is a `time_field` and the file is not such a log, or a `time_zone` and no local time.
     """
-    return read_workload([path], options=TraceOptions(time_field=time_field), keep_extra=True)
+    return read_workload([path], options=TraceOptions(time_field=time_field, time_zone=time_zone), keep_extra=True)
 
 
 def write_with_predictions(source: Path, workload: Workload, predictions: Floats, target: Path) -> None:

@@ -16,6 +16,7 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, file_facts, printable
 from decision.formats.run_facts import LOCK, RUN, RunFacts, lock_folder, read_facts
 from decision.formats.selection import Selection
+from decision.model.dates import clock_at_zero
 from decision.model.errors import ConfigError, DecisionError
 
 from . import Engine
@@ -43,6 +44,7 @@ def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, comma
         engine=engine.value,
         energy=inputs.energy,
         events=tuple(map(file_facts, inputs.events)),
+        clock=clock_at_zero(case.workloads),
     )
 
 

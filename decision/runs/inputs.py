@@ -10,14 +10,16 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.computer.shipped import find_workload
+from decision.engine.refusals import check_events
 from decision.estimates.missing import fill_missing, missing_text
-from decision.formats import load_events, load_platform, write_workload
-from decision.formats.events import check_supply, converted_events
+from decision.formats import load_platform, write_workload
+from decision.formats.events import check_supply, converted_events, load_placed_events
 from decision.formats.files import read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.job_sources import without_trace
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
+from decision.formats.workload import ZONELESS, no_local_times, no_time_field
 from decision.formats.workload5 import converted_lines, is_of_5
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
@@ -94,10 +96,10 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
-    check_time_field(inputs.workloads, inputs.selection.time_field)
+    check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
-    events = read_events(inputs.events, supply=True)
+    events = read_events(inputs.events, len(platform.hosts), supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
 
@@ -113,9 +115,19 @@ def first_log(case: LoadedInputs) -> LogOnHosts:
     return LogOnHosts(case.platform, case.workloads[0], files, case.inputs.selection, tuple(case.events))
 
 
-def read_events(paths: Sequence[Path], forward_unknown: bool = False, supply: bool = False) -> list[MachineEvent]:
-    """External events of all files. Raises InputError."""
-    return [event for path in paths for event in load_events(path, forward_unknown, supply)]
+def read_events(
+    paths: Sequence[Path], nb_hosts: int, forward_unknown: bool = False, supply: bool = False
+) -> list[MachineEvent]:
+    """External events of all files, in Batsim's order.
+
+    Raises:
+        InputError: if a line is none.
+        ConfigError: if one names a host which is not there, or cannot happen after those before it; with its line.
+    """
+    placed = load_placed_events(paths, forward_unknown, supply)
+    events = [event for _, event in placed]
+    check_events(events, nb_hosts, [place for place, _ in placed])
+    return events
 
 
 def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
@@ -156,15 +168,15 @@ def event_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
     return files
 
 
-def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
-    """Refuse a field of a log where no file is a log. Raises ConfigError."""
-    if time_field is not None and not any(recognise(path) == "swf" for path in paths):
-        names = ", ".join(map(str, paths)) or "the workload"
-        raise ConfigError(
-            f"{names}: not a log in the Standard Workload Format, so it has no field with the requested time; "
-            "leave out the number of the field",
-            field="time_field",
-        )
+def check_reading(paths: Sequence[Path], selection: Selection) -> None:
+    """Refuse a field of a log, or a time zone, where no file has such a thing. Raises ConfigError."""
+    if selection.time_field is None and selection.time_zone is None:
+        return
+    names, formats = ", ".join(map(str, paths)) or "the workload", [recognise(path) for path in paths]
+    if selection.time_field is not None and "swf" not in formats:
+        raise no_time_field(names)
+    if selection.time_zone is not None and not set(formats) - ZONELESS:
+        raise no_local_times(names)
 
 
 def read_selected(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:

@@ -65,7 +65,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "seed": self.choice.seed,
             "engine": self.engine,
             "energy": self.inputs.energy,
-            "selection": msgspec.to_builtins(self.inputs.selection),
+            "selection": self.inputs.selection.facts(),
             "window": self.window,
             "perfect": self.perfect,
             "digests": self.digests,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from decision.analysis.groups import write_groups
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
@@ -18,6 +19,7 @@ from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_run_record
+from decision.model.dates import clock_at_zero
 from decision.model.demand import context
 from decision.model.lost_work import lost_work
 from decision.model.record import Context, JobTable, RunRecord
@@ -85,7 +87,7 @@ def run_to_folder(
             files, jobs, joules, gap = run_on_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
             files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
-        written += files + write_green_files(output, known)
+        written += files + write_green_files(output, known) + write_groups(output, jobs, case.workloads)
         written.window_gap = None if math.isnan(gap) else gap
         written.lost_work = lost = lost_work(jobs, case.workloads)
         if plot:
@@ -166,5 +168,6 @@ def _draw(case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable
     from decision.analysis.plots.schedules import draw_schedule
 
     path = folder / f"schedule{paper().suffix}"
-    draw_schedule(jobs, len(case.platform.hosts), path, f"{choice.policy} on {case.inputs.platform.stem}")
+    title, begin = f"{choice.policy} on {case.inputs.platform.stem}", clock_at_zero(case.workloads)
+    draw_schedule(jobs, len(case.platform.hosts), path, title, begin=begin)
     return path

@@ -29,7 +29,7 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         ),
         **{f"left out of {path}": dropped_text(workload) for path, workload in files if workload.dropped},
         "jobs": _describe_windows(plan),
-        "policies": "; ".join(plan.policies),
+        "policies": "; ".join(f"{name} ({plan.specs[name]})" if name in plan.specs else name for name in plan.policies),
         "options of every policy": ", ".join(f"{name}={value}" for name, value in plan.settings.items()),
         "seeds of the policies": "0" if plan.seeds == 1 else f"0 to {plan.seeds - 1}",
         "engine": ", ".join(plan.engines),

@@ -39,8 +39,8 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
         raise ConfigError("profile reuse needs dynamic jobs, as in Batsim; enable them too", field="dynamic_jobs")
     writable_folder(Path(prefix).parent)
     workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
-    events = read_events(inputs.events, inputs.options.forward_unknown_events)
     platform = inputs.load_platform(workloads, energy=inputs.options.energy)
+    events = read_events(inputs.events, len(platform.hosts), inputs.options.forward_unknown_events)
     engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
     forget_run(Path(prefix).parent)
@@ -49,6 +49,6 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
 def _workload(path: Path, name: str) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
     if is_of_5(read_bytes(find_workload(path))):
-        advice = "decision workload from-json --to 4 converts it"
+        advice = "decision workload convert --to 4 converts it"
         raise InputError(f"{path}: a workload of Batsim 5, and this is a Batsim 4; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))

@@ -94,7 +94,7 @@ def run_standin5(
 def _workload(path: Path, name: str) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
     if is_of_4(read_bytes(find_workload(path))):
-        advice = "decision workload from-json --to 5 converts it"
+        advice = "decision workload convert --to 5 converts it"
         raise InputError(f"{path}: a workload of Batsim 4, and this is a Batsim 5; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
 

@@ -89,7 +89,7 @@ class _Training(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
-        selection = msgspec.to_builtins(self.inputs.selection)
+        selection = self.inputs.selection.facts()
         return {"training": msgspec.to_builtins(self.config), "selection": selection, "digests": self.digests}
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.analysis import metrics as m
+from decision.analysis.groups import SHOWN_GROUPS, Membership, group_figures, memberships
+from decision.analysis.unsimulated import Unsimulated, unsimulated
 from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.estimates.missing import fill_missing
 from decision.formats import load_platform
@@ -41,6 +43,8 @@ class LogRead(NamedTuple):
     runtimes: Floats  # (J,) seconds
     missing: float  # share of the jobs without a requested time
     user_of: dict[str, int]  # the number of each job's user, by the job's id
+    not_simulated: list[Unsimulated]  # what the log says besides
+    members: dict[str, Membership]  # whose the jobs are, by kind of group
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,13 +77,18 @@ def _read(log: Log, digests: tuple[str, ...]) -> LogRead:
         raise InputError(f"{log.workload}: no job fits {len(platform.hosts):,} hosts; choose a larger machine")
     larger = len(jobs) - len(rows)
     jobs = jobs.take(rows[np.argsort(jobs.submit_time[rows], kind="stable")])
-    jobs = jobs.replaced(submit_time=jobs.submit_time - jobs.submit_time[0], source=None)
+    first = float(jobs.submit_time[0])
+    jobs = jobs.replaced(submit_time=jobs.submit_time - first, source=None)
+    unix_start = None if workload.unix_start is None else workload.unix_start + first
     dropped = {**workload.dropped, f"larger than {len(platform.hosts):,} hosts": larger} if larger else workload.dropped
-    workload = replace(workload, jobs=jobs, trace=None, dropped=dropped)
+    workload = replace(workload, jobs=jobs, dropped=dropped, unix_start=unix_start)
+    not_simulated = unsimulated(workload, speed)
+    members = memberships([workload], SHOWN_GROUPS)
+    workload = replace(workload, trace=None)
     seconds = runtimes(workload, speed)
     part = part_of(jobs.submit_time, jobs.size.astype(np.float64), seconds)
     user_of = dict(zip(jobs.id, jobs.user.codes.tolist(), strict=True))
-    return LogRead(platform, workload, part, seconds, missing, user_of)
+    return LogRead(platform, workload, part, seconds, missing, user_of, not_simulated, members)
 
 
 class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +107,7 @@ class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
             "copy": self.copy,
             "digests": self.log.digests(),
             "hosts": self.log.hosts,
-            "selection": msgspec.to_builtins(self.log.selection),
+            "selection": self.log.selection.facts(),
         }
 
 
@@ -125,7 +134,7 @@ def perform_whole_run(run: WholeRun) -> Result:
 
 
 def _who_waits(jobs: JobTable, log: LogRead, hosts: int) -> dict[str, Any]:
-    """Jobs and the sums of their waits, seconds, by block of time, by class of size and length, and by user."""
+    """Jobs and sums of their waits, seconds, by block of time, class of size and length, user, and group."""
     wait, blocks = m.waiting_times(jobs), log.part.blocks
     classes = 3 * np.searchsorted(SIZE_CLASSES, jobs.size / hosts) + np.searchsorted(LENGTH_CLASSES, jobs.runtime)
     block = log.part.block_of(jobs.submit_time)
@@ -139,4 +148,5 @@ def _who_waits(jobs: JobTable, log: LogRead, hosts: int) -> dict[str, Any]:
         "class_jobs": np.bincount(classes, minlength=9).tolist(),
         "class_waits": np.bincount(classes, wait, 9).tolist(),
         "users": {names[at]: [float(number[at]), float(total[at])] for at in most},
+        "groups": [msgspec.to_builtins(row) for row in group_figures(jobs, log.members)],
     }

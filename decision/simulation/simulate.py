@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
+import numpy as np
 from msgspec.structs import replace
 
 from decision.compiling.entry import Interface
@@ -28,6 +29,7 @@ from decision.policies.around.supplied import (
     battery_table,
     check_suspensions,
     has_supply,
+    host_cap,
     settings_of,
     supplied,
     with_cap,
@@ -38,6 +40,7 @@ from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
 from decision.policies.window import window_gap
 from decision.state.cluster import ClusterState
+from decision.state.transitions import set_supply
 
 from .job_checks import check_jobs, check_sleep
 from .misfits import ask_about_others
@@ -92,6 +95,9 @@ def simulate_workloads(
     check_suspensions(chosen, workloads, events)
     check_sleep(chosen, platform, engine_options.energy)
     reset_policy(chosen, platform, seed)
+    cap = host_cap(chosen, platform)
+    if cap is not None:  # from the beginning on, as `Agent` has it: events at 0 s come with the second question
+        set_supply(engine.state, int(cap.hosts[0]), np.zeros(0, np.int32))
     seconds = simulate_on(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
     engine.release()

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import msgspec
 
+from decision.formats.traces.account import Account
+from decision.formats.traces.values import named_zone
 from decision.model.dates import DAY
-from decision.model.errors import ConfigError, InputError
+from decision.model.errors import InputError
 
 from .accounts import Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
 from .conf import Conf, read_conf
@@ -42,7 +44,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     events: Path | None = None
     reservations: Path | None = None
     topology: Path | None = None
-    timezone: str = ""
+    time_zone: str = ""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +86,9 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     Raises:
         InputError: naming the file and the line that cannot be read.
     """
-    zone = _zone(sources.timezone)
-    conf = read_conf(sources.conf)
-    log = make_log(read_rows(sources.jobs), zone)
+    zone = named_zone(sources.time_zone)
+    conf, account = read_conf(sources.conf), Account()
+    log = make_log(read_rows(sources.jobs, account), zone, account)
     nodes = make_nodes(conf, sources.nodes, cluster_hosts(log.jobs))
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
@@ -135,15 +137,6 @@ def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, .
     if sources.cycles is None or Settings(conf).builtin:
         return ()
     return tuple(read_cycles(sources.cycles, zone))
-
-
-def _zone(name: str) -> ZoneInfo | None:
-    if not name:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ConfigError(f"there is no time zone {name!r}; write it like Europe/Berlin", field="timezone") from None
 
 
 def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:

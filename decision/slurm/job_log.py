@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from decision.formats.traces.account import REASONS, Account
+from decision.formats.traces.sacct_columns import UNFINISHED
 from decision.model.errors import InputError
 
 from .job_rows import read_job
@@ -24,13 +26,21 @@ class JobLog(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()  # what was skipped or assumed
 
 
-def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None) -> JobLog:
-    """The jobs of sacct's lines.
+def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: Account | None = None) -> JobLog:
+    """The jobs of sacct's records.
+
+    Args:
+        rows: the records.
+        zone: of their dates; None where they are those of the clock's face.
+        account: what became of the file's other records.
 
     Raises:
         InputError: naming the line.
     """
-    skipped: Counter[str] = Counter()
+    skipped = Counter(
+        {f"records {REASONS[why]}": each.count for why, each in account.left_out.items()} if account else {}
+    )
+    unfinished: Counter[str] = Counter()
     runs: defaultdict[str, list[SlurmJob]] = defaultdict(list)
     shifted = 0
     for row in rows:
@@ -43,12 +53,18 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None) -> JobLog:
             skipped["lines without submission"] += 1
             continue
         shifted += _is_shifted(job)
+        unfinished[_why_no_run(job)] += 1
         runs[job_id].append(job)
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
     notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
+    if again := sum(map(len, runs.values())) - len(runs):
+        notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
+    if never := sum(count for why, count in unfinished.items() if why):
+        reasons = ", ".join(f"{count:,} {REASONS[why]}" for why, count in sorted(unfinished.items()) if why)
+        notes.append(f"{never:,} jobs count here, and decision workload leaves them out: {reasons}")
     if shifted:
         notes.append(
             f"{shifted:,} jobs ran an hour more or less than their dates say: the clock was changed; name the time zone"
@@ -72,6 +88,15 @@ def _is_shifted(job: SlurmJob) -> bool:
     """Whether the dates of a job differ from its time by the hour of a change of the clock."""
     known = job.started and job.end != NEVER and job.runtime > 0
     return known and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
+
+
+def _why_no_run(job: SlurmJob) -> str:
+    """Why a workload of jobs that ran is without this one, as one of `REASONS`; "" where it ran."""
+    if not job.started:
+        return "never_started"
+    if job.state in UNFINISHED or job.end == NEVER:
+        return "not_ended"
+    return "" if job.runtime > 0 else "no_time"
 
 
 def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:

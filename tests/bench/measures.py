@@ -157,7 +157,7 @@ def lublin(swf: Path | None) -> list[float]:
 
 
 def from_swf(nb_jobs: int, nb_hosts: int) -> Callable[[Path | None], list[float]]:
-    """Wall-clock seconds of `decision workload from-swf` for a log of so many jobs, in a process of its own."""
+    """Wall-clock seconds of `decision workload convert` for a log of so many jobs, in a process of its own."""
 
     def measure(swf: Path | None) -> list[float]:
         with tempfile.TemporaryDirectory() as name:
@@ -168,13 +168,13 @@ def from_swf(nb_jobs: int, nb_hosts: int) -> Callable[[Path | None], list[float]
 
 
 def from_swf_memory(swf: Path | None) -> list[float]:
-    """Megabytes that `decision workload from-swf` has at most for a log of 100,000 jobs."""
+    """Megabytes that `decision workload convert` has at most for a log of 100,000 jobs."""
     with tempfile.TemporaryDirectory() as name:
         return [peak_megabytes(_from_swf(swf or _log(Path(name) / "log.swf", 100_000, 1_024)), Path(name))]
 
 
 def _from_swf(log: Path) -> list[str]:
-    return [sys.executable, "-m", "decision", "workload", "from-swf", str(log.absolute()), "-o", "log.json"]
+    return [sys.executable, "-m", "decision", "workload", "convert", str(log.absolute()), "-o", "log.json"]
 
 
 def _log(path: Path, nb_jobs: int, nb_hosts: int) -> Path:

@@ -79,3 +79,24 @@ def converse5(engine: Batsim5Engine, agent: Any) -> RunRecord:
     while (question := engine.ask()) is not None:
         engine.answer(tell(question))
     return engine.record()
+
+
+def talk5(engine: Batsim5Engine, script: dict[float, list[tuple[str, Any]]], **features: bool) -> list[dict[str, Any]]:
+    """What an engine asks a decision process that says what a script has: at a time, or at the next question."""
+    hello: Any = {f"decision_component_{name}": "x" for name in ("name", "version", "commit")}
+    hello |= {"batprotocol_version": "1", "requested_simulation_features": features}
+    connection, told, script = Connection(Role.BATSIM, "5"), [], dict(script)
+    connection.send(Message(0.0, (m.Init(0.0, m.InitData("")),)))
+    greeting = b"\x02\0\0\0" + _reply(0.0, [("EDCHelloEvent", hello)]) + b"\0"
+    engine.greet(connection.receive(greeting).events[0].data.features)
+    while (question := engine.ask()) is not None:
+        told.append(json.loads(connection.send(question).rstrip(b"\0")))
+        due = [time for time in sorted(script) if time <= question.now][:1]
+        said = [each for time in due for each in script.pop(time)]
+        engine.answer(connection.receive(_reply(question.now, said)))
+    return told
+
+
+def _reply(now: float, said: list[tuple[str, Any]]) -> bytes:
+    events = [{"timestamp": now, "event_type": kind, "event": event} for kind, event in said]
+    return json.dumps({"now": now, "events": events}).encode()

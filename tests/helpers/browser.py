@@ -70,6 +70,16 @@ class Browser:
         scroll = {"type": "scroll", "x": round(x), "y": round(y), "deltaX": 0, "deltaY": turn, "duration": 0}
         self._act({"type": "wheel", "id": "wheel", "actions": [scroll]})
 
+    def lay_out(self, width: int, medium: str = "screen") -> None:
+        """Lay the page out for a width in pixels, on a screen or, as ``print``, on paper."""
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        for command, values in (
+            ("Emulation.setDeviceMetricsOverride", size),
+            ("Emulation.setEmulatedMedia", {"media": medium}),
+        ):
+            self._post("/goog/cdp/execute", {"cmd": command, "params": values})
+        self.settle()
+
     def messages(self) -> list[str]:
         """What the page has complained about."""
         return [entry["message"] for entry in self._post("/se/log", {"type": "browser"})]

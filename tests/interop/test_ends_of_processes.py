@@ -32,13 +32,33 @@ class Slow:
 """
 
 
+ENDLESS = """
+import numpy as np
+from numba import njit
+from pathlib import Path
+
+@njit(nogil=True)
+def endless(number):
+    while number[0] >= 0:
+        number[0] = (number[0] + 1) % 7
+
+class Slow:
+    def reset(self, platform, seed):
+        endless(np.full(1, -1))  # is compiled
+
+    def decide(self, cluster, plan):
+        (Path(__file__).parent / "began-it").touch()
+        endless(np.zeros(1, np.int64))
+"""
+
+
 @pytest.fixture
 def slow(root, tmp_path):
     """Start a command with a slow policy; it has begun to decide when this returns."""
-    (tmp_path / "slow.py").write_text(SLOW)
     started = []
 
-    def start(command, *options, processes=1):
+    def start(command, *options, processes=1, policy=SLOW):
+        (tmp_path / "slow.py").write_text(policy)
         files = ["-p", root / "platforms/taurus.xml", "-w", root / "workloads/taurus_week_flops.json"]
         words = [command, *files, "--policy", f"{tmp_path}/slow.py:Slow", "-o", tmp_path / "out", *options]
         process = subprocess.Popen(
@@ -123,6 +143,18 @@ def test_a_signal_ends_a_run_and_its_folder_says_so(slow, tmp_path, number):
     facts = json.loads((tmp_path / "out/run.json").read_text())
     assert facts["state"] == "failed"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"run.json"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_machine_code_that_does_not_stop(slow, tmp_path, number):
+    process = slow("run", policy=ENDLESS)
+    time.sleep(1)
+    process.send_signal(number)
+    said = process.communicate(timeout=20)[1]
+    assert process.returncode == 128 + number
+    assert f"interrupted ({number.name})" in said
+    assert "cut off" in said
+    assert not list((tmp_path / "out").glob("out_*"))
 
 
 def test_the_exit_code_is_the_same_where_text_was_interrupted_that_python_made_code_of(root, tmp_path):

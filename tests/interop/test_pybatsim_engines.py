@@ -1,6 +1,8 @@
 """pybatsim's own schedulers, unmodified, on our engines: in our process, and in pybatsim's own over a socket."""
 
 import csv
+import importlib
+import re
 import socket
 import subprocess
 import sys
@@ -10,16 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from helpers.golden import SCHEDULES, SESSIONS
+from helpers.golden import ROOT, SCHEDULES, SESSIONS
 
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
-from decision.model.errors import PolicyError
+from decision.model.errors import DecisionError, PolicyError
 from decision.model.hosts import parse_hosts
-from decision.model.platform import Host, Platform, PowerState
+from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.runs.engines import simulate_by_messages
@@ -176,15 +178,30 @@ Toy = Sequence[tuple[float, int, float, float]]  # of each job: submission, host
 
 def simulate(agent: PybatsimAgent, jobs: Toy, *events: MachineEvent, engine: Any = ReferenceEngine) -> dict[str, float]:
     """Start times on four hosts, by the job's position."""
-    hosts = tuple(Host(id=i, name=f"h{i}", pstates=(PowerState(speed=1e9),)) for i in range(4))
+    record = simulate_by_messages(engine(platform_of(4), [workload_of(jobs)], events, EngineOptions()), agent)
+    return {job.id.partition("!")[2]: job.start for job in jobs_of(record)}
+
+
+def platform_of(hosts: int) -> Platform:
+    return Platform(hosts=tuple(Host(id=i, name=f"h{i}", pstates=(PowerState(speed=1e9),)) for i in range(hosts)))
+
+
+def hosts_of_six_pstates() -> Platform:
+    """As FcfsSchedSleep takes them: three speeds, sleep, and two that model the switches."""
+    speeds = (3e9, 2e9, 1e9, 1e-3, 0.5, 0.25)
+    pstates = tuple(PowerState(speed, 90.0, 90.0, 180.0) for speed in speeds)
+    sleep = (SleepState(pstate=3, switch_off=4, switch_on=5),)
+    hosts = (Host(id=i, name=f"h{i}", pstates=pstates, sleep=sleep, has_power=True) for i in range(4))
+    return Platform(hosts=tuple(hosts))
+
+
+def workload_of(jobs: Toy) -> Workload:
     listed = [
         Job(id=f"w0!{i}", submit_time=submit, size=size, walltime=walltime, profile=f"p{i}")
         for i, (submit, size, _, walltime) in enumerate(jobs)
     ]
     profiles = {f"p{i}": Delay(runtime) for i, (_, _, runtime, _) in enumerate(jobs)}
-    workload = Workload(name="w0", jobs=listed, profiles=profiles, nb_res=4)
-    record = simulate_by_messages(engine(Platform(hosts=hosts), [workload], events, EngineOptions()), agent)
-    return {job.id.partition("!")[2]: job.start for job in jobs_of(record)}
+    return Workload(name="w0", jobs=listed, profiles=profiles, nb_res=4)
 
 
 # pybatsim's second interface cannot start a job at time 0
@@ -226,3 +243,47 @@ def test_a_scheduler_that_shares_hosts_is_refused() -> None:
     agent = PybatsimAgent("pybatsim:schedulers.randomSched:RandomSched")  # it draws hosts, free or not
     with pytest.raises(PolicyError, match=r"w0!1 is to start on host \d, where w0!0 runs"):
         simulate(agent, TOY)
+
+
+# --- The guide's table ---------------------------------------------------------------------------------------
+
+
+GUIDE = ROOT / "docs" / "guide" / "policy.md"
+ENDS = {  # schedulers that end, or are ended, whatever they are given: with what words
+    "randomSched:RandomSched": "is to start on host",
+    "fcfsSchedSleep:FcfsSchedSleep": "Switched to an unhandled pstate",
+    "schedBebida:SchedBebida": "variant",
+}
+TABLE = re.findall(r"^\| `(\w+:\w+)` \|(.*?)\|(.*?)\|$", GUIDE.read_text(), re.MULTILINE)
+
+
+def test_the_guide_lists_all_of_pybatsims_own_schedulers() -> None:
+    folder = Path(next(iter(importlib.import_module("schedulers").__path__)))
+    listed = {name.partition(":")[0] for name, _, _ in TABLE}
+    assert listed == {file.stem for file in folder.glob("*[sS]ched*.py")} | {"easyBackfill"}
+
+
+@pytest.mark.parametrize(("name", "needs"), [(name, needs) for name, needs, _ in TABLE])
+def test_the_guide_says_what_pybatsims_own_schedulers_need(
+    name: str, needs: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(sys, "stderr", (tmp_path / "log").open("w"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(first: float) -> dict[str, float]:
+        sleeps, work = "-E" in needs, workload_of(((first, *TOY[0][1:]), *TOY[1:]))
+        hosts = hosts_of_six_pstates() if sleeps else platform_of(4)
+        engine = EmbeddedEngine(hosts, [work], [], EngineOptions(energy=sleeps))
+        agent = PybatsimAgent(f"pybatsim:schedulers.{name}", {"export-prefix": str(tmp_path / "out")})
+        return {job.id: job.start for job in jobs_of(simulate_by_messages(engine, agent))}
+
+    if name in ENDS:
+        with pytest.raises(DecisionError, match=ENDS[name]):
+            run(1.0)
+        return
+    assert len(run(1.0)) == len(TOY)
+    if "no job at 0 s" in needs:
+        with pytest.raises(PolicyError, match=r"Invalid start time .*alloc.py:35"):
+            run(0.0)
+    else:
+        assert len(run(0.0)) == len(TOY)

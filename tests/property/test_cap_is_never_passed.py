@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 from helpers.cap_worlds import POLICIES, hosts, jobs, passes, write_cap
+from helpers.cases import by_day
 
 from decision.analysis.rates import peak_power
+from decision.batsim.agent import Agent
 from decision.engine.options import EngineOptions
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.draw import draw_of
-from decision.model.record import FinalState
+from decision.model.record import FinalState, RunRecord
+from decision.policies import find_policy
+from decision.policies.around.supplied import with_cap
+from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 ENERGY = EngineOptions(energy=True)
@@ -34,6 +40,31 @@ def test_a_cap_that_changes_is_never_passed(policy: str, tmp_path) -> None:
         work = jobs(rng, 8, delays=True)
         record = simulate_workloads(platform, [work], policy, {"cap": str(path)}, engine_options=ENERGY)
         assert passes(record, times, watts) == [], seed
+
+
+@pytest.mark.parametrize("policy", [policy for policy in POLICIES if "power=" in policy])
+@pytest.mark.parametrize("constant", [True, False])
+def test_hosts_that_sleep_do_the_same_through_messages(policy: str, constant: bool, tmp_path) -> None:
+    for seed in range(by_day(8, of=60)):
+        rng = np.random.default_rng(200 + seed)
+        platform = hosts(rng, 8)
+        path, _, watts = write_cap(rng, platform, tmp_path)
+        settings = {"cap": repr(float(watts.max())) if constant else str(path)}
+        work = jobs(rng, 4, delays=True)
+        wanted = simulate_workloads(platform, [work], policy, settings, engine_options=ENERGY)
+        events = with_cap(find_policy(policy, settings), platform, [work], [])
+        told = EngineOptions(energy=True, forward_unknown_events=True, dynamic_jobs=True, profile_reuse=True)
+        engine = ReferenceEngine(platform, [work], events, told)
+        found = simulate_by_messages(engine, Agent(policy, settings, platform=platform))
+        assert what_happened(found) == what_happened(wanted), seed
+
+
+def what_happened(record: RunRecord) -> tuple[list[tuple], list[tuple]]:
+    """What jobs did, and what hosts did."""
+    jobs, pstates = record.jobs, record.pstates
+    assert pstates is not None
+    runs = zip(jobs.id, np.round(jobs.start_time, 6), np.round(jobs.runtime, 6), jobs.allocation, strict=True)
+    return sorted(runs), list(zip(np.round(pstates.time, 6), pstates.hosts, pstates.pstate, strict=True))
 
 
 def test_without_a_cap_it_would_be() -> None:

@@ -130,7 +130,7 @@ def test_batsims_files_are_written_on_request(tmp_path):
 
 def test_a_comparison_has_a_table_of_scores_and_one_of_runs(tmp_path):
     result = d.compare("toy", "toy", ["fcfs", "easy"], metrics=["makespan"], whole=True)
-    assert result.table[["policy", "score", "verdict"]].values.tolist() == [
+    assert result.table[["policy", "estimate", "verdict"]].values.tolist() == [
         ["fcfs", 10, "baseline"],
         ["easy", 8, "open"],
     ]
@@ -144,7 +144,7 @@ def test_objects_and_tables_of_jobs_are_compared():
     own, twin = ShortestFirst(), ShortestFirst()
     workloads = [d.load_workload("toy"), jobs]
     result = d.compare("toy", workloads, ["easy", own, twin], metrics=["makespan"], baseline=own, whole=True)
-    found = result.table.pivot(index="policy", columns="workload", values="score")
+    found = result.table.pivot(index="policy", columns="workload", values="estimate")
     alike = {"jobs": 8, "toy": 8, "all": 1}
     assert found.to_dict("index") == {"easy": alike, "ShortestFirst": alike, "ShortestFirst 2": alike}
     assert result.comparison.baseline == "ShortestFirst"
@@ -215,8 +215,8 @@ def test_a_run_is_read_back(tmp_path):
     again = d.read_run(tmp_path, "taurus")
     assert list(again.jobs.id) == list(result.jobs.id)
     assert again.summary().makespan == result.summary().makespan
-    assert again.summary().waste == pytest.approx(result.summary().waste)
-    assert math.isnan(d.read_run(tmp_path).summary().waste)
+    assert again.summary().energy_waste == pytest.approx(result.summary().energy_waste)
+    assert math.isnan(d.read_run(tmp_path).summary().energy_waste)
     with pytest.raises(d.ConfigError, match="the run had 16 hosts, and this platform has 4"):
         d.read_run(tmp_path, "toy")
 

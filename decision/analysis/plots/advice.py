@@ -1,133 +1,146 @@
-"""The page of `decision advise`: a sentence, a table and four pictures."""
+"""Pictures of an advice: the log's load, who waits, what was tried, and how waits go over time."""
 
-import base64
-import html
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from decision.formats.files import write_files
+from decision.model.dates import DAY
+from decision.model.record import Floats
 
-from .figures import BLUE, DARK, GREY, RED, drawn, styled
+from .axes import PLAIN, AxisClock, logarithmic
+from .figures import BLUE, GREY, PALE, RED, new_figure, outer_legend, styled, wait_unit
+from .pictures import Picture, facts_of
 
-_PAGE = "advice.html"
-_HOUR = 3600.0
+_LEAST = 1e-3  # of a unit: the shortest wait on logarithmic axes
+_WIDTH = 0.4  # of a bar
 
 
-def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Path:
-    """Write ``advice.html``, a page that works without a network.
+def unit_of(advice: Any) -> tuple[float, str]:
+    """The unit of all waits on the page of an advice, seconds, and its name.
 
     Args:
-        folder: where.
         advice: a `decision.runs.advice.Advice`.
-        header: of the table of policies.
-        rows: of it.
-
-    Raises:
-        ConfigError: if it cannot be written.
     """
-    pictures = "".join(
-        f"<figure><figcaption>{title}</figcaption>"
-        f"<img alt='{title}' src='data:image/png;base64,{_encoded(name, advice)}'></figure>"
-        for name, (title, _) in PICTURES.items()
-    )
-    cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    heads = "".join(f"<th>{html.escape(text.replace('_', ' '))}</th>" for text in header)
-    cannot = "".join(f"<li>{html.escape(text)}</li>" for text in advice.cannot)
-    facts = "".join(f"<li>{html.escape(line)}</li>" for line in _facts(advice.log))
-    page = (
-        "<!doctype html><meta charset='utf-8'><title>Advice</title><style>body{font:16px sans-serif;max-width:72em;"
-        "margin:2em auto}p,ul,figure{max-width:60em}td,th{padding:2px 8px;text-align:right}td:first-child,"
-        "th:first-child{text-align:left;white-space:nowrap}img{max-width:100%}table{display:block;overflow-x:auto}</style>"
-        f"<h1>{html.escape(advice.policy)}</h1><p>{html.escape(advice.sentence)}</p>"
-        f"<table><tr>{heads}</tr>{cells}</table>{pictures}"
-        f"<h2>What this log cannot say</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
-    )
-    path = folder / _PAGE
-    write_files({path: [page.encode()]})
-    return path
-
-
-def _facts(log: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of the log, a line each."""
-    for name, value in log.items():
-        if value:
-            text = value if isinstance(value, str) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-            yield f"{name.replace('_', ' ')}: {text}"
-
-
-def _encoded(name: str, advice: Any) -> str:
-    return base64.b64encode(draw_picture(name, advice, ".png")).decode()
+    return wait_unit(max(row.metrics["wait"].value for row in advice.rows))
 
 
 @styled
-def draw_picture(name: str, advice: Any, ending: str) -> bytes:
-    """One of the `PICTURES` of an advice, in the format that an ending such as ``.png`` names."""
-    figure, axes = plt.subplots(figsize=(7, 3.2), dpi=120, layout="constrained")
-    try:
-        PICTURES[name][1](axes, advice)
-        return drawn(figure, ending)
-    finally:
-        plt.close(figure)
+def advice_pictures(advice: Any) -> dict[str, Picture]:
+    """The pictures by name: ``plane``, ``classes``, ``weeks``, ``load``.
+
+    Args:
+        advice: a `decision.runs.advice.Advice`.
+    """
+    return {"plane": _plane(advice), "classes": _classes(advice), "weeks": _weeks(advice), "load": _load(advice)}
 
 
-def _draw_load(axes: Axes, advice: Any) -> None:
-    axes.bar(range(len(advice.pictures["jobs"])), advice.pictures["jobs"], width=1.0)
-    axes.set(xlabel=advice.pictures["block"], ylabel="jobs submitted")
+def _both(advice: Any) -> list[tuple[str, str, str, str]]:
+    """Of what is compared: the key, the name, colour and hatching."""
+    found = [("baseline", advice.baseline, GREY, "")]
+    return found if advice.policy == advice.baseline else [*found, ("advised", advice.policy, BLUE, "////")]
 
 
-def _draw_classes(axes: Axes, advice: Any) -> None:
-    names = [name.replace(" ", "\n") for name in advice.pictures["class_names"]]
-    place = np.arange(len(names))
-    for shift, who in ((-0.2, "baseline"), (0.2, "advised")):
-        hours = np.array(advice.pictures["classes"][who]) / _HOUR
-        axes.bar(place + shift, hours, width=0.4, label=getattr(advice, "policy" if who == "advised" else who))
-    axes.set_xticks(place, names, fontsize=7)
-    axes.set(ylabel="mean wait (h)")
-    axes.legend()
-
-
-def _draw_plane(axes: Axes, advice: Any) -> None:
-    plane, both = advice.pictures["plane"], [advice.baseline, advice.policy]
-    hours = {name: (max(mean / _HOUR, 1e-3), max(most / _HOUR, 1e-3)) for name, (mean, most) in plane.items()}
-    x, y = np.array([waits for name, waits in hours.items() if name not in both]).reshape(-1, 2).T
-    axes.scatter(x, y, s=12, color=GREY, alpha=0.6, linewidths=0)
-    for name, color in dict(zip(both, (DARK, BLUE), strict=True)).items():
-        mean, most = hours[name]
-        axes.scatter([mean], [most], s=40, color=color)
-        axes.annotate(name, (mean, most), textcoords="offset points", xytext=(5, 5), color=color)
+def _plane(advice: Any) -> Picture:
+    plane, (unit, name) = advice.pictures["plane"], unit_of(advice)
+    shown = {policy: [max(wait / unit, _LEAST) for wait in waits] for policy, waits in plane.items()}
+    figure = new_figure(30)
+    axes = figure.subplots()
+    logarithmic(axes, "x")
+    logarithmic(axes, "y")
+    named = [policy for _, policy, *_ in _both(advice)]
+    others = np.array([waits for policy, waits in shown.items() if policy not in named]).reshape(-1, 2)
+    axes.scatter(others[:, 0], others[:, 1], s=14, color=PALE, edgecolors=GREY, linewidths=0.6)
+    signs = []
+    for (_, policy, color, _), marker in zip(_both(advice), "Do", strict=False):
+        sign: dict[str, Any] = {"color": color, "marker": marker, "markersize": 7, "linestyle": ""}
+        axes.plot(*[[wait] for wait in shown[policy]], **sign)
+        signs.append(Line2D([], [], label=policy, **sign))
+    signs.append(Line2D([], [], marker="o", linestyle="", color=PALE, markeredgecolor=GREY, label="others"))
     times = advice.pictures["bound"]
-    limit = times * hours[advice.baseline][1]
-    axes.axhline(limit, color=RED, linewidth=0.8, linestyle=":")
-    said = f"{times:g} times the longest wait under {advice.baseline}"
-    right = axes.get_yaxis_transform()  # a share of the width, hours of the height
-    axes.text(0.99, limit, said, ha="right", va="bottom", color=RED, fontsize="small", transform=right)
-    axes.set(xscale="log", yscale="log", xlabel="mean wait (h)", ylabel="longest wait (h)")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.6)))
+    bound: dict[str, Any] = {"color": RED, "linewidth": 1.0, "linestyle": (0, (4, 2))}
+    axes.axhline(times * shown[advice.baseline][1], **bound)
+    signs.append(Line2D([], [], label=f"{times:g} times the longest wait under {advice.baseline}", **bound))
+    axes.margins(0.08)
+    axes.grid()
+    axes.set(xlabel=f"mean wait ({name})", ylabel=f"longest wait ({name})")
+    outer_legend(figure, signs)
+    return Picture(
+        figure,
+        "Mean and longest wait of all policies that were tried. Better is below and on the left; those above the "
+        "dashed line let somebody wait for too long.",
+        facts_of("Mean wait", {policy: f"{shown[policy][0]:.3g} {name}" for policy in named}),
+    )
 
 
-def _draw_weeks(axes: Axes, advice: Any) -> None:
-    for who in ("baseline", "advised"):
-        hours = np.array(advice.pictures["weeks"][who]) / _HOUR
-        axes.plot(hours, label=getattr(advice, "policy" if who == "advised" else who), linewidth=1, marker=".")
-    axes.set(xlabel=advice.pictures["block"], ylabel="mean wait (h)")
-    axes.legend()
-
-
-PICTURES = {  # by name: the caption, and what draws it
-    "load": ("Load: jobs submitted by block of time", _draw_load),
-    "classes": (
+def _classes(advice: Any) -> Picture:
+    unit, name = unit_of(advice)
+    names = [text.replace(" ", "\n") for text in advice.pictures["class_names"]]
+    figure = new_figure(24)
+    axes = figure.subplots()
+    place, both = np.arange(len(names)), _both(advice)
+    for at, (key, policy, color, hatch) in enumerate(both):
+        waits = np.array(advice.pictures["classes"][key]) / unit
+        left = place + (at - (len(both) - 1) / 2) * _WIDTH
+        axes.bar(left, waits, _WIDTH, label=policy, color=color, hatch=hatch, edgecolor="white", linewidth=0)
+    axes.set_xticks(place, names)
+    axes.yaxis.set_major_formatter(PLAIN)
+    axes.set_ylabel(f"mean wait ({name})")
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
+    return Picture(
+        figure,
         "Mean waits by size (small: up to 1/64 of the machine, middle-sized: 1/8) and run time (short: up to 10 min, "
-        "middle-long: 2 h)",
-        _draw_classes,
-    ),
-    "plane": ("Mean and longest wait of all policies that were tried", _draw_plane),
-    "weeks": ("Mean wait by block of time", _draw_weeks),
-}
+        "middle-long: 2 h).",
+        "Mean waits by size and run time of jobs.",
+    )
+
+
+def _weeks(advice: Any) -> Picture:
+    unit, name = unit_of(advice)
+    figure = new_figure(20)
+    axes = figure.subplots()
+    clock, edges = _blocks(advice)
+    middle = (edges[:-1] + edges[1:]) / 2
+    for (key, policy, color, _), marker in zip(_both(advice), "Do", strict=False):
+        waits = np.array(advice.pictures["weeks"][key]) / unit
+        axes.plot(middle, waits, label=policy, color=color, marker=marker, markersize=3)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(PLAIN)
+    axes.set_ylabel(f"mean wait ({name})")
+    _show_time(axes, clock, edges)
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
+    caption = f"Mean wait of the jobs that are submitted in each {advice.log['block']}."
+    return Picture(figure, caption, caption)
+
+
+def _load(advice: Any) -> Picture:
+    figure = new_figure(18)
+    axes = figure.subplots()
+    clock, edges = _blocks(advice)
+    axes.bar(
+        edges[:-1], advice.pictures["jobs"], np.diff(edges), align="edge", color=BLUE, edgecolor="white", linewidth=0.4
+    )
+    axes.yaxis.set_major_formatter(PLAIN)
+    axes.set_ylabel("jobs submitted")
+    _show_time(axes, clock, edges)
+    caption = f"Jobs that are submitted in each {advice.log['block']}."
+    return Picture(figure, caption, caption)
+
+
+def _blocks(advice: Any) -> tuple[AxisClock, Floats]:
+    """The clock, and where blocks of time begin and end on it: in days, or their numbers where there are no dates."""
+    pictures = advice.pictures
+    number, seconds, begin = len(pictures["jobs"]), pictures["block_seconds"], pictures["begin"]
+    edges = np.arange(number + 1, dtype=np.float64)
+    if begin is None or not np.isfinite(seconds):
+        return AxisClock(seconds, advice.log["block"]), edges + 0.5
+    return AxisClock(float(DAY), "time by the machine's clock", begin), edges * (seconds / DAY)
+
+
+def _show_time(axes: Axes, clock: AxisClock, edges: Floats) -> None:
+    axes.set_xlim(edges[0], edges[-1])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    clock.show(axes)
+    axes.set_xlabel(clock.label)

@@ -32,6 +32,8 @@ BLUE, RED, GREEN, YELLOW, INDIGO, CYAN = "#4477aa", "#cc6677", "#117733", "#cc99
 DARK, GREY, PALE = "#222222", "#777777", "#e8e8e8"
 _STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
+    "axes.formatter.limits": (-5, 10),  # powers of ten beyond which ticks have them in common
+    "axes.formatter.useoffset": False,
     "axes.labelsize": "medium",
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
@@ -137,18 +139,8 @@ def job_color(job: str) -> int:
 
 # --- Time -----------------------------------------------------------------------------------------------------------
 
-_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 _DURATIONS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-
-
-def time_unit(longest: float) -> tuple[float, str]:
-    """The unit in seconds, and its name, that gives numbers easy to read up to `longest` seconds."""
-    return next((unit, name) for least, unit, name in _UNITS if longest >= least)
-
-
-def since_first(unit: str, first: float) -> str:
-    """The label of an axis of time in this unit; `first` is the simulated time of the first submission, seconds."""
-    return f"{unit} since the first submission" + (f" (at {first:,.0f} s)" if first else "")
+_WAITS = ((2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
 def short_duration(seconds: float) -> str:
@@ -156,6 +148,11 @@ def short_duration(seconds: float) -> str:
     unit, name = next(((unit, name) for unit, name in _DURATIONS if seconds >= unit), (1.0, "s"))
     value = seconds / unit
     return f"{value:.1f} {name}" if 0 < value < 9.95 else f"{value:.0f} {name}"
+
+
+def wait_unit(mean: float) -> tuple[float, str]:
+    """The unit of a table or a picture of waits, seconds, and its name, that suits a mean wait of so many seconds."""
+    return next((unit, name) for least, unit, name in _WAITS if mean >= least)
 
 
 # --- Sizes ----------------------------------------------------------------------------------------------------------

@@ -27,10 +27,12 @@ def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
     """Each job's wait, run and what its walltime would have left it, in order of submission."""
     across = panels_in_row(len(runs), 20)
     figure, panels = side_by_side(len(runs), 20, 21 if len(runs) > across else 34)
-    unit, label = clock_of(runs)
+    time = clock_of(runs)
+    unit, label = time.unit, time.label
     end = last_end(runs)
     for (axes,), run in zip(panels, runs, strict=True):
         axes.set_xlim(0, end / unit)
+        time.show(axes)
         axes.set_ylim(len(run.jobs.id), 0)
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.yaxis.set_major_formatter("{x:,.0f}")

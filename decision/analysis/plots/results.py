@@ -13,6 +13,7 @@ from ..comparison import Row, Verdict
 from ..comparison_text import figure as short
 from ..curves import LearningCurve, on_common_steps
 from ..statistics import Estimate
+from .axes import PLAIN, logarithmic
 from .figures import DARK, GREY, Look, headline, looks, new_figure, outer_legend, panels_in_row, styled, wrapped
 from .paper import paper
 from .pictures import Picture, facts_of, listed
@@ -32,7 +33,7 @@ _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is lo
 _BESIDE = 40.0  # ems: the width from which on there are two panels in a row
 _LONGEST = 20  # ems of a policy's name in a line
 _MEGA = 1e6
-_IN_THOUSANDS = "{x:,.10g}"  # a format of ticks: 12,000
+_LEAST_CHANGE = 0.1  # percent, that an axis of changes is wide at least
 
 
 @styled
@@ -59,6 +60,9 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     _scale_scores(scores, rows, unit)
     if not judged:
         chances.set_xlim(-0.03, 1.03)
+    low, high = chances.get_xlim()
+    if judged and high - low < _LEAST_CHANGE:  # what differs by less than a copy's rounding is no change
+        chances.set_xlim(-_LEAST_CHANGE / 2, _LEAST_CHANGE / 2)
     room = 0.28 if beside else 0.35
     left, right, beside_text = _WORDS[judged]
     chances.set_xlabel(wrapped(beside_text, paper().columns * room))
@@ -74,6 +78,24 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
             {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},
         ),
     )
+
+
+def draw_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
+    """Draw the rows' scores into axes of somebody else's figure, in whose style it is: dots, and 95 % intervals.
+
+    Args:
+        axes: where.
+        rows: as of `draw_rows`.
+        unit: likewise.
+    """
+    for at, row in enumerate(rows):
+        _draw(axes, at, row.score, row.verdict)
+        if row.verdict == "baseline":
+            axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
+            axes.axvline(row.score.value, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
+    axes.set_yticks(range(len(rows)), [row.contender for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    _scale_scores(axes, rows, unit)
 
 
 _WORDS = {  # of runs of a part, and of whole logs: what is on either side, and the second axis
@@ -128,14 +150,14 @@ def _mark_baseline(scores: Axes, chances: Axes, at: int, row: Row) -> None:
 
 def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
     if _is_wide(rows):
-        axes.set_xscale("log")
+        logarithmic(axes, "x")
     else:
         axes.xaxis.set_major_locator(MaxNLocator(5))
     if unit == "J":
         unit = "MJ"
         axes.xaxis.set_major_formatter(FuncFormatter(lambda joules, _: f"{joules / _MEGA:,.10g}"))
     else:
-        axes.xaxis.set_major_formatter(_IN_THOUSANDS)
+        axes.xaxis.set_major_formatter(PLAIN)
     low, high = axes.get_xlim()
     if axes.get_xscale() == "linear" and low < high / 2 and min(row.score.low for row in rows) >= 0:
         axes.set_xlim(left=0)
@@ -232,7 +254,7 @@ def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -
             axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
     axes.set_title(panel.title)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_major_formatter(_IN_THOUSANDS)
+    axes.yaxis.set_major_formatter(PLAIN)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(x=0.02)
 

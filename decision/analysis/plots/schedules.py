@@ -13,7 +13,8 @@ from decision.model.record import Floats, JobTable
 
 from ..metrics import only_ran, utilization
 from ..runs import first_submission, later, queue_over_time, utilization_over_time
-from .figures import BLUE, DARK, JOB_COLORS, RED, headline, job_color, new_figure, save, since_first, styled, time_unit
+from .axes import clock
+from .figures import BLUE, DARK, JOB_COLORS, RED, headline, job_color, new_figure, save, styled
 from .paper import paper
 
 _MOST = 5_000  # rectangles from which on SVG and PDF have them as pixels
@@ -21,17 +22,21 @@ _OUTLINED = 0.5  # ems: smaller rectangles have no white outline, which would hi
 _LEAST = 0.25  # points that a rectangle is wider and higher than its job, so that the shortest one can be seen
 
 
-def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str, first: float = 0.0) -> None:
+def draw_schedule(
+    jobs: JobTable, nb_hosts: int, path: Path, title: str, first: float = 0.0, begin: float | None = None
+) -> None:
     """Write the picture of a schedule; as `schedule_figure`.
 
     Raises:
         ConfigError: if the file cannot be written.
     """
-    save(schedule_figure(jobs, nb_hosts, title, first), path)
+    save(schedule_figure(jobs, nb_hosts, title, first, begin), path)
 
 
 @styled
-def schedule_figure(jobs: JobTable, nb_hosts: int, title: str, first: float = 0.0) -> Figure:
+def schedule_figure(
+    jobs: JobTable, nb_hosts: int, title: str, first: float = 0.0, begin: float | None = None
+) -> Figure:
     """Draw three views over one clock: which host ran what, how many were busy, how many jobs waited.
 
     The clock begins at the first submission. Host 0 is at the top. A job has the colour that it has in the page's
@@ -42,12 +47,14 @@ def schedule_figure(jobs: JobTable, nb_hosts: int, title: str, first: float = 0.
         nb_hosts: compute hosts.
         title: the picture's title; what it shows is added.
         first: the simulated time from which the jobs' times are counted, seconds.
+        begin: what the machine's clock showed then, seconds since 1970, where it is known.
     """
-    begin = first_submission(jobs)
-    ran = only_ran(later(jobs, -begin))
+    submitted = first_submission(jobs)
+    ran = only_ran(later(jobs, -submitted))
     ends = ran.start_time + ran.runtime
     last = float(ends.max(initial=1.0))  # seconds
-    unit, unit_name = time_unit(last)
+    time = clock(last, None if begin is None else begin + submitted, submitted + first)
+    unit = time.unit
     figure = new_figure(44)
     gantt, busy, waiting = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1, 1))
     rejected = len(jobs.id) - len(ran.id)
@@ -56,9 +63,31 @@ def schedule_figure(jobs: JobTable, nb_hosts: int, title: str, first: float = 0.
     waiting.set_xlim(0, last / unit)
     _draw_busy(busy, ran, nb_hosts, unit)
     _draw_waiting(waiting, ran, unit)
-    waiting.set_xlabel(since_first(unit_name, begin + first))
+    waiting.set_xlabel(time.label)
+    time.show(waiting)
     _draw_gantt(figure, gantt, ran, ends, nb_hosts, unit)
     return figure
+
+
+def draw_gantt(axes: Axes, jobs: JobTable, nb_hosts: int, title: str) -> None:
+    """Draw which host ran what into axes of somebody else's figure, in whose style it is.
+
+    Args:
+        axes: where.
+        jobs: the run's jobs; rejected ones are left out.
+        nb_hosts: compute hosts.
+        title: of the axes.
+    """
+    begin = first_submission(jobs)
+    ran = only_ran(later(jobs, -begin))
+    ends = ran.start_time + ran.runtime
+    last = float(ends.max(initial=1.0))  # seconds
+    time = clock(last, None, begin)
+    axes.set_xlim(0, last / time.unit)
+    _draw_gantt(axes.figure.figure, axes, ran, ends, nb_hosts, time.unit)
+    axes.set_title(title)
+    axes.set_xlabel(time.label)
+    time.show(axes)
 
 
 def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:

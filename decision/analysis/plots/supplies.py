@@ -34,7 +34,8 @@ def power_over_time(runs: Sequence[NamedRun]) -> Picture:
     """
     stored = any(run.record.battery is not None for run in runs)
     figure, panels = side_by_side(len(runs), 20, 30 if stored else 17, stacked=1 + stored)
-    unit, label = clock_of(runs)
+    time = clock_of(runs)
+    unit, label = time.unit, time.label
     across = panels_in_row(len(runs), 20)
     wasted = {}
     for at, ((top, *below), run) in enumerate(zip(panels, runs, strict=True)):
@@ -45,6 +46,7 @@ def power_over_time(runs: Sequence[NamedRun]) -> Picture:
         supply = np.minimum(course.supply, run.record.nb_hosts)
         top.stairs(_average(course, supply, edges), edges / unit, color=_SUPPLY, linewidth=0.8)
         top.set_xlim(0, last_end(runs) / unit)
+        time.show(top)
         top.set_ylim(0, 1.02 * run.record.nb_hosts)
         wasted[run.name] = f"{layers[-1].mean() * end / 3600:,.0f} host-hours"
         name_panel(top, f"{run.name}: {wasted[run.name]} wasted", across)

@@ -13,28 +13,17 @@ from decision.model.record import Floats, HostState
 from ..energy import energy_over_time
 from ..metrics import utilization
 from ..runs import PIECES, NamedRun, Steps, averaged, last_end, queue_over_time, utilization_over_time
-from .figures import (
-    GREY,
-    explain,
-    looks,
-    name_panel,
-    new_figure,
-    outer_legend,
-    panels_in_row,
-    side_by_side,
-    since_first,
-    styled,
-    time_unit,
-)
+from .axes import AxisClock, clock
+from .figures import GREY, explain, looks, name_panel, new_figure, outer_legend, panels_in_row, side_by_side, styled
 from .pictures import Picture, facts_of, listed
 
 _LONG_QUEUE = 10.0  # the longest queue of all runs over that of one, from which on the scale is logarithmic
 
 
-def clock_of(runs: Sequence[NamedRun]) -> tuple[float, str]:
-    """The unit of time that suits all runs, seconds, and the label of its axis."""
-    unit, name = time_unit(last_end(runs))
-    return unit, since_first(name, runs[0].first if len({run.first for run in runs}) == 1 else 0.0)
+def clock_of(runs: Sequence[NamedRun]) -> AxisClock:
+    """The clock that suits all runs; with dates where all began on the same."""
+    begins, firsts = ({run.clock for run in runs}, {run.first for run in runs})
+    return clock(last_end(runs), begins.pop() if len(begins) == 1 else None, firsts.pop() if len(firsts) == 1 else 0.0)
 
 
 # --- Load -----------------------------------------------------------------------------------------------------------
@@ -52,11 +41,13 @@ def load_over_time(runs: Sequence[NamedRun]) -> Picture:
     down = -(-len(runs) // across)
     figure = new_figure(6 + 8.5 * down)
     grid = figure.subplots(down, 2 * across, squeeze=False, sharex=True)
-    unit, label = clock_of(runs)
+    time = clock_of(runs)
+    unit, label = time.unit, time.label
     for at, (run, look) in enumerate(zip(runs, looks(), strict=False)):
         left, right = grid[at // across, 2 * (at % across) : 2 * (at % across) + 2]
         _draw_load(left, edges / unit, busy, at, look.color)
         _draw_load(right, edges / unit, waiting, at, look.color)
+        time.show(left)
         left.set_ylim(0, 105)
         left.set_ylabel("busy hosts (%)", fontsize="small")
         _scale_queue(right, peaks)
@@ -131,7 +122,8 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     """
     figure, panels = side_by_side(len(runs), 20, 26, stacked=2)
     across = panels_in_row(len(runs), 20)
-    unit, label = clock_of(runs)
+    time = clock_of(runs)
+    unit, label = time.unit, time.label
     edges = np.linspace(0.0, last_end(runs), PIECES + 1)
     for at, ((top, bottom), run) in enumerate(zip(panels, runs, strict=True)):
         table = run.record.host_states
@@ -145,6 +137,7 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
         name_panel(top, f"{run.name}: {run.record.joules / 1e6:,.0f} MJ", across)
         bottom.set_xlim(0, edges[-1] / unit)
+        time.show(bottom)
         bottom.set_ylim(bottom=0)
         if at % across == 0:
             top.set_ylabel("hosts")

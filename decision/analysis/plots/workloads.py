@@ -7,11 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from decision.model.dates import DAY, WEEKDAYS, clock_text
+from decision.model.dates import DAY, WEEKDAYS, clock_at_zero
 from decision.model.demand import Floats, sizes, submit_times, walltimes
 from decision.model.workload import Workload
 
 from ..descriptions import WorkloadFigures, workload_figures
+from .axes import PLAIN, clock, logarithmic
 from .figures import BLUE, DARK, GREEN, RED, headline, name_panel, new_figure, panels_in_row, save, styled, wrapped
 from .paper import paper
 
@@ -76,7 +77,9 @@ def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: Workload
         ((w, n) for w, n in zip(_BINS, _BIN_NAMES, strict=True) if facts.span / w <= _MOST_BINS),
         (_BINS[-1], _BIN_NAMES[-1]),
     )
-    unit, unit_name = (DAY, "days") if facts.span >= 2 * DAY else (3600, "hours")
+    begin = clock_at_zero([workload])
+    time = clock(max(facts.span, 2 * 3600.0), None if begin is None else begin + float(submitted.min()))
+    unit = time.unit
     which = ((submitted - submitted.min()) // width).astype(np.int64)
     area = sizes(workload) * np.minimum(runtimes, walltimes(workload))
     load = np.bincount(which, weights=area) / (workload.nb_res * width)
@@ -90,8 +93,8 @@ def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: Workload
         at = ((piece + 0.5) * width / unit, 1.24 * top)
         axes.text(*at, f"{load[piece]:.3g}", ha="center", va="top", color=DARK, fontsize="x-small", bbox=behind)
     axes.set_xlim(0, max(len(load) * width, 1.0) / unit)
-    since = "" if workload.unix_start is None else f", {clock_text(workload, float(submitted.min()))}"
-    axes.set_xlabel(f"{unit_name} since the first submission{since}")
+    axes.set_xlabel(time.label)
+    time.show(axes)
     beyond = "; numbers: bars that go on so far" if len(cut) else ""
     _title(axes, f"offered load by {name} of submission (dashed: in all, {facts.load:.2f}{beyond})", "load")
 
@@ -125,14 +128,11 @@ def _draw_runtimes(axes: Axes, workload: Workload, runtimes: Floats) -> None:
             ordered = np.maximum(np.sort(values), 1.0)
             shares = np.arange(1, len(ordered) + 1) / len(ordered)
             axes.step(ordered, shares, style, where="post", color=color, label=label)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.10g} s")
-    axes.xaxis.set_minor_formatter("")
+    logarithmic(axes, "x", f"{PLAIN} s")
     low, high = axes.get_xlim()
     ticks = {seconds: name for seconds, name in _TICKS.items() if low <= seconds <= high}
     if len(ticks) > 1:
         axes.set_xticks(list(ticks), list(ticks.values()), fontsize="x-small")
-        axes.minorticks_off()
     axes.set_ylim(0, 1.25)  # with room for the legend above the curves
     axes.set_xlabel("at most" + (" (1 s: or less)" if runtimes.min() < 1 else ""))
     axes.legend(fontsize="small", loc="upper left", ncols=2, columnspacing=1.0, handlelength=1.6)

@@ -7,6 +7,8 @@ const CLOSEST = 1;  // seconds: the shortest time that fills a chart
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map(days => 86400 * days)];  // seconds
+// What the machine's clock showed at the first submission, seconds since 1970, where all runs say the same; else null
+const origin = new Set(runs.map(run => run.clock)).size === 1 ? runs[0].clock : null;
 const HOST_STEPS = Array.from({length: 20}, (_, power) => 2 ** power);
 
 const whole = {
@@ -48,7 +50,7 @@ function redraw() {
     charts.forEach(draw);
     document.body.dataset.frame = (performance.now() - began).toFixed(1);
     document.getElementById("range").textContent =
-      `${duration(view.begin)} to ${duration(view.end)}, hosts ${Math.ceil(view.low)} to ${Math.floor(view.high) - 1}`;
+      `${moment(view.begin)} to ${moment(view.end)}, hosts ${Math.ceil(view.low)} to ${Math.floor(view.high) - 1}`;
   });
 }
 
@@ -117,7 +119,8 @@ function drawAxes(pen, box) {
   pen.strokeRect(LEFT + 0.5, TOP + 0.5, box.width, box.height);
   pen.textAlign = "center";
   const step = timeStep(box);
-  for (let time = Math.ceil(view.begin / step) * step; time <= view.end; time += step) {
+  const ahead = origin === null ? 0 : origin % 86400;  // so that ticks are at midnights and full hours
+  for (let time = Math.ceil((view.begin + ahead) / step) * step - ahead; time <= view.end; time += step) {
     const x = LEFT + (time - view.begin) * box.x;
     pen.fillRect(x, TOP + box.height, 1, 4);
     pen.fillText(tick(time, step), x, TOP + box.height + 16);
@@ -141,9 +144,22 @@ function timeStep(box) {
 }
 
 function tick(time, step) {
+  if (origin !== null) {
+    const text = date(time);
+    if (step % 86400 === 0) return text.slice(0, 10);
+    return text.slice(11, 16) === "00:00" ? text.slice(0, 10) : text.slice(11, step % 60 ? 19 : 16);
+  }
   if (step % 86400 === 0) return `${Math.round(time / 86400)} d`;
   const days = Math.floor(time / 86400), clock = new Date(1000 * (time % 86400)).toISOString();
   return (days ? `${days} d ` : "") + clock.slice(11, step % 60 ? 19 : 16);
+}
+
+function date(time) {
+  return new Date(1000 * (origin + time)).toISOString().replace("T", " ");
+}
+
+function moment(time) {
+  return origin === null ? duration(time) : date(time).slice(0, 16);
 }
 
 // ---------------------------------------------------------------------------------------- moving and pointing
@@ -213,7 +229,7 @@ function describe(run, job) {
     `size      ${run.size[job]} hosts`,
     `wait      ${duration(run.start[job] - run.submit[job])}`,
     `walltime  ${walltime}`,
-    `ran       ${duration(run.runtime[job])}, from ${duration(run.start[job])}`,
+    `ran       ${duration(run.runtime[job])}, from ${moment(run.start[job])}`,
   ].join("\n");
 }
 

@@ -151,6 +151,7 @@ class Sim(Bundle):
     last_joules: Float = -1.0  # at the last end of a job, -1 before
     reply_now: Float  # seconds: the reply's own time
     restart: Float  # seconds that what is left of a suspended job takes before it goes on
+    changed_away_at: Float  # seconds: when the host of changed_away came back
     checkpoint_every: Float  # seconds between two checkpoints of a job that runs; 0 where there are none
     # counters, positions and switches that are 0 or 1
     nb_activities: Int  # sleeps and tasks under way
@@ -195,6 +196,8 @@ class Sim(Bundle):
     nb_late_mail: Int  # messages at the mailbox's end that were put there after the reply, were it not still to come
     nb_suspending: Int  # jobs that the policy suspends and that have not ended yet
     nb_unregistered: Int  # rests of suspended jobs that are in the state, but not registered yet
+    changed_away: Int  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
+    changes_once: Int  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
     nb_rests: Int  # rests of suspended jobs so far
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task

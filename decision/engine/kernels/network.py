@@ -7,7 +7,7 @@ from decision.engine.constants import TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
 
 from . import arrays as a
-from .links import N_PARTS, LinkState, find_way, top_of_way
+from .links import LinkState, find_way, top_of_way
 from .rates import LARGEST_RATE, set_rates
 
 _network_at = bundle_at(LinkState)
@@ -185,11 +185,11 @@ def _limit(world, leaf, hosts):
 @kernel
 def _note_parts(world, flow, leaf):
     """List what a flow needs of hosts and links. False where arrays must grow first."""
-    network, truth, number = network_of(world), world.truth, network_of(world).number
+    network, truth = network_of(world), world.truth
     hosts = _list_hosts(world, network.flow_job[flow])
     touched = _count_bytes(world, leaf, hosts)
-    fits = number[N_PARTS] + hosts + touched <= len(network.part_link)
-    part = number[N_PARTS]
+    fits = network.nb_parts + hosts + touched <= len(network.part_link)
+    part = network.nb_parts
     network.flow_first[flow] = part if fits else -1
     if fits:
         for i in range(hosts):
@@ -210,7 +210,7 @@ def _note_parts(world, flow, leaf):
         network.amount[link] = 0.0
     network.flow_end[flow] = part if fits else -1
     network.flow_limit[flow] = _limit(world, leaf, hosts)
-    number[N_PARTS] = part
+    network.nb_parts = part
     return fits
 
 

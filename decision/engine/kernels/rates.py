@@ -14,8 +14,10 @@ each: they are one slot.
 
 from decision.compiling.jit import kernel
 from decision.engine.constants import SHARE_PRECISION
+from decision.model.errors import InternalError
 
 LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
+_MOST_IDLE = 1000  # rounds in a row in which no flow stops to rise
 _LOOK_BACK = 32  # slots of a flow that are compared with a new one
 _RISES, _STOPS, _FROZEN = range(3)
 
@@ -27,11 +29,15 @@ def set_rates(network):
     for flow in range(flows):
         network.flow_rate[flow] = 0.0
         network.flow_frozen[flow] = _RISES
-    rising = flows
+    rising, idle = flows, 0
     while rising > 0:
         _raise(network, slots)
         _use_up(network)
-        rising -= _freeze(network)
+        frozen = _freeze(network)
+        idle = 0 if frozen > 0 else idle + 1  # rounding can leave a little of a slot to the next round
+        if idle > _MOST_IDLE:
+            raise InternalError("flows rise for ever")
+        rising -= frozen
 
 
 @kernel

@@ -136,10 +136,10 @@ def _wake(world, i):
         end_flow(world, a.code_arg(sim.actor[i]))
     if kind in (a.DELAY_ENDS, a.TASK_ENDS, a.WALLTIME_ENDS):
         _wake_job(world, i)
+    elif kind == a.SWITCH_ENDS:  # Batsim 5 has these without energy, too
+        _ask(world, i, LEAVE_VIRTUAL_PSTATE, 0)
     elif sim.energy_on == 0:
         _send(world, i)
-    elif kind == a.SWITCH_ENDS:
-        _ask(world, i, LEAVE_VIRTUAL_PSTATE, 0)
     elif kind == a.SUBMITTER_WAKES and sim.first_submitted == 0:
         _measure_all(world, i, 0)
     else:

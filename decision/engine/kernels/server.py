@@ -393,6 +393,8 @@ def _report_events(world, m):
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
                 job = state.host_job[host]
+                if sim.host_state[host] != UNAVAILABLE and sim.changed_away == 0:
+                    sim.changed_away, sim.changed_away_at = host + 1, sim.now
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
         elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.policy_watches:

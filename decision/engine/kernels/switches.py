@@ -63,7 +63,7 @@ def _switch(world, host, pstate):
         note_pstate_change(world, host, old, 0.0)
         if state.host_job[host] >= 0:
             speed_changed(world, state.host_job[host])
-        if _is_last_of_request(world, host):
+        if _is_last_of_request(world, host, False):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
         world.sim.switch[host] = -1
         return
@@ -103,7 +103,7 @@ def _end_switch(world, host):
 @kernel
 def report_switched(world, host):
     """The server hears that a host has switched; with the request's last host the next question says so."""
-    if _is_last_of_request(world, host):
+    if _is_last_of_request(world, host, True):
         if world.sim.policy_watches:
             _end_switches(world, world.sim.switch[host])
         host_row(world)
@@ -119,14 +119,15 @@ def _end_switches(world, request):
 
 
 @kernel
-def _is_last_of_request(world, host):
+def _is_last_of_request(world, host, takes_time):
     """One host of a request is done; True with its last, which the traces show."""
     sim, request = world.sim, world.sim.switch[host]
     sim.switch_left[request] -= 1
     if sim.switch_left[request] > 0:
         return False
     pstate_row(world, request, sim.switch_pstate[request])
-    energy_row(world, ROW_PSTATE)
+    if sim.changes_once == 0 or takes_time:
+        energy_row(world, ROW_PSTATE)
     return True
 
 

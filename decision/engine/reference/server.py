@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from decision.engine import batsim_words as words
-from decision.engine.refusals import COMMANDS_AFTER_END
+from decision.engine.refusals import COMMANDS_AFTER_END, warn_of_change_away
 from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent
 from decision.protocol import Message
@@ -129,6 +129,8 @@ class Server:
 
     def _return(self, event: MachineEvent) -> None:
         for machine in self._machines(event):
+            if machine.traced is not HostState.UNAVAILABLE:
+                warn_of_change_away(machine.id, self.sim.now)
             machine.away = False
             self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
 

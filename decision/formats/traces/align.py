@@ -15,6 +15,7 @@ _NODES = r"None assigned|[\w.\[\],-]*"
 _STATE = r"[A-Z][A-Z_]+( by \S+)?\+?"
 _JOB = r"\d+([_+](\d+|\[[^\]|]*\]))?(\.\w+)?"
 _AMOUNT = r"[\d.]+[KMGTP]?[Bb]?[nc]?|"
+_CLIENT = r"(\S*/)?(sbatch|srun|salloc)\b"
 
 _KINDS = {
     _DATE: "submit eligible start end",
@@ -29,8 +30,11 @@ _KINDS = {
     _JOB: "jobid",
     _AMOUNT: "reqmem avevmsize averss maxrss maxvmsize",
     r"\d+:\d+|": "exitcode derivedexitcode",
+    # it begins with a command's name, and Slurm's own commands are not behind a delimiter in another one's arguments
+    rf"(?s){_CLIENT}.*|(?!.*\|{_CLIENT})([^\s|]+(\s.*)?)?": "submitline",
 }
-_OF_LINES = "submitline"  # a column whose text may have line ends
+_OF_LINES = "submitline"  # a column whose text may have line ends; of two ways the one in which it is longer counts
+_NAMES = frozenset(("user", "account", "group", "partition", "qos", "dependency"))
 _NO_KIND = "?|?"  # fits columns of any text alone
 _FREE = frozenset(
     (
@@ -41,7 +45,7 @@ _FREE = frozenset(
 
 
 class Field(NamedTuple):
-    """A column: what fits it, whether a text in it may hold the delimiter, and whether it is read."""
+    """A column: what fits it, whether a text in it may hold the delimiter, and whether ways may not differ in it."""
 
     name: str
     fits: Fits
@@ -54,7 +58,7 @@ def sacct_fields(names: Sequence[str], read: Mapping[str, object]) -> list[Field
     kinds = {name: re.compile(pattern).fullmatch for pattern, some in _KINDS.items() for name in some.split()}
     kinds["jobidraw"] = re.compile(_JOB).fullmatch
     return [
-        Field(name, kinds.get(name, lambda text: True), name in _FREE, name in read)
+        Field(name, kinds.get(name, lambda text: True), name in _FREE, name in read and name != _OF_LINES)
         for name in (name.lower() for name in names)
     ]
 
@@ -76,7 +80,7 @@ class Aligner:
         self._known: dict[int, set[str]] = {at: set() for at, near in self._near.items() if near}
 
     def _is_name(self, at: int) -> bool:
-        return self._fields[at].read and not self._fields[at].free and not self._typed[at]
+        return self._fields[at].read and self._fields[at].name in _NAMES
 
     def _free_near(self, at: int) -> list[int]:
         """The free columns around a name before the next columns of a known kind: a delimiter may be of either."""
@@ -140,9 +144,10 @@ class Aligner:
         found: Ways = {}
         for left, some in ways.items():
             end = at + left + 1
-            for wide in range(left + 1 if field.free else 1):
+            widths = range(left + 1 if field.free else 1)
+            for wide in reversed(widths) if field.name == _OF_LINES else widths:
                 text = self._delimiter.join(parts[end - wide - 1 : end])
-                if not field.free and (self._delimiter in text or not field.fits(text)):
+                if not field.fits(text) or (not field.free and self._delimiter in text):
                     continue
                 for read, fields in some:
                     new = ((*read, text) if field.read else read, (*fields, text))

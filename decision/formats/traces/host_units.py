@@ -1,10 +1,11 @@
 """What a host of a workload is: a node, or a core where jobs share nodes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from decision.model.column import Labelled
 from decision.model.errors import ConfigError
 from decision.model.record import Floats
 
@@ -54,32 +55,47 @@ def choose_unit(table: RecordTable, unit: str) -> HostUnit:
 def shared_nodes(table: RecordTable) -> float | None:
     """The share of the jobs that had a node together with another job at one time; None where nodes are not known."""
     lists = table.texts["node_list"]
+    shares = sharing(lists, table.numbers["start"], table.numbers["run"])
+    if shares is None:
+        return None
+    has_nodes = np.array([bool(node_names(text)) for text in lists.labels])
+    return float(shares[has_nodes[lists.codes]].mean())
+
+
+def sharing(lists: Labelled[str], start: Floats, run: Floats) -> np.ndarray | None:
+    """Which jobs had a node together with another job at one time, (n,) bool; None where nodes are not known.
+
+    Args:
+        lists: (n,) each job's nodes, as a batch system writes them.
+        start: (n,) seconds.
+        run: (n,) seconds.
+    """
     codes: dict[str, int] = {}
     of_list = [
         np.array([codes.setdefault(node, len(codes)) for node in node_names(text)], np.int32) for text in lists.labels
     ]
-    counts = np.array([len(nodes) for nodes in of_list])[lists.codes]
+    counts = np.array([len(nodes) for nodes in of_list], np.int64)[lists.codes]
     if not counts.any():
         return None
-    shares = np.zeros(len(table.id), bool)
+    shares = np.zeros(len(start), bool)
     groups = max(1, int(counts.sum() // _PAIRS))
     for group in range(groups):
         chosen = of_list if groups == 1 else [nodes[nodes % groups == group] for nodes in of_list]
-        _mark_shared(table, lists.codes, chosen, shares)
-    return float(shares[counts > 0].mean())
+        _mark_shared(start, run, lists.codes, chosen, shares)
+    return shares
 
 
-def _mark_shared(table: RecordTable, codes: np.ndarray, of_list: Sequence[np.ndarray], shares: np.ndarray) -> None:
+def _mark_shared(starts: Floats, runs: Floats, codes: np.ndarray, of_list: Sequence[np.ndarray], shares: Any) -> None:
     """Mark the jobs that have one of these nodes while another job has it."""
     counts = np.array([len(nodes) for nodes in of_list])[codes]
     job = np.repeat(np.arange(len(codes)), counts)
     if not len(job):
         return
     node = np.concatenate([of_list[code] for code in codes.tolist()])
-    start = table.numbers["start"][job]
+    start = starts[job]
     order = np.lexsort((start, node))
     node, job, start = node[order], job[order], start[order]
-    end = start + table.numbers["run"][job]
+    end = start + runs[job]
     # the latest end so far on the node: ends are lifted by the node's number so that a running maximum starts again
     span = float(end.max() - start.min()) + 1.0
     lifted = end - start.min() + node * span

@@ -1,12 +1,13 @@
 """What Slurm's ``sacct --parsable2`` prints: any columns in any order with a header, or Open XDMoD's 26 without one.
 
-Read are the columns of `READ`. A job's run time is Elapsed, from which Slurm has taken suspended time out; times have
-no zone, so that they are those of `Clock`. ``5+0`` and ``5+1`` are parts of one job; a line whose id has a dot is a
-step. With ``--duplicates`` each attempt has its own Submit, and is a job of its own.
+`sacct_records` reads its records as texts by column, for all who ask of a log of Slurm's; `read_sacct` makes of them
+the jobs of a workload. There a job's run time is Elapsed, from which Slurm has taken suspended time out; times have no
+zone, so that they are those of `Clock`. ``5+0`` and ``5+1`` are parts of one job; a line whose id has a dot is a step.
+With ``--duplicates`` each attempt has its own Submit, and is a job of its own.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import itemgetter
 
@@ -44,7 +45,7 @@ def is_header(line: str) -> str:
     """The delimiter of a line that names sacct's columns; empty if it is none."""
     for delimiter in _DELIMITERS:
         names = {name.lower() for name in line.split(delimiter)}
-        if len(names) > 2 and names & {"jobid", "jobidraw"} and names & {"submit", "start", "state", "elapsed"}:
+        if names & {"jobid", "jobidraw"} and names & {"submit", "start", "state", "elapsed"}:
             return delimiter
     return ""
 
@@ -68,7 +69,34 @@ def read_sacct(
     Raises:
         InputError: if the file cannot be read or lacks a column that is needed.
     """
-    table = _Table(path, account, clock)
+    for lines, columns in sacct_records(path, account, names):
+        yield from job_columns_of(np.array(lines), columns, account, clock)
+
+
+def sacct_records(
+    path: str | os.PathLike[str],
+    account: Account,
+    names: Sequence[str] = (),
+    read: Mapping[str, object] = READ,
+    check: Callable[[Sequence[str]], None] | None = None,
+) -> Iterator[tuple[list[int], Texts]]:
+    """All records, in parts: the number of the first line of each, and texts by column, names in small letters.
+
+    A text with the delimiter in it, such as a job's name with ``|``, is put together again where one way of doing so
+    fits all columns.
+
+    Args:
+        path: the file.
+        account: counts the records, and those that fit no columns.
+        names: of the columns, where the file has no header; by default `XDMOD`.
+        read: the columns that are wanted, those of them that there are.
+        check: is called with the names of the columns that there are, in small letters, and raises where some are
+            missing; by default those that jobs need must be there.
+
+    Raises:
+        InputError: if the file cannot be read or lacks a column that is needed.
+    """
+    table = _Table(path, account, read, check or _has_times(path))
     if names:
         table.use(names, "|")
     for number, lines in line_parts(path):
@@ -76,11 +104,31 @@ def read_sacct(
     yield from table.rest()
 
 
+def _has_times(path: str | os.PathLike[str]) -> Callable[[Sequence[str]], None]:
+    """A check that a job's id, submission and start are among the columns."""
+
+    def check(names: Sequence[str]) -> None:
+        for needed in _NEEDED:
+            if not set(needed) & set(names):
+                raise InputError(f"{path}: the column {needed[0]!r} is missing; ask sacct for it (--format)")
+
+    return check
+
+
+_Parts = Iterator[tuple[list[int], Texts]]
+
+
 class _Table:
     """A file under way: its columns, and lines that are part of a record which has not ended."""
 
-    def __init__(self, path: str | os.PathLike[str], account: Account, clock: Clock) -> None:
-        self._path, self._account, self._clock = path, account, clock
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        account: Account,
+        read: Mapping[str, object],
+        check: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._path, self._account, self._read, self._check = path, account, read, check
         self._names: list[str] = []
         self._left: list[str] = []  # lines that more lines may belong to
         self._left_at = 0
@@ -89,15 +137,13 @@ class _Table:
     def use(self, names: Sequence[str], delimiter: str) -> None:
         """Take these columns from now on. Raises InputError."""
         self._names = [name.strip().lower() for name in names]
-        for needed in _NEEDED:
-            if not set(needed) & set(self._names):
-                raise InputError(f"{self._path}: the column {needed[0]!r} is missing; ask sacct for it (--format)")
+        self._check(self._names)
         self._delimiter, self._header = delimiter, delimiter.join(names)
-        self._aligner = Aligner(sacct_fields(self._names, READ), delimiter)
+        self._aligner = Aligner(sacct_fields(self._names, self._read), delimiter)
         self._has_lines = "submitline" in self._names
-        self._at = [at for at, name in enumerate(self._names) if name in READ and name not in self._names[:at]]
+        self._at = [at for at, name in enumerate(self._names) if name in self._read and name not in self._names[:at]]
 
-    def read(self, number: int, lines: list[str]) -> Iterator[Columns]:
+    def read(self, number: int, lines: list[str]) -> _Parts:
         """The records of a part of the file that begins with line `number`."""
         first = self._left_at if self._left else number
         lines = self._without_trails(lines)
@@ -106,11 +152,11 @@ class _Table:
     def _without_trails(self, lines: list[str]) -> list[str]:
         return [line.removesuffix(self._trails) for line in lines] if self._trails else lines
 
-    def rest(self) -> Iterator[Columns]:
+    def rest(self) -> _Parts:
         """The records of the end of the file."""
         yield from self._part(self._left_at, self._left, last=True)
 
-    def _part(self, first: int, lines: list[str], last: bool) -> Iterator[Columns]:
+    def _part(self, first: int, lines: list[str], last: bool) -> _Parts:
         rows, at = SacctRows(), 0
         if self._names and not last and (split := self._plain(lines)):
             self._left, self._left_at = [], 0
@@ -195,7 +241,7 @@ class _Table:
             self.use(XDMOD, "|")
         return found
 
-    def _records(self, rows: "SacctRows") -> Iterator[Columns]:
+    def _records(self, rows: "SacctRows") -> _Parts:
         if not rows.fields:
             return
         self._account.records += len(rows.fields)
@@ -209,8 +255,7 @@ class _Table:
             if not rows.lines:
                 return
         picked = zip(*map(itemgetter(*self._at), rows.fields), strict=True)
-        columns: Texts = dict(zip((self._names[at] for at in self._at), picked, strict=True))
-        yield from job_columns_of(np.array(rows.lines), columns, self._account, self._clock)
+        yield rows.lines, dict(zip((self._names[at] for at in self._at), picked, strict=True))
 
 
 class SacctRows:

@@ -117,6 +117,16 @@ def _by_clustershell(text: str) -> tuple[str, ...]:
         return ()
 
 
+def named_zone(name: str | None) -> ZoneInfo | None:
+    """A time zone such as ``Europe/Berlin``; None where none is named. Raises ConfigError if there is no such zone."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, OSError, ValueError):
+        raise ConfigError(
+            f"time zone {name!r}: unknown here; give a name like Europe/Berlin", field="time_zone"
+        ) from None
+
+
 class Clock:
     """The clock of a machine, which may go by summer time; UTC where no zone is known.
 
@@ -128,10 +138,7 @@ class Clock:
     """
 
     def __init__(self, zone: str | None = None) -> None:
-        try:
-            self._zone = ZoneInfo(zone) if zone else None
-        except (KeyError, OSError, ValueError):
-            raise ConfigError(f"time zone {zone!r}: unknown here; give a name like Europe/Berlin") from None
+        self._zone = named_zone(zone)
         self._offsets: dict[
             int, tuple[float, float]
         ] = {}  # by local hour: seconds ahead of UTC, before and after a fold

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from decision.analysis.curves import CURVES, Columns, LearningCurve, read_curves
+from decision.analysis.plots.axes import logarithmic
 from decision.analysis.plots.figures import (
     BLUE,
     GREEN,
@@ -178,9 +179,8 @@ def waits_by_type(types: Mapping[str, Types]) -> Figure:
         size = _AREA * (panels[0].bbox.width / figure.dpi) ** 2 * jobs / jobs.sum()
         wait = np.maximum(wait, shortest)
         circles = axes.scatter(cores, seconds, size, wait, cmap="YlOrRd", norm=colors, edgecolors=GREY, linewidths=0.4)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log", base=4)
-        axes.minorticks_off()
+        logarithmic(axes, "x")
+        logarithmic(axes, "y")
         axes.margins(0.12)
         axes.set_xticks(sizes := np.unique(cores), [f"{size:g}" for size in sizes], fontsize="x-small")
         axes.set_yticks(

@@ -220,7 +220,7 @@ def _keep_horizons(swf: Path, budget: _Budget, policy: str, path: Path) -> None:
         metrics = EpisodeComparison(hosts, jobs, placed, budget.long_episodes, seed=1).metrics(policy)
         found[placed] = [float(metrics[name].mean()) for name in BY_HORIZON]
     whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)
-    found[_WHOLE] = [whole.mean_waiting_time, whole.mean_bounded_slowdown]
+    found[_WHOLE] = [whole.wait, whole.bounded_slowdown]
     write_files({path: [horizons_csv(found).encode()]})
 
 

@@ -15,6 +15,7 @@ from decision.policies.profile import add_free
 from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.policies.watch import harms_watched, watch_start
+from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 from decision.state.platform_facts import PSTATE_SLEEP
@@ -81,7 +82,7 @@ def guard_plan(state, facts, memory, plan):
         refused = _keep_harmless(state, facts, memory, plan)
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
-                take_lowest(plan, add(plan, START, memory.chosen[i]), state.size[memory.chosen[i]])
+                _start_due(state, plan, memory.chosen[i])
         if refused:
             _start_others(state, memory, plan)
     chosen, free = _note_starts(state, memory, plan)
@@ -107,12 +108,30 @@ def _keep_harmless(state, facts, memory, plan):
 
 
 @kernel
+def _start_due(state, plan, job):
+    """Start a job whose reservation begins, for which the profile has hosts: others may have booked some of them.
+
+    Who booked them gets them back once the job has ended; jobs behind the guarded ones leave them alone.
+    """
+    if count_hosts(plan.free) >= state.size[job]:
+        take_lowest(plan, add(plan, START, job), state.size[job])
+        return
+    unbooked = plan.free.copy()
+    plan.free[:] = state.free
+    for at in range(plan.nb_actions):
+        for i in range(plan.begin[at], plan.end[at]):
+            remove_interval(plan.free, plan.first[i], plan.last[i])
+    take_lowest(plan, add(plan, START, job), state.size[job])
+    plan.free[:] &= unbooked
+
+
+@kernel
 def _start_others(state, memory, plan):
     """Give the hosts of refused starts to jobs that delay nobody, in order of submission.
 
     The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
     """
-    now, free = state.now, _left_free(state, plan)
+    now, free = state.now, count_hosts(plan.free)
     for i in range(state.nb_queued):
         job = state.queue[i]
         if free == 0:

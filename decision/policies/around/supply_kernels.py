@@ -6,6 +6,7 @@ A job is too late with a tolerance of a millisecond, because a peer's clock roun
 import numpy as np
 
 from decision.compiling.jit import kernel
+from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.policies.supply_settings import Failed
 from decision.state.cluster import UNAVAILABLE
@@ -128,6 +129,8 @@ def make_way(state, plan, lent):
         for i in range(len(running)):
             if not goes[i] and (least < 0 or _is_worth_less(state, running[i], running[least])):
                 least = i
+        if least < 0:
+            raise InternalError("jobs beyond the supply of power that do not run")
         goes[least] = True
         add(plan, SUSPEND, running[least])
         over -= state.size[running[least]]

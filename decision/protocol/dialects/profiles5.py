@@ -1,5 +1,6 @@
 """Profiles as Batsim 5's messages say them, and as Batsim 4 does, which is how the vocabulary has them."""
 
+import math
 from typing import Any
 
 _HOMOGENEOUS = {"computation_amount": "cpu", "communication_amount": "com"}
@@ -41,11 +42,22 @@ def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None)
         said = {"cpu": 0.0, "com": 0.0, **said}
     if kind == "ParallelTaskHomogeneousProfile" and said.pop("generation_strategy", "") in (_SPREAD, 1):
         four = "parallel_homogeneous_total"
+    if kind == "ParallelTaskProfile":
+        _complete(said)
     if kind == "TraceReplayProfile":
         four = _REPLAYS[said.pop("trace_type", "SMPI")]
     if extra_data is not None:
         said["extra_data"] = extra_data
     return {"type": four, **said}
+
+
+def _complete(said: dict[str, Any]) -> None:
+    """What a parallel task leaves out is nothing: of computing or of sending."""
+    cpu, com = said.get("cpu"), said.get("com")
+    if isinstance(cpu, list) and com is None:
+        said["com"] = [0.0] * len(cpu) ** 2
+    elif isinstance(com, list) and cpu is None:
+        said["cpu"] = [0.0] * math.isqrt(len(com))
 
 
 def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,9 @@ _JOB_FIELDS = ("id", "res", "subtime", "walltime", "profile", "extra_data")
 
 def _extra(extra: Any) -> str:
     """A text as it is; an object as JSON, empty where there is nothing."""
-    return extra if isinstance(extra, str) else json.dumps(extra, separators=(",", ":")) if extra else ""
+    if isinstance(extra, str):
+        return extra
+    return json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
 
 
 def _register_job(event: m.RegisterJob) -> Written:

@@ -70,7 +70,7 @@ def test_the_files_hold_rows_runs_and_how_to_read_them(tmp_path):
     write_comparison(tmp_path, comparison)
     with (tmp_path / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["policy"], row["iqm"], row["verdict"]) for row in rows] == [
+    assert [(row["policy"], row["estimate"], row["verdict"]) for row in rows] == [
         ("easy", "6.5", "baseline"),
         ("sjf", "2.5", "open"),
     ]

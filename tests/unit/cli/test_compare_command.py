@@ -34,7 +34,7 @@ def test_policies_are_compared_and_files_written(compare, tmp_path):
     files = {file.name for file in (tmp_path / "x").iterdir()}
     assert files == {"comparison.csv", "comparison.md", "comparison.json", "runs.csv", "report.html", "runs"}
     page = (tmp_path / "x/report.html").read_text()
-    assert re.search(r"workloads/toy\.json \(5 jobs, sha256 [0-9a-f]{64}\)</td></tr>", page)
+    assert re.search(r"<td>toy\.json \(5 jobs, sha256 [0-9a-f]{64}\)</td></tr>", page)
     assert "<td>command</td><td>decision compare -p" in page
     assert "4 random sequences of 4 jobs of each workload, drawn with seed 0, the same for all policies" in page
 

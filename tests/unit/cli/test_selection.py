@@ -6,6 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import decision as d
 from decision.cli.app import app
 
 # number, submission, run time, hosts, requested time; the third is larger than the others
@@ -118,3 +119,34 @@ def test_an_option_that_would_do_nothing_is_refused_by_name(inputs, tmp_path, co
     result = cli(command, *inputs, "--policy", "fcfs", "-o", tmp_path / "out", *options)
     assert result.exit_code == 2
     assert f"leave the option out ({named})" in result.stderr
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Two jobs of sacct around the hour in which Berlin's clock goes back."""
+    path = tmp_path / "sacct.txt"
+    rows = [
+        f"{n}|2021-10-31T0{at}:30:00|2021-10-31T0{at}:30:00|2021-10-31T0{at}:40:00|600|COMPLETED|1|30"
+        for n, at in ((1, 1), (2, 3))
+    ]
+    path.write_text("\n".join(["JobID|Submit|Start|End|ElapsedRaw|State|NNodes|TimelimitRaw", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("zone", "hours"), [((), 2), (("--time-zone", "Europe/Berlin"), 3)])
+def test_local_times_are_of_a_zone_wherever_a_log_is_read(night, root, tmp_path, zone, hours):
+    given = ("-p", root / "platforms/toy.xml", "-w", night, "-o", tmp_path / "out", *zone)
+    assert cli("run", *given, "--policy", "easy").exit_code == 0
+    rows = list(csv.DictReader((tmp_path / "out/out_jobs.csv").open()))
+    assert [float(row["submission_time"]) for row in rows] == [0.0, 3600.0 * hours]
+    assert cli("compare", *given[:4], "-o", tmp_path / "all", *zone, "--policy", "easy", "--whole").exit_code == 0
+    described = cli("workload", "describe", night, *zone, "--json")
+    assert described.exit_code == 0, described.output
+    result = d.simulate("toy", night, "easy", time_zone=zone[1] if zone else None)
+    assert float(result.jobs.submit_time.max()) == 3600.0 * hours
+
+
+def test_a_zone_is_refused_where_no_time_is_local(inputs, tmp_path):
+    done = cli("run", *inputs, "--policy", "fcfs", "-o", tmp_path / "out", "--time-zone", "Europe/Berlin")
+    assert done.exit_code == 2
+    assert "times are seconds, and not local times; leave out the zone (--time-zone)" in done.stderr

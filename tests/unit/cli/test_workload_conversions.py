@@ -159,7 +159,7 @@ def test_the_shipped_workloads_can_be_described(root: Path) -> None:
     assert "1,500" in shown
 
 
-@pytest.mark.parametrize("command", ["from-swf", "from-oar", "from-json", "to-swf", "describe"])
+@pytest.mark.parametrize("command", ["convert", "to-swf", "describe"])
 def test_every_command_explains_itself_with_an_example(command: str) -> None:
     code, shown, _ = run(command, "--help")
     assert code == 0
@@ -176,3 +176,15 @@ def test_converting_needs_neither_engine_nor_compiler(log: Path) -> None:
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert output.stdout.splitlines()[-1] == "[]"
+
+
+def test_names_of_one_format_still_convert_and_are_not_in_the_help(log: Path) -> None:
+    """``convert`` is the one command; the others write the same, but for the options in the description."""
+    written = []
+    for words in (("convert",), ("from-swf",)):
+        target = log.with_name(f"{words[0]}.json")
+        assert run(*words, log, "-o", target)[0] == 0
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+    shown = run("--help")[1]
+    assert "convert" in shown and "from-" not in shown

@@ -7,7 +7,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from decision.analysis.audit import audit
+from decision.cli.app import app
+from decision.formats.traces.account import Account
+from decision.formats.workload import load_workload, read_workload
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.anonymous import hide_names
 from decision.slurm.case_folder import load_case
@@ -23,7 +28,7 @@ from decision.slurm.records import RecordRow, read_rows
 from decision.slurm.submit_line import read_options
 from decision.slurm.sweep import Sweep
 from decision.slurm.text import read_date
-from tests.helpers.slurm_cases import CONF, HEADER, line, toy
+from tests.helpers.slurm_cases import BEGIN, CONF, HEADER, line, toy
 
 
 def test_slurm_conf_is_read_with_includes_comments_and_continued_lines(tmp_path: Path) -> None:
@@ -101,6 +106,55 @@ def test_columns_may_stand_in_any_order_and_missing_ones_are_named(tmp_path: Pat
     path.write_text("JobIDRaw|Submit\n1|2026-03-02T08:00:00\n")
     with pytest.raises(InputError, match=r"columns Start, End, State, .*make it with: sacct -a"):
         read_rows(path)
+
+
+def test_a_case_and_a_workload_count_the_same_records(tmp_path: Path) -> None:
+    """One reader: names with a delimiter are names, and what is left out is said."""
+    rows = [
+        line(1, 0, 2, 30, 60) + "|a|b",
+        line(2, 5, 1, 30, 60) + "|plain",
+        line(3, 9, 1, 30, 0, Start="Unknown", NodeList="None assigned", State="CANCELLED by 7") + "|",
+        line(4, 9, 1, 30, 0) + "|x",
+        line(5, 9, 1, 30, 60, JobIDRaw="5.batch", JobID="5.batch") + "|x",
+        "torn|line",
+    ]
+    path = tmp_path / "sacct.txt"
+    path.write_text("\n".join([f"{HEADER}|JobName", *rows]) + "\n")
+    account = Account()
+    log = make_log(read_rows(path, account), None, account)
+    assert [job.id for job in log.jobs] == ["1", "2", "3", "4"]
+    assert "1 records whose fields do not fit were skipped" in log.notes
+    assert "1 steps of jobs were skipped" in log.notes
+    told = "2 jobs count here, and decision workload leaves them out: 1 that never started, 1 with an unknown or zero"
+    assert any(note.startswith(told) for note in log.notes)
+    found = audit(read_workload([path]))
+    assert (found.records, found.jobs) == (account.records, 2) == (6, 2)
+    left = {reason: entry.lines for reason, entry in found.left_out.items()}
+    assert left == {"malformed": [7], "step": [6], "never_started": [4], "no_time": [5]}
+
+
+def test_features_with_or_and_a_command_line_with_a_pipe_are_texts(tmp_path: Path) -> None:
+    columns = HEADER.replace("Flags|", "Flags|Constraints|Reservation|Suspended|")
+    row = line(1, 0, 1, 30, 60, options="-C a|b --wrap 'x | y'").replace("SchedMain|", "SchedMain|a|b||00:00:00|")
+    path = tmp_path / "sacct.txt"
+    path.write_text(f"{columns}\n{row}\n")
+    ((record,), account) = read_rows(path), Account()
+    assert record.text("Constraints") == "a|b" and record.text("SubmitLine").endswith("'x | y' job.sh")
+    assert (record.text("Reservation"), account.left_out) == ("", {})
+
+
+@pytest.mark.parametrize("option", ["--time-zone", "--timezone"])
+def test_dates_are_of_the_zone_that_is_named_under_its_old_name_too(tmp_path: Path, option: str) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "sacct.txt").write_text(f"{HEADER}\n{line(1, 0, 1, 30, 60)}\n")
+    words = ["slurm", "read", "--conf", str(tmp_path / "slurm.conf"), "--jobs", str(tmp_path / "sacct.txt")]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "case"), option, "Europe/Berlin"])
+    assert done.exit_code == 0, done.stderr
+    assert load_case(tmp_path / "case").jobs[0].submit == BEGIN - 3600
+    workload = load_workload(tmp_path / "sacct.txt", time_zone="Europe/Berlin")
+    assert workload.unix_start == BEGIN - 3600
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "case"), option, "Europe/Nowhere"])
+    assert done.exit_code == 2 and "time zone 'Europe/Nowhere': unknown" in done.stderr
 
 
 def test_json_of_newer_slurm_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.model.record import BatteryTable, Floats, JobTable, SupplyTable
-from decision.policies.battery import level_after
+from decision.policies.battery import Battery, level_after
 
 
 class PowerCourse(NamedTuple):
@@ -53,8 +53,9 @@ def power_course(jobs: JobTable, supply: SupplyTable, battery: BatteryTable | No
 
 def _with_battery(times: Floats, supply: Floats, busy: Floats, battery: BatteryTable) -> PowerCourse:
     """The course, with more edges where the battery is full or empty."""
-    limits = np.array([battery.capacity[0], battery.charge[0], battery.discharge[0], battery.efficiency[0]])
-    capacity, charge, discharge, efficiency = limits.tolist()
+    columns = (battery.capacity, battery.charge, battery.discharge, battery.efficiency)
+    limits = Battery(*(float(column[0]) for column in columns))
+    capacity, charge, discharge, efficiency = limits
     rows, level = [], 0.0
     for time, end, hosts, used in zip(times[:-1].tolist(), times[1:].tolist(), supply, busy, strict=True):
         while time < end:
@@ -70,5 +71,5 @@ def _with_battery(times: Floats, supply: Floats, busy: Floats, battery: BatteryT
             if after < end:  # exactly full or empty
                 level = capacity if rate > 0 else 0.0
             time = after
-    begin, hosts, used, levels, given, taken = np.array(rows).reshape(-1, 6).T
-    return PowerCourse(np.append(begin, times[-1:]), hosts, used, np.append(levels, level), given, taken)
+    begin, hosts, used, levels, gave, took = np.array(rows).reshape(-1, 6).T
+    return PowerCourse(np.append(begin, times[-1:]), hosts, used, np.append(levels, level), gave, took)

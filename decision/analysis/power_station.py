@@ -9,11 +9,10 @@ the segments also tell when the battery gives and takes. All prices being known,
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.policies.battery import CAPACITY, CHARGE, DISCHARGE, EFFICIENCY
 
 
 @kernel
-def station(prices, power, grid, most, limits, given):
+def station(prices, power, grid, most, battery, given):
     """Write the host-seconds that are given in each step, for the most that they are worth.
 
     Args:
@@ -21,19 +20,19 @@ def station(prices, power, grid, most, limits, given):
         power: (S,) host-seconds of the supply.
         grid: host-seconds that the grid has in each step.
         most: host-seconds that jobs can use in a step.
-        limits: (4,) of the battery: host-seconds that it holds, takes and gives in a step, and its efficiency.
+        battery: a `Battery`, whose charge and discharge are host-seconds in a step.
         given: (S,) receives them.
     """
-    if limits[CAPACITY] <= 0.0:
+    if battery.capacity <= 0.0:
         given[:] = np.minimum(power + grid, most)
         return
     slope, length, owner = np.zeros(2 * len(prices) + 1), np.zeros(2 * len(prices) + 1), np.zeros(2 * len(prices) + 1)
     cost = np.zeros(len(slope))  # host-seconds that a step gives less for each that the segment holds
-    head, tail, efficiency = 0, 0, limits[EFFICIENCY]
+    head, tail, efficiency = 0, 0, battery.efficiency
     held = 0.0
     for step in range(len(prices)):
-        gives = min(limits[DISCHARGE], max(most - power[step] - grid, 0.0))
-        takes = min(limits[CHARGE], power[step]) * efficiency
+        gives = min(battery.discharge, max(most - power[step] - grid, 0.0))
+        takes = min(battery.charge, power[step]) * efficiency
         spare = min(takes, max(power[step] + grid - most, 0.0) * efficiency)
         given[step] = min(power[step] + grid + gives, most)
         held += spare  # costs nothing, and is before all else
@@ -57,8 +56,8 @@ def station(prices, power, grid, most, limits, given):
             given[np.int64(owner[head])] -= sold * cost[head]
             gives, length[head] = gives - sold, length[head] - sold
             head += length[head] <= 0.0
-        held = min(held, limits[CAPACITY])
-        over = held - limits[CAPACITY]
+        held = min(held, battery.capacity)
+        over = held - battery.capacity
         for at in range(head, tail):
             over += length[at]
         while over > 0.0 and tail > head:

@@ -79,8 +79,8 @@ def value_bound(
     best = free
     if bounded.any():
         power = _power(supply_table(events), nb_hosts, step, float(columns[4].max()))
-        limits = np.array(battery) * (1.0, step, step, 1.0)
-        best += float(_least((power, grid * step, nb_hosts * step, limits), step, rounds, *columns))
+        by_step = Battery(*map(float, np.array(battery) * (1.0, step, step, 1.0)))
+        best += float(_least((power, grid * step, nb_hosts * step, by_step), step, rounds, *columns))
     return ValueBound(best, float(value.sum()))
 
 

@@ -40,7 +40,7 @@ from decision.simulation.job_checks import warn_of_no_users
 from decision.simulation.misfits import Misfits
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import N_INTERVALS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts, new_state, with_room
+from decision.state.cluster import ClusterState, nb_hosts, new_state, with_room
 from decision.state.platform_facts import PSTATE_COMPUTING, platform_facts
 
 from . import edc, kernels
@@ -171,8 +171,8 @@ class Agent:
     def deadlock(self) -> DecisionError:
         """The error of a simulation that cannot go on: what waits, and whether for want of power."""
         state = self._state
-        waiting = [self._names[job] for job in state.queue[: state.count[N_QUEUED]].tolist()]
-        return deadlock(self.now, waiting, self._registers, nb_hosts(state) - int(state.supply[0]))
+        waiting = [self._names[job] for job in state.queue[: state.nb_queued].tolist()]
+        return deadlock(self.now, waiting, self._registers, nb_hosts(state) - int(state.supply))
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
@@ -302,10 +302,9 @@ class Agent:
 
     def _end_registration(self, commands: list[m.DecisionEvent]) -> None:
         """With the last job's end, say that no more will be registered: Batsim waits for it."""
-        count = self._state.count
         if self._loop is not None and self._loop.is_open:
             return
-        if self._registers and self._all_came and count[N_QUEUED] == 0 and count[N_RUNNING] == 0:
+        if self._registers and self._all_came and self._state.nb_queued == 0 and self._state.nb_running == 0:
             self._registers = False
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
 
@@ -353,7 +352,7 @@ class Agent:
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         settings = self._supply
-        falls = supply < self._state.supply[0] or not settings.cap  # a cap that never falls suspends no job
+        falls = supply < self._state.supply or not settings.cap  # a cap that never falls suspends no job
         if settings.suspends_beyond and not self._dynamic and falls:
             raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
         refuse_booking(self._policy)
@@ -379,9 +378,9 @@ class Agent:
         actions = self._decider.decide(state, plan, self.now)
         if not actions:
             return
-        intervals = int(plan.count[1])
+        intervals = int(plan.nb_intervals)
         self._write_commands(commands, actions, intervals)
-        room = int(state.count[N_INTERVALS]) + intervals
+        room = int(state.nb_intervals) + intervals
         if room > len(state.interval_first):
             self._state = state = with_room(state, 0, room)
         kernels.carry_out.from_python(state.address, self._facts.address, plan.address)

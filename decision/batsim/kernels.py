@@ -52,15 +52,15 @@ def ask_now(policy, state, facts, memory, plan, now):
     transitions.tick(state, six_decimals(now))
     if not ask_and_check(policy, state, facts, memory, plan):
         return FAULTY
-    if plan.count[0] == 0:
+    if plan.nb_actions == 0:
         transitions.take_ends(state)
-    return plan.count[0]
+    return plan.nb_actions
 
 
 @Interface(int, ClusterState, PlatformFacts, PlanArrays).entry
 def carry_out(state, facts, plan):
     """Start, reject and switch as the plan says; kills and calls show in later messages only."""
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         kind = plan.kind[at]
         if kind == START:
             transitions.start(state, plan.job[at], plan.first, plan.last, plan.begin[at], plan.end[at])

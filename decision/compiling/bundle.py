@@ -1,11 +1,13 @@
-"""`Bundle`: named arrays that Python and compiled kernels share, passed to a kernel as one pointer.
+"""`Bundle`: named numbers and arrays that Python and compiled kernels share, passed to a kernel as one pointer.
 
 Design
 ------
-A bundle is declared like a NamedTuple of arrays, and a kernel reads its fields by name, but what is passed is the
-address of a table of (data, shape). Measured on the engine's loop: NamedTuples of arrays travel by value, hundreds of
-words a call, and made it 85 times slower and its compilation 6 times longer; numba's StructRef counts references at
-each access and made it 6 times slower. A bundle's arrays are borrowed: whoever calls a kernel keeps the bundle alive.
+A bundle is declared like a NamedTuple of numbers and arrays, and a kernel reads its fields by name and sets its numbers
+by name, but what is passed is the address of a table of (data, shape). A number is an array of no dimension, its cell,
+so that bundles share numbers as they share arrays. Measured on the engine's loop: NamedTuples of arrays travel by
+value, hundreds of words a call, and made it 85 times slower and its compilation 6 times longer; numba's StructRef
+counts references at each access and made it 6 times slower. A bundle's memory is borrowed: whoever calls a kernel keeps
+the bundle alive.
 """
 
 import hashlib
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 
 from .declared import WORDS, ArrayKind, Intrinsic
 
+Float = Annotated[float, ArrayKind("float64", 0)]
+Int = Annotated[int, ArrayKind("int64", 0)]
 F8 = Annotated[NDArray[np.float64], ArrayKind("float64", 1)]
 F4 = Annotated[NDArray[np.float32], ArrayKind("float32", 1)]
 I8 = Annotated[NDArray[np.int64], ArrayKind("int64", 1)]
@@ -38,18 +42,34 @@ class _NumbaType:
     def __get__(self, instance: Any, owner: type["Bundle"]) -> Any:
         from .bundle_types import bundle_type
 
-        return bundle_type(owner._described, **owner._arrays)
+        return bundle_type(owner._described, tuple(owner._arrays.items()), tuple(owner._numbers.items()))
+
+
+class _Number:
+    """A number of a bundle, for Python: read from its cell and written to it."""
+
+    def __init__(self, name: str, kind: ArrayKind) -> None:
+        self._name, self._type = name, float if kind.dtype == "float64" else int
+
+    def __get__(self, instance: Any, owner: type["Bundle"]) -> Any:
+        return instance.__dict__[self._name].item()
+
+    def __set__(self, instance: Any, value: float) -> None:
+        instance.__dict__[self._name][()] = value
 
 
 class Bundle:
-    """Base of classes whose annotations are arrays; an instance is made with one keyword per field.
+    """Base of classes whose annotations are numbers and arrays; an instance is made with one keyword per array.
 
-    Arrays are C-contiguous and of the annotated dtype and dimension; they are not copied.
+    Arrays are C-contiguous and of the annotated dtype and dimension; they are not copied. A number that is not given is
+    what its declaration says, ``head: Int = -1``, or 0. Where a cell of another bundle is given for a number, both
+    share it.
     """
 
     _fields: ClassVar[tuple[str, ...]]
     _arrays: ClassVar[dict[str, ArrayKind]]
     _dtypes: ClassVar[dict[str, np.dtype[Any]]]
+    _numbers: ClassVar[dict[str, float]] = {}  # what they begin with
     _described: ClassVar[str]  # short: it is part of each function's symbol
     _numba_type_ = _NumbaType()
 
@@ -61,32 +81,53 @@ class Bundle:
         cls._fields = tuple(hints)
         cls._arrays = {n: h.__metadata__[0] for n, h in hints.items()}
         cls._dtypes = {n: np.dtype(kind.dtype) for n, kind in cls._arrays.items()}
-        fields = hashlib.sha256(" ".join(f"{name} {kind}" for name, kind in cls._arrays.items()).encode()).hexdigest()
+        cls._numbers = dict(cls._numbers)
+        for name, kind in cls._arrays.items():
+            if not kind.ndim and not isinstance(getattr(cls, name, None), _Number):
+                cls._numbers[name] = getattr(cls, name, 0)
+                setattr(cls, name, _Number(name, kind))
+        kinds = " ".join(f"{name} {kind} {cls._numbers.get(name, '')}" for name, kind in cls._arrays.items())
+        fields = hashlib.sha256(kinds.encode()).hexdigest()
         cls._described = f"Bundle({cls.__module__}.{cls.__name__}, {fields[:12]})"
 
-    def __init__(self, **arrays: NDArray[Any]) -> None:
-        if arrays.keys() != set(self._fields):
+    def __init__(self, **given: NDArray[Any] | float) -> None:
+        fields = self._numbers | given
+        if fields.keys() != set(self._fields):
             raise TypeError(
-                f"{type(self).__name__}: fields {sorted(arrays.keys() ^ set(self._fields))} missing or unknown"
+                f"{type(self).__name__}: fields {sorted(fields.keys() ^ set(self._fields))} missing or unknown"
             )
         self.table = np.zeros(WORDS * len(self._fields), np.int64)
+        cells = np.zeros(len(self._numbers), np.int64)
+        places = dict(zip(self._numbers, range(len(cells)), strict=True))
         for i, name in enumerate(self._fields):
-            array, kind = arrays[name], self._arrays[name]
-            if array.dtype != self._dtypes[name] or array.ndim != kind.ndim or not array.flags.c_contiguous:
-                raise TypeError(
-                    f"{type(self).__name__}.{name}: a {array.dtype} array of {array.ndim} dimensions, not {kind}"
-                )
-            setattr(self, name, array)
+            array: Any = fields[name]
+            kind = self._arrays[name]
+            if not isinstance(array, np.ndarray) and not kind.ndim:
+                number, array = array, cells[places[name] :].view(self._dtypes[name])[:1].reshape(())
+                array[()] = number
+            if (
+                not isinstance(array, np.ndarray)
+                or array.dtype != self._dtypes[name]
+                or array.ndim != kind.ndim
+                or not array.flags.c_contiguous
+            ):
+                found = f"a {array.dtype} array of {array.ndim} dimensions" if hasattr(array, "ndim") else repr(array)
+                raise TypeError(f"{type(self).__name__}.{name}: {found}, not {kind}")
+            self.__dict__[name] = array
             self.table[WORDS * i : WORDS * i + 1 + array.ndim] = (array.ctypes.data, *array.shape)
         self.address = self.table.ctypes.data
 
-    def _replace(self, **changed: NDArray[Any]) -> Self:
-        """The same bundle with other arrays for some fields."""
-        return type(self)(**{name: changed.get(name, getattr(self, name)) for name in self._fields})
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays by name, those of no dimension included that are the cells of its numbers."""
+        return {name: self.__dict__[name] for name in self._fields}
+
+    def _replace(self, **changed: NDArray[Any] | float) -> Self:
+        """The same bundle with other arrays or numbers for some fields; it shares all others with this one."""
+        return type(self)(**{**self.arrays(), **changed})
 
     def copy(self) -> Self:
         """The same values in arrays of its own."""
-        return type(self)(**{name: getattr(self, name).copy() for name in self._fields})
+        return type(self)(**{name: array.copy() for name, array in self.arrays().items()})
 
 
 def bundle_at(bundle: type[Bundle]) -> Any:
@@ -104,3 +145,15 @@ def bundle_at(bundle: type[Bundle]) -> Any:
         return bundle._numba_type_(types.int64), generate
 
     return Intrinsic(at)
+
+
+def _begin_again(_context: Any, bundle: Any) -> Any:
+    from numba import types
+
+    from .bundle_types import set_numbers
+
+    return types.none(bundle), set_numbers
+
+
+begin_again = Intrinsic(_begin_again)
+"""A function for kernels: the numbers of a bundle are what its class declares that they begin with."""

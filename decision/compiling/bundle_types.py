@@ -1,4 +1,4 @@
-"""How kernels see bundles and their arrays: numba's types, and what they are compiled to."""
+"""How kernels see bundles, their numbers and arrays: numba's types, and what they are compiled to."""
 
 import functools
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import lower_getattr_generic
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
 
@@ -17,16 +17,23 @@ from .parts import Borrowing
 class BundleType(Borrowing):
     """Numba's view of a bundle class."""
 
-    def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
-        self.arrays = arrays
-        self.index = {field: i for i, field in enumerate(arrays)}
+    def __init__(self, name: str, fields: dict[str, types.Type], numbers: dict[str, float]) -> None:
+        self.fields, self.numbers = fields, numbers  # numbers: what they begin with
+        self.index = {field: i for i, field in enumerate(fields)}
         super().__init__(name=name)
 
 
 @functools.cache
-def bundle_type(name: str, **arrays: ArrayKind) -> BundleType:
-    """The type of the bundles of a class of this name, with these fields."""
-    return BundleType(name, {field: array_type(kind) for field, kind in arrays.items()})
+def bundle_type(
+    name: str, fields: tuple[tuple[str, ArrayKind], ...], numbers: tuple[tuple[str, float], ...]
+) -> BundleType:
+    """The type of the bundles of a class of this name, with these fields and numbers to begin with."""
+    return BundleType(name, {field: field_type(kind) for field, kind in fields}, dict(numbers))
+
+
+def field_type(kind: ArrayKind) -> types.Type:
+    """The type of a field: a number's where it has no dimension."""
+    return array_type(kind) if kind.ndim else getattr(types, kind.dtype)
 
 
 @functools.cache
@@ -54,13 +61,15 @@ class _BundleAttributes(AttributeTemplate):
     key = BundleType
 
     def generic_resolve(self, kind: BundleType, field: str) -> types.Type | None:
-        return kind.arrays.get(field)
+        return kind.fields.get(field)
 
 
 @lower_getattr_generic(BundleType)
 def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:
-    """Build the array from its table entry; it owns nothing, so no references are counted."""
-    array_type = kind.arrays[field]
+    """Read the number, or build the array from its table entry; it owns nothing, so no references are counted."""
+    array_type = kind.fields[field]
+    if not isinstance(array_type, types.Array):
+        return builder.load(_cell(context, builder, kind, pointer, field))
     words = [_load(builder, pointer, WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
     model = context.data_model_manager[array_type]
     itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
@@ -77,6 +86,27 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     for name, value in parts.items():
         array = model.set(builder, array, value, name)
     return array
+
+
+@lower_setattr_generic(BundleType)
+def _set_number(context: Any, builder: Any, signature: Any, values: Any, field: str) -> None:
+    pointer, value = values
+    builder.store(value, _cell(context, builder, signature.args[0], pointer, field))
+
+
+def set_numbers(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Let each number be what it begins with."""
+    kind = signature.args[0]
+    for field, value in kind.numbers.items():
+        begin = context.get_constant(kind.fields[field], value)
+        builder.store(begin, _cell(context, builder, kind, values[0], field))
+    return context.get_dummy_value()
+
+
+def _cell(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:
+    """Where a number lies."""
+    place = context.get_value_type(types.CPointer(kind.fields[field]))
+    return builder.inttoptr(_load(builder, pointer, WORDS * kind.index[field]), place)
 
 
 def _load(builder: Any, pointer: Any, index: int) -> Any:

@@ -8,13 +8,13 @@ WORDS = 3  # of a bundle's table, per field: data, shape[0], shape[1]
 
 
 class ArrayKind(NamedTuple):
-    """A C-contiguous array, as kernels are compiled for it."""
+    """A C-contiguous array, as kernels are compiled for it; of no dimension: a number."""
 
     dtype: str
     ndim: int
 
     def __str__(self) -> str:
-        return f"{self.dtype} array of {self.ndim} dimensions"
+        return f"{self.dtype} array of {self.ndim} dimensions" if self.ndim else f"{self.dtype} number"
 
 
 class Intrinsic:

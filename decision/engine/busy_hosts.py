@@ -12,7 +12,6 @@ from decision.model.hosts import parse_hosts
 from decision.model.record import HostState, HostTable, PstateTable, RunRecord
 
 from .compiled import CompiledEngine
-from .kernels import arrays as a
 
 _SWITCHING = (HostState.SWITCHING_ON, HostState.SWITCHING_OFF)
 
@@ -72,7 +71,7 @@ def _switches(engine: CompiledEngine, at_once: Collection[int]) -> list[tuple[fl
     """What hosts enter at which time by switches, in that order, latest first."""
     rows, sim = engine.world.rows, engine.world.sim
     found = []
-    for row in range(sim.number[a.N_PSTATE_ROWS]):
+    for row in range(sim.nb_pstate_rows):
         request, value = int(rows.pstate_switch[row]), int(rows.pstate_value[row])
         hosts = parse_hosts(engine.switched_hosts(request))
         sleeps = any(value in engine.platform.hosts[host].sleep_pstates for host in hosts)
@@ -97,7 +96,7 @@ def _pstates(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]
     table = record.pstates
     if table is None or not at_once:
         return table
-    number = int(engine.world.sim.number[a.N_PSTATE_ROWS])
+    number = int(engine.world.sim.nb_pstate_rows)
     requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
     begun = np.isin(requests, list(at_once)) & (values < 0)
     keep = np.concatenate([np.ones(len(table.time) - number, bool), ~begun])

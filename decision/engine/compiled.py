@@ -15,19 +15,7 @@ from decision.model.platform import Platform
 from decision.model.record import FinalState, HostState
 from decision.model.workload import Job, MachineEvent, Workload, rest_name
 from decision.state import plan_arrays as p
-from decision.state.cluster import (
-    INTERVALS,
-    N_ENDED,
-    N_INTERVALS,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    QUEUED,
-    RUNNING,
-    ClusterState,
-    new_state,
-    with_room,
-)
+from decision.state.cluster import INTERVALS, QUEUED, RUNNING, ClusterState, new_state, with_room
 from decision.state.platform_facts import PlatformFacts, platform_facts
 from decision.state.rules import cannot_be_cut
 
@@ -79,7 +67,7 @@ class CompiledEngine:
         self._network = links.NO_NETWORK
         if options.may_register or truth.leaf_bytes.any():
             self._network = links.new_network(platform)
-            self.world.sim.network[:] = self._network.address, flows.address
+            self.world.sim.network, self.world.sim.flows = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         self._ask(BEGIN_RUN)
@@ -120,20 +108,18 @@ class CompiledEngine:
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
-        number = self.world.sim.number
         while code not in (a.ASK, a.DONE):
             if code == a.DEADLOCK:
-                waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.count[N_QUEUED]]]
-                dark = len(self.state.host_state) - int(self.state.supply[0])
-                raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]), dark)
+                waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.nb_queued]]
+                dark = len(self.state.host_state) - int(self.state.supply)
+                raise refusals.deadlock(self.now, waiting, bool(self.world.sim.registration_open), dark)
             if code == a.BAD_COMMAND:
-                raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
+                raise self.refuse(self._why_not(self.world.sim.refused_command))
             self.grow()
-            number = self.world.sim.number
             code = self._ask(ADVANCE)
         self._over = code == a.DONE
-        if self._over and number[a.CHANGED_AWAY]:
-            refusals.warn_of_change_away(int(number[a.CHANGED_AWAY]) - 1, float(self.world.sim.real[a.CHANGED_AWAY_AT]))
+        if self._over and self.world.sim.changed_away:
+            refusals.warn_of_change_away(int(self.world.sim.changed_away) - 1, float(self.world.sim.changed_away_at))
         return code
 
     def reply(self, now: float) -> None:
@@ -143,7 +129,7 @@ class CompiledEngine:
 
     def release(self) -> None:
         """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        told = () if self.world.sim.number[a.N_RESTS] else _TOLD
+        told = () if self.world.sim.nb_rests else _TOLD
         for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, told)):
             for name in names:
                 delattr(bundle, name)
@@ -153,34 +139,33 @@ class CompiledEngine:
     def grow(self) -> None:
         """Make room for the plan's commands and all else that can happen before a kernel asks for room again."""
         state, sim, rows, plan = self.world.state, self.world.sim, self.world.rows, self.world.plan
-        number, count = sim.number, state.count
-        planned = int(plan.count.sum())
-        under_way = int(number[a.N_ACTIVITIES] + number[a.MAIL_TAIL] - number[a.MAIL_HEAD]) + planned
+        planned = plan.nb_actions + plan.nb_intervals
+        under_way = int(sim.nb_activities + sim.mail_tail - sim.mail_head) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
-        intervals = count[N_INTERVALS] + room
-        if HOST_ROWS <= len(rows.host_time) < number[a.N_HOST_ROWS] + 2 * room:
+        intervals = state.nb_intervals + room
+        if HOST_ROWS <= len(rows.host_time) < sim.nb_host_rows + 2 * room:
             self.host_rows.put_aside(self.world)
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
             self.allocations.put_aside(self.world)
-            intervals = 2 * count[N_INTERVALS] + room  # half of them, or they are put aside all the time
-        if number[a.RATES_CHANGED] and self._network.number[links.N_FLOWS]:
+            intervals = 2 * state.nb_intervals + room  # half of them, or they are put aside all the time
+        if sim.rates_changed and self._network.nb_flows:
             self._network = links.grow_network(self._network)
-            sim.network[0] = self._network.address
-        running = int(count[N_ENDED] + count[N_RUNNING]) + planned
-        if number[a.N_SUSPENDING] and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
+            sim.network = self._network.address
+        running = int(state.nb_ended + state.nb_running) + planned
+        if sim.nb_suspending and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
-            rows=a.grow_rows(rows, number, 2 * room),
+            rows=a.grow_rows(rows, sim, 2 * room),
             state=with_room(state, 0, int(intervals), running),
         )
 
     def make_room(self, commands: int, intervals: int) -> None:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
-        jobs = int(state.count[N_JOBS]) + commands + len(self.world.truth.size)
+        jobs = int(state.nb_jobs) + commands + len(self.world.truth.size)
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
@@ -230,7 +215,7 @@ class CompiledEngine:
     @property
     def now(self) -> float:
         """Simulated time, in seconds, not rounded."""
-        return float(self.world.sim.real[a.SIM_NOW])
+        return float(self.world.sim.now)
 
     def refuse(self, reason: str) -> PolicyError:
         """The error of an impossible command."""
@@ -306,22 +291,21 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
-    sim.root[0] = engine.address
-    sim.number[a.ENERGY_ON] = options.energy
-    sim.number[a.SWITCHES_ON] = options.energy or options.rules.switches_without_energy
-    sim.number[a.CHANGES_ONCE] = options.rules.tells_switches_apart
-    sim.number[a.CALLS_IN_MS] = options.rules.calls_in_ms or options.calls == "ms"
-    sim.number[a.TRACE_ON] = options.trace
-    sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
-    sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
-    sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
+    sim.root = engine.address
+    sim.energy_on = options.energy
+    sim.switches_on = options.energy or options.rules.switches_without_energy
+    sim.changes_once = options.rules.tells_switches_apart
+    sim.calls_in_ms = options.rules.calls_in_ms or options.calls == "ms"
+    sim.trace_on = options.trace
+    sim.acknowledges = options.acknowledge_dynamic_jobs
+    sim.registration_open = options.dynamic_jobs
     if options.energy:
         for host in (*platform.hosts, *platform.storage):
             sim.first_watts[host.id] = host.pstates[0].idle_watts if host.initial_pstate else -1.0
         for host in platform.storage:
             power = host.pstates[host.initial_pstate]
             sim.host_watts[host.id] = power.idle_watts
-            sim.real[a.WATTS_MIN] += power.epsilon
+            sim.watts_min += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
-    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if sim.number[a.SWITCHES_ON] else 0)
+    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if sim.switches_on else 0)
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))

@@ -90,7 +90,7 @@ class EmbeddedEngine(CompiledEngine):
         """
         if not self._waits:
             raise LocalProtocolError("the engine was answered without having asked")
-        if message.events and self.world.sim.number[a.ENDS_SENT]:
+        if message.events and self.world.sim.ends_sent:
             raise self.refuse(COMMANDS_AFTER_END)
         self._load(message)
         self.reply(message.now)
@@ -104,12 +104,12 @@ class EmbeddedEngine(CompiledEngine):
 
     def finished(self) -> NDArray[np.int32]:
         """Numbers of the jobs that are over, in the order in which they ended: that of the record."""
-        return self.world.sim.finished[: self.world.sim.number[a.N_FINISHED]].copy()
+        return self.world.sim.finished[: self.world.sim.nb_finished].copy()
 
     def _forget_ended(self) -> None:
         """Jobs that ended before a question are forgotten with it, as Batsim does."""
         sim = self.world.sim
-        nb_finished = int(sim.number[a.N_FINISHED])
+        nb_finished = int(sim.nb_finished)
         for number in sim.finished[self._nb_forgotten : nb_finished].tolist():
             self._reader.forget(self.job(number))
         self._nb_forgotten = nb_finished
@@ -120,10 +120,10 @@ class EmbeddedEngine(CompiledEngine):
         """Everything that was logged since the last question."""
         sim = self.world.sim
         events: list[BatsimEvent] = []
-        for i in range(sim.number[a.N_LOG]):
+        for i in range(sim.nb_logged):
             entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
             self._tell(events, int(sim.log_kind[i]), *entry)
-        return Message(float(self.state.now[0]), tuple(events))
+        return Message(float(self.state.now), tuple(events))
 
     def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         """Add what an entry of the log says."""
@@ -183,11 +183,11 @@ class EmbeddedEngine(CompiledEngine):
             self._reader.check_time(command, reply.now)
             self._command_time = command.timestamp
             self._take(command)
-            times += [command.timestamp] * (int(self.plan.count[0]) - len(times))
+            times += [command.timestamp] * (int(self.plan.nb_actions) - len(times))
         self._add_own_after(reply, times)
         self._command_time = 0.0
         self.world.sim.command_time[: len(times)] = times
-        self.world.sim.number[a.TIMED_COMMANDS] = 1
+        self.world.sim.timed_commands = 1
 
     def _take(self, command: DecisionEvent) -> None:
         """Add a command of the decision process to the plan."""

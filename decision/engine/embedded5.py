@@ -18,7 +18,6 @@ from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
-from decision.state.cluster import N_RUNNING
 from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import words5
@@ -81,9 +80,8 @@ class Batsim5Engine(EmbeddedEngine):
         if self.options.forward_all_profiles:
             self._check_profiles()
         self._reader.set_options(self.options)
-        number = self.world.sim.number
-        number[a.ACKNOWLEDGE] = bool(features.acknowledge_dynamic_jobs)
-        number[a.REGISTRATION_OPEN] = bool(features.dynamic_registration)
+        self.world.sim.acknowledges = bool(features.acknowledge_dynamic_jobs)
+        self.world.sim.registration_open = bool(features.dynamic_registration)
 
     def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
         """One by file, in the order of the files, each in order of time; also one without events."""
@@ -105,10 +103,9 @@ class Batsim5Engine(EmbeddedEngine):
 
         By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
         """
-        number = self.world.sim.number
-        senders = number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        senders = self.world.sim.nb_submitters + self.world.sim.nb_event_lists
         if senders and not takes_time(self.world):
-            number[a.LOG_SENT], number[a.DECISION_WAITS] = 0, 1
+            self.world.sim.log_sent, self.world.sim.decision_waits = 0, 1
             self._begun = True
 
     def ask(self) -> Message | None:
@@ -137,7 +134,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _check_stop(self) -> None:
         """Refuse to stop while a job computes: the cancelled task lets Batsim 5 abort. Delays end quietly."""
-        running = self.state.running[: self.state.count[N_RUNNING]]
+        running = self.state.running[: self.state.nb_running]
         for number in running.tolist():
             if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
                 what = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
@@ -145,8 +142,8 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _check_endless(self, question: Message) -> None:
         """Refuse to go on for ever."""
-        number = self.world.sim.number
-        done = number[a.N_FINISHED] == number[a.N_SUBMITTED] and not number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        sim = self.world.sim
+        done = sim.nb_finished == sim.nb_submitted and not sim.nb_submitters + sim.nb_event_lists
         calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
         self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
         if self._unheeded > _IDLE_QUESTIONS:
@@ -245,12 +242,12 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _silence(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, int(self.world.sim.number[a.N_ACTIVITIES])
+        sim, end = self.world.sim, int(self.world.sim.nb_activities)
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
             for column in (sim.left, sim.pace, sim.code):
                 column[at : end - 1] = column[at + 1 : end].copy()
-            sim.number[a.N_ACTIVITIES] -= 1
-            sim.number[a.N_CALLS] -= 1
+            sim.nb_activities -= 1
+            sim.nb_calls -= 1
 
     def _take(self, command: DecisionEvent) -> None:
         match command:

@@ -19,18 +19,17 @@ from .spool import Allocations
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
     """Everything that Batsim would write about a run that is over; `metadata` is by job."""
-    number, real = engine.world.sim.number, engine.world.sim.real
     energy = engine.options.energy
     return RunRecord(
         nb_hosts=len(engine.platform.hosts) + len(engine.platform.storage),
         jobs=_job_table(engine, metadata),
         host_states=engine.host_rows.table(engine.world),
         energy=_energy_table(engine) if energy else None,
-        pstates=_pstate_table(engine) if engine.world.sim.number[a.SWITCHES_ON] else None,
+        pstates=_pstate_table(engine) if engine.world.sim.switches_on else None,
         time_in_state=_time_in_state(engine.world.sim),
-        joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
-        nb_switches=int(number[a.N_SWITCHED_HOSTS]),
-        nb_grouped_switches=int(number[a.N_SWITCHES]),
+        joules=float(engine.world.sim.last_joules - engine.world.sim.first_joules),
+        nb_switches=int(engine.world.sim.nb_switched_hosts),
+        nb_grouped_switches=int(engine.world.sim.nb_switches),
     )
 
 
@@ -44,7 +43,7 @@ def _time_in_state(sim: a.Sim) -> Floats:
 
 def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     state, sim, truth = engine.state, engine.world.sim, engine.world.truth
-    ended = sim.finished[: sim.number[a.N_FINISHED]]
+    ended = sim.finished[: sim.nb_finished]
     truths = sim.truth_of[ended]
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.end_time[ended] - sim.start_time[ended]
@@ -92,7 +91,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
-    rows, n = engine.world.rows, int(engine.world.sim.number[a.N_ENERGY_ROWS])
+    rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
         energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],
@@ -102,7 +101,7 @@ def _energy_table(engine: CompiledEngine) -> EnergyTable:
 
 
 def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, int(engine.world.sim.number[a.N_PSTATE_ROWS])
+    rows, n = engine.world.rows, int(engine.world.sim.nb_pstate_rows)
     hosts = (*engine.platform.hosts, *engine.platform.storage)
     at_start = sorted({host.initial_pstate for host in hosts})
     first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]

@@ -16,7 +16,7 @@ from decision.compiling.bundle import I8
 from decision.model.errors import ConfigError
 from decision.model.record import HostState, HostTable
 from decision.state import transitions
-from decision.state.cluster import ENDED, N_ENDED, N_INTERVALS, ClusterState
+from decision.state.cluster import ENDED, ClusterState
 
 from .kernels import arrays as a
 
@@ -75,15 +75,15 @@ class HostRows:
 
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
-        count, rows = int(world.sim.number[a.N_HOST_ROWS]), world.rows
+        count, rows = int(world.sim.nb_host_rows), world.rows
         packed = np.empty(count, _HOST_ROW)
         packed["time"], packed["counts"] = rows.host_time[:count], rows.host_counts[:, :count].T
         self._spool.put(packed)
-        world.sim.number[a.N_HOST_ROWS] = 0
+        world.sim.nb_host_rows = 0
 
     def table(self, world: a.World) -> HostTable:
         """All rows of a run that is over."""
-        count, rows = int(world.sim.number[a.N_HOST_ROWS]), world.rows
+        count, rows = int(world.sim.nb_host_rows), world.rows
         if not self._spool.length:
             return HostTable(time=rows.host_time[:count], counts=rows.host_counts[:, :count].T)
         if count:
@@ -119,7 +119,7 @@ class Allocations:
         return taken["first"], taken["last"]
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
-        held = int(state.count[N_INTERVALS])
+        held = int(state.nb_intervals)
         if held:
             first, last = np.empty((2, held), np.int32)
             taken = transitions.put_aside(state, over, first, last, self._spool.length)
@@ -130,13 +130,13 @@ class Allocations:
 
 def _named(world: a.World) -> Iterable[int]:
     """Jobs of which the policy or the engine may still ask, and some more: whatever a code could be about."""
-    state, sim, number = world.state, world.sim, world.sim.number
-    yield from state.ended[: state.count[N_ENDED]].tolist()
-    waiting = np.arange(number[a.MAIL_HEAD], number[a.MAIL_TAIL])
+    state, sim = world.state, world.sim
+    yield from state.ended[: state.nb_ended].tolist()
+    waiting = np.arange(world.sim.mail_head, world.sim.mail_tail)
     codes = (
-        sim.code[: number[a.N_ACTIVITIES]],
-        sim.instant[: number[a.N_INSTANT]],
-        sim.actor[: number[a.N_ACTORS]],
+        sim.code[: world.sim.nb_activities],
+        sim.instant[: world.sim.nb_instant],
+        sim.actor[: world.sim.nb_actors],
         sim.mail[waiting & (len(sim.mail) - 1)],
     )
     for code in np.concatenate(codes).tolist():

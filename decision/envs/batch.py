@@ -13,7 +13,7 @@ from decision.compiling.jit import compile_ahead, kernel
 from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
 from decision.learned.kernel_interfaces import SchedulerKernels
-from decision.learned.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
+from decision.learned.progress import is_over
 from decision.model.errors import ConfigError, PolicyError
 
 from .arena import gather
@@ -70,7 +70,7 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
 def _bytes_of_one(setup: Setup) -> int:
     """What an environment takes at least."""
     (one,) = new_environments(setup, 1)
-    own = [(name, getattr(getattr(one, bundle), name)) for bundle in _OWN for name in getattr(one, bundle)._fields]
+    own = [named for bundle in _OWN for named in getattr(one, bundle).arrays().items()]
     return sum({id(array): array.nbytes for name, array in own if name not in _LAZY}.values())
 
 
@@ -167,13 +167,13 @@ class Batch:
 
     def state(self) -> dict[str, NDArray]:
         """All that `restore` needs: where each episode began, what was chosen since, and the random numbers to come."""
-        number = np.stack([env.progress.number for env in self.envs])
-        steps = int(number[:, STEPS].max())
+        all_progress = [env.progress for env in self.envs]
+        steps = np.array([progress.nb_steps for progress in all_progress], np.int64)
         return {
-            "first": number[:, FIRST_ROW].copy(),
-            "steps": number[:, STEPS].copy(),
-            "actions": np.stack([env.progress.actions[:steps] for env in self.envs]),
-            "word": np.concatenate([env.progress.word for env in self.envs]),
+            "first": np.array([progress.first_row for progress in all_progress], np.int64),
+            "steps": steps,
+            "actions": np.stack([progress.actions[: steps.max()] for progress in all_progress]),
+            "word": np.concatenate([progress.word for progress in all_progress]),
         }
 
     def restore(self, state: dict[str, NDArray], out: Outputs) -> None:
@@ -236,17 +236,16 @@ def _play_part(
     refused = False
     for i in range(begin, end):
         env = environment_at(addresses[i])
-        number = env.progress.number
         out.reward[i] = 0.0
         if asked.beginnings[i] != GO_ON:
             begin_episode(env, rules, kernels, asked.beginnings[i])
         for k in range(asked.steps[i]):
             out.reward[i] = step(env, rules, kernels, asked.actions[i, k]) if not is_over(env.progress) else 0.0
-        out.terminated[i] = number[TERMINATED] == 1
-        out.truncated[i] = number[TRUNCATED] == 1 and not out.terminated[i]
+        out.terminated[i] = env.progress.terminated == 1
+        out.truncated[i] = env.progress.truncated == 1 and not out.terminated[i]
         see(env, kernels, out.observation[i], out.mask[i])
         if is_over(env.progress):
-            refused |= number[REFUSED_PLAN] == 1
+            refused |= env.progress.refused_plan == 1
             measure_all(env, kernels, ends.metrics[i])
             if asked.autoreset:
                 ends.final[i] = out.observation[i]

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.learned.kernel_interfaces import call_follow
-from decision.learned.progress import FIRST_ROW, PLACED, REFUSED_PLAN, TERMINATED, is_over
+from decision.learned.progress import is_over
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_JOBS
 
 from .batch import Batch
 from .environment import environment_at
@@ -158,12 +157,12 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
         due = np.full(len(env.state.size), np.nan)
         n = _follow(*where, start, schedule.rests, due, room.states)
-        if env.progress.number[REFUSED_PLAN]:
+        if env.progress.refused_plan:
             raise InternalError("a schedule was followed by what the engine cannot carry out")
-        parts.append(room.take(n, env.progress.number[TERMINATED] == 1))
+        parts.append(room.take(n, env.progress.terminated == 1))
         began = start_times(env)
         late += int(np.sum(began > due[: len(began)] + TOLERANCE))
-        placed += int(env.progress.number[PLACED])
+        placed += int(env.progress.nb_placed)
     batch.close()
     if not parts:
         raise ConfigError("there are no schedules to learn from")
@@ -215,7 +214,7 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
         end = max(end, rest[2]) if np.isfinite(rest[2]) else end
     begin_episode(env, rules, kernels, beginning)
     see(env, kernels, states.seen[n], states.mask[n])
-    while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
+    while not is_over(env.progress) and env.state.now <= end + TOLERANCE:  # what would be done later is not known
         known = _note_due(env, start, rests, due, known)
         states.action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
         states.reward[n] = step(env, rules, kernels, states.action[n])
@@ -227,10 +226,10 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
 @kernel
 def _note_due(env, start, rests, due, known):
     """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
-    for job in range(known, env.state.count[N_JOBS]):
-        row, nth = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.nth_rest[job]
+    for job in range(known, env.state.nb_jobs):
+        row, nth = env.sim.truth_of[job] - env.progress.first_row, env.state.nth_rest[job]
         due[job] = start[row] if nth == 0 else np.nan
         for i in range(len(rests) if nth > 0 else 0):
             if rests[i, 0] == row and rests[i, 1] == nth:
                 due[job] = rests[i, 2]
-    return env.state.count[N_JOBS]
+    return env.state.nb_jobs

@@ -6,10 +6,10 @@ import numpy as np
 
 from decision.compiling.bundle import bundle_at
 from decision.compiling.jit import kernel
-from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
+from decision.engine.kernels.arrays import Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.engine.kernels.server import engine
 from decision.learned.cycles import Cycles, new_cycles
-from decision.learned.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
+from decision.learned.progress import EpisodeProgress
 from decision.policies.outlook import Outlook, new_outlook, seen_through
 from decision.policies.outlook_settings import OutlookSettings
 from decision.state.cluster import ClusterState, new_state
@@ -97,8 +97,6 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
         plan=new_plan(state),
         cycles=new_cycles(state),
         progress=EpisodeProgress(
-            number=np.zeros(N_NUMBERS, np.int64),
-            total=np.zeros(N_TOTALS),
             word=np.zeros(1, np.uint64),
             actions=np.zeros(setup.rules.steps, np.int32),
             runtime=setup.trace.runtime,
@@ -153,9 +151,9 @@ def _roomy_sim(truth: Truth, setup: Setup, room: int) -> Sim:
     platform, rests = setup.platform, _rests(setup)
     jobs = setup.rules.arrivals + rests
     sim = grow_sim(new_sim(truth, len(platform.hosts), 0, jobs, platform.routes), jobs, room)
-    sim.root[0] = engine.address
+    sim.root = engine.address
     if setup.supply is not None:
-        sim.real[RESTART] = setup.supply.restart
+        sim.restart = setup.supply.restart
     logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}
     kills = {name: getattr(sim, name) for name in ("kill_begin", "kill_end", "kill_job")}
     logged = jobs + room + len(truth.event_time)

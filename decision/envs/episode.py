@@ -6,11 +6,11 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 
 import numpy as np
 
+from decision.compiling.bundle import begin_again
 from decision.compiling.draws import next_word, uniform
 from decision.compiling.jit import kernel
 from decision.engine.kernels.server import rewind
-from decision.learned import progress as at
-from decision.learned.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
+from decision.learned.cycles import begin_decision, forget, show_arrival
 from decision.learned.kernel_interfaces import (
     CYCLE_ENDS,
     STEP_ENDS,
@@ -21,7 +21,7 @@ from decision.learned.kernel_interfaces import (
     call_open,
     call_reward,
 )
-from decision.learned.progress import is_over, mean_slowdown
+from decision.learned.progress import end_episode, is_over, mean_slowdown
 from decision.model.errors import InternalError
 from decision.policies.around.supply_kernels import ask_when_late, reject_hidden
 from decision.policies.outlook import forget_outlook
@@ -49,7 +49,7 @@ def begin_episode(env, rules, kernels, beginning):
             step(env, rules, kernels, rules.baseline_action)
         baseline = mean_slowdown(env.progress)
         restart(env, rules, kernels, beginning)
-        env.progress.total[at.BASELINE_SLOWDOWN] = baseline
+        env.progress.baseline_slowdown = baseline
         _to_first_choice(env, rules, kernels)
 
 
@@ -68,7 +68,7 @@ def _draw_beginning(env):
 def _to_first_choice(env, rules, kernels):
     """From the beginning of an episode."""
     if rules.opens_first:
-        env.cycles.call[0] = -np.inf
+        env.cycles.call = -np.inf
         begin_decision(env.seen, env.cycles)
         if _open(env, rules, kernels):
             return
@@ -78,18 +78,16 @@ def _to_first_choice(env, rules, kernels):
 @kernel
 def restart(env, rules, kernels, beginning):
     """A new episode: an idle cluster just before the first arrival."""
-    number, total, beginnings = env.progress.number, env.progress.total, env.beginnings
+    progress, beginnings = env.progress, env.beginnings
     clock = beginnings.clock[beginning]
-    number[:] = 0
-    number[at.FIRST_ROW] = beginnings.row[beginning]
-    number[at.LAST_ROW] = beginnings.last[beginning]
-    total[:] = 0.0
-    total[at.BEGAN] = clock
-    total[at.ENDS_AT] = beginnings.end[beginning]
-    total[at.COUNTED] = beginnings.counted[beginning]
-    number[at.TIMED] = total[at.ENDS_AT] == np.inf
-    first, last = number[at.FIRST_ROW], number[at.LAST_ROW]
-    number[at.HIDDEN] = 0
+    begin_again(progress)
+    progress.first_row = beginnings.row[beginning]
+    progress.last_row = beginnings.last[beginning]
+    progress.began = clock
+    progress.ends_at = beginnings.end[beginning]
+    progress.counted_from = beginnings.counted[beginning]
+    progress.timed = progress.ends_at == np.inf
+    first, last = progress.first_row, progress.last_row
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
     if env.outlook.settings[0] != Estimator.WALLTIME:
@@ -102,20 +100,20 @@ def restart(env, rules, kernels, beginning):
 def step(env, rules, kernels, action):
     """Make a choice and go on to the next one; returns the reward."""
     progress = env.progress
-    if progress.number[at.STEPS] >= len(progress.actions):
+    if progress.nb_steps >= len(progress.actions):
         raise InternalError("an episode has no room for another choice")
-    progress.actions[progress.number[at.STEPS]] = action if 0 <= action < 2**31 else -1
-    progress.number[at.STEPS] += 1
-    planned, reward = env.plan.count[0], 0.0
+    progress.actions[progress.nb_steps] = action if 0 <= action < 2**31 else -1
+    progress.nb_steps += 1
+    planned, reward = env.plan.nb_actions, 0.0
     goes_on = call_act(kernels.act, (env.seen, env.facts, env.cycles, env.plan, env.memory, action)) != 0
     place_planned(env, rules, planned)
     if not goes_on and not is_over(progress):
         reward = _paid(env, kernels, CYCLE_ENDS)
         _to_next_choice(env, rules, kernels)
-    if progress.number[at.STEPS] >= rules.steps and progress.number[at.TERMINATED] == 0:
-        progress.number[at.TERMINATED if rules.steps_end else at.TRUNCATED] = 1
+    if progress.nb_steps >= rules.steps and progress.terminated == 0:
+        end_episode(progress, rules.steps_end)
     reward += _paid(env, kernels, STEP_ENDS)
-    progress.total[at.RETURN] += reward
+    progress.total_reward += reward
     return reward
 
 
@@ -150,7 +148,7 @@ def _to_next_choice(env, rules, kernels):
 @kernel
 def _open(env, rules, kernels):
     """Begin a cycle; whether there is something to choose in it."""
-    planned = env.plan.count[0]
+    planned = env.plan.nb_actions
     opened = call_open(kernels.open, (env.seen, env.facts, env.cycles, env.plan, env.memory)) != 0
     place_planned(env, rules, planned)
     return opened
@@ -190,13 +188,13 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
 @kernel
 def _to_next_decision(env, rules):
     """Carry a decision out that the cycles know nothing of, and go on to the next one."""
-    env.progress.number[at.STEPS] += 1
-    for i in range(env.plan.count[0]):
+    env.progress.nb_steps += 1
+    for i in range(env.plan.nb_actions):
         if env.plan.kind[i] in (START, REJECT):
-            env.cycles.number[LENGTH] -= 1
+            env.cycles.nb_queued -= 1
         if env.plan.kind[i] == START:
-            env.cycles.number[FREE_HOSTS] -= env.state.size[env.plan.job[i]]
-            env.cycles.number[BUSY_HOSTS] += env.state.size[env.plan.job[i]]
+            env.cycles.nb_free -= env.state.size[env.plan.job[i]]
+            env.cycles.nb_busy += env.state.size[env.plan.job[i]]
     place_planned(env, rules, 0)
     if is_over(env.progress) or not to_next_question(env, rules, _ALL, False):
         return
@@ -209,9 +207,9 @@ def _to_next_decision(env, rules):
 def _reject_late(env, rules):
     """A decision is made: jobs leave that were too late for it. True."""
     if rules.rejects_late:
-        reject_hidden(env.state, env.plan, env.progress.number[at.HIDDEN])
-        ask_when_late(env.state, env.plan, env.progress.number[at.HIDDEN])
-        env.progress.number[at.HIDDEN] = 0
+        reject_hidden(env.state, env.plan, env.progress.nb_hidden)
+        ask_when_late(env.state, env.plan, env.progress.nb_hidden)
+        env.progress.nb_hidden = 0
     return True
 
 
@@ -221,10 +219,9 @@ def _show_arrival(env, rules):
     job = show_arrival(env.seen, env.cycles)
     if job < 0:
         return False
-    number = env.progress.number
-    number[at.ARRIVED] += env.state.nth_rest[job] == 0  # what is left of a suspended job came before
-    if rules.gives_up and number[at.ARRIVED] == rules.arrivals:
-        number[at.TRUNCATED] = 1
-    env.progress.total[at.LOAD] += env.state.size[job] * env.state.walltime[job]
+    env.progress.nb_arrived += env.state.nth_rest[job] == 0  # what is left of a suspended job came before
+    if rules.gives_up and env.progress.nb_arrived == rules.arrivals:
+        env.progress.truncated = 1
+    env.progress.load += env.state.size[job] * env.state.walltime[job]
     note_longest(env)
     return True

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.formats.files import write_files
-from decision.learned.progress import FIRST_ROW, REFUSED_PLAN
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.around.supplied import supplied
 from decision.policies.failures import reset_policy
@@ -127,8 +126,8 @@ def _run_policy(
         memory = prepared.memory_for(env.state, env.plan)
         if not play_episode(batch, 0, prepared.address, memory.address, row, out):
             raise prepared.error()
-        if env.progress.number[REFUSED_PLAN]:
-            raise PolicyError(f"t={env.state.now[0]:.12g} s: the engine cannot carry out what the policy planned")
+        if env.progress.refused_plan:
+            raise PolicyError(f"t={env.state.now:.12g} s: the engine cannot carry out what the policy planned")
         tails.append(episode_tail(env))
         if placed is not None:
             placed.append(placed_jobs(env))
@@ -176,7 +175,7 @@ class _JobIds(Sequence[str]):
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
-        return self._ids[(int(self._env.progress.number[FIRST_ROW]) + int(number)) % len(self._ids)]
+        return self._ids[(int(self._env.progress.first_row) + int(number)) % len(self._ids)]
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> None:

@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
-from decision.learned import progress as at
-from decision.learned.cycles import BUSY_HOSTS, LENGTH
-from decision.learned.progress import is_over
+from decision.learned.progress import end_episode, is_over
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import ENDED, N_ENDED, N_JOBS
+from decision.state.cluster import ENDED
 from decision.state.plan_arrays import START
 
 from .environment import Environment
@@ -54,92 +52,89 @@ _SUCCESS = ENDED + int(FinalState.COMPLETED_SUCCESSFULLY)
 @kernel
 def measure_episode(env, out):
     """The EPISODE_METRICS of the episode so far (K,)."""
-    number, total = env.progress.number, env.progress.total
-    seconds = env.state.now[0] - total[at.BEGAN]
-    out[_RETURN] = total[at.RETURN]
-    out[_LENGTH] = number[at.STEPS]
-    out[_UTILIZATION] = total[at.USED] / (seconds * len(env.cycles.until))
-    out[_WAITING_TIME] = total[at.WAITED] / number[at.ARRIVED]
-    out[_QUEUE_LENGTH] = total[at.WAITED] / seconds
-    out[_JOB_LOAD] = total[at.LOADED] / seconds
-    out[_PLACED_WAITING_TIME] = total[at.PLACED_WAIT] / number[at.PLACED]
-    out[_BOUNDED_SLOWDOWN] = total[at.SLOWDOWN] / number[at.PLACED]
-    out[_UNSEEN_JOBS] = total[at.UNSEEN] / seconds
-    out[_PARTIAL_TIME] = total[at.PARTIAL] / seconds
+    seconds = env.state.now - env.progress.began
+    out[_RETURN] = env.progress.total_reward
+    out[_LENGTH] = env.progress.nb_steps
+    out[_UTILIZATION] = env.progress.used / (seconds * len(env.cycles.until))
+    out[_WAITING_TIME] = env.progress.waited / env.progress.nb_arrived
+    out[_QUEUE_LENGTH] = env.progress.waited / seconds
+    out[_JOB_LOAD] = env.progress.loaded / seconds
+    out[_PLACED_WAITING_TIME] = env.progress.placed_wait / env.progress.nb_placed
+    out[_BOUNDED_SLOWDOWN] = env.progress.slowdown / env.progress.nb_placed
+    out[_UNSEEN_JOBS] = env.progress.unseen / seconds
+    out[_PARTIAL_TIME] = env.progress.partial / seconds
     out[_DURATION] = seconds
-    out[_ARRIVED] = number[at.ARRIVED]
+    out[_ARRIVED] = env.progress.nb_arrived
 
 
 @kernel
 def add_time(env, window, seconds):
     """Add up what stayed the same for so long."""
-    number, total = env.cycles.number, env.progress.total
-    queued = number[LENGTH]
-    total[at.USED] += seconds * number[BUSY_HOSTS]
-    total[at.WAITED] += seconds * queued
-    total[at.WAITING] += seconds * queued
-    total[at.LOADED] += seconds * total[at.LOAD]
-    total[at.UNSEEN] += seconds * max(queued - window, 0)
-    total[at.PARTIAL] += seconds * (queued > window)
+    queued = env.cycles.nb_queued
+    env.progress.used += seconds * env.cycles.nb_busy
+    env.progress.waited += seconds * queued
+    env.progress.waiting += seconds * queued
+    env.progress.loaded += seconds * env.progress.load
+    env.progress.unseen += seconds * max(queued - window, 0)
+    env.progress.partial += seconds * (queued > window)
 
 
 @kernel
 def add_worth(env):
     """Add up what the jobs were worth that have just ended."""
-    state, total = env.state, env.progress.total
-    for i in range(state.count[N_ENDED]):
+    state = env.state
+    for i in range(state.nb_ended):
         job = state.ended[i]
         if state.job_state[job] != _SUCCESS:
             continue
-        total[at.EARNED] += state.value[job]
-        if state.deadline[job] > 0.0 and state.now[0] > state.deadline[job] + TOLERANCE:
-            total[at.VIOLATED] += state.value[job]
+        env.progress.earned += state.value[job]
+        if state.deadline[job] > 0.0 and state.now > state.deadline[job] + TOLERANCE:
+            env.progress.violated += state.value[job]
 
 
 @kernel
 def leave_late(env, job):
     """A job leaves because it cannot end in time."""
-    state, total = env.state, env.progress.total
-    total[at.VIOLATED] += state.value[job]
-    total[at.WAITING] -= state.now[0] - state.submit_time[job]
-    total[at.LOAD] -= state.size[job] * state.walltime[job]
+    state = env.state
+    env.progress.violated += state.value[job]
+    env.progress.waiting -= state.now - state.submit_time[job]
+    env.progress.load -= state.size[job] * state.walltime[job]
 
 
 @kernel
 def note_longest(env):
     """A cycle begins: the running maxima."""
-    total = env.progress.total
-    total[at.MOST_QUEUED] = max(total[at.MOST_QUEUED], env.cycles.number[LENGTH])
-    total[at.MOST_WAITING] = max(total[at.MOST_WAITING], total[at.WAITING])
+    env.progress.most_queued = max(env.progress.most_queued, env.cycles.nb_queued)
+    env.progress.most_waiting = max(env.progress.most_waiting, env.progress.waiting)
 
 
 @kernel
 def place_planned(env, rules, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
-    for i in range(begin, env.plan.count[0]):
+    for i in range(begin, env.plan.nb_actions):
         if env.plan.kind[i] == START and not is_over(env.progress):
             _place(env, rules, env.plan.job[i])
 
 
 @kernel
 def _place(env, rules, job):
-    state, number, total = env.state, env.progress.number, env.progress.total
-    waited = state.now[0] - state.submit_time[job]
+    state = env.state
+    waited = state.now - state.submit_time[job]
     if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
         run = env.progress.runtime[env.sim.truth_of[job]]
-        total[at.PLACED_WAIT] += waited
-        total[at.WORK] += state.size[job] * run
-        total[at.LAST_END] = max(total[at.LAST_END], state.now[0] + run)
-        total[at.SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
-        number[at.PLACED] += 1
-    if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
-        total[at.WAITING] = 0.0
-        total[at.LOAD] = 0.0
+        env.progress.placed_wait += waited
+        env.progress.work += state.size[job] * run
+        env.progress.last_end = max(env.progress.last_end, state.now + run)
+        env.progress.slowdown += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+        env.progress.nb_placed += 1
+    if env.cycles.nb_queued == 0:  # what is left of the sums is rounding
+        env.progress.waiting = 0.0
+        env.progress.load = 0.0
     else:
-        total[at.WAITING] -= waited
-        total[at.LOAD] -= state.size[job] * state.walltime[job]
-    if number[at.PLACED] == rules.jobs and rules.ends_with_jobs == 0:
-        number[at.TRUNCATED if rules.horizon else at.TERMINATED] = 1
+        env.progress.waiting -= waited
+        env.progress.load -= state.size[job] * state.walltime[job]
+    if env.progress.nb_placed == rules.jobs and rules.ends_with_jobs == 0:
+        end_episode(env.progress, not rules.horizon)
 
 
 TAIL_METRICS = (  # as in `decision.analysis.metric_list`, where jobs that still wait count with their wait so far
@@ -172,7 +167,7 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
     rows = np.flatnonzero(env.state.nth_rest[: len(begin)] == 0)
     begin, submit, size = begin[rows], env.state.submit_time[rows], env.state.size[rows]
     first, last = float(submit.min()), float(submit.max())
-    waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
+    waits = np.where(np.isfinite(begin), begin, env.state.now) - submit
     began = np.flatnonzero(begin <= last)
     run = env.progress.runtime[env.sim.truth_of[rows[began]]]
     used = float(np.sum(size[began] * np.minimum(run, last - begin[began])))
@@ -183,10 +178,10 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
 
 def start_times(env: Environment) -> NDArray[np.float64]:
     """When each job that has arrived, or was left of another, began, seconds; not finite where it still waits."""
-    state, plan, planned = env.state, env.plan, env.plan.count[0]
-    start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.nth_rest[: state.count[N_JOBS]] == 0
+    state, plan, planned = env.state, env.plan, env.plan.nb_actions
+    start, whole = state.start_time[: state.nb_jobs].copy(), state.nth_rest[: state.nb_jobs] == 0
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
-    start[last[whole[last]][: env.progress.number[at.PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
+    start[last[whole[last]][: env.progress.nb_placed - np.isfinite(start[whole]).sum()]] = state.now
     return start
 
 
@@ -200,6 +195,6 @@ class Begun(NamedTuple):
 def begun_in(env: Environment) -> Begun:
     """Of an environment whose episode is over and no other has begun."""
     start = start_times(env)
-    nth, row = env.state.nth_rest[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[at.FIRST_ROW]
+    nth, row = env.state.nth_rest[: len(start)], env.sim.truth_of[: len(start)] - env.progress.first_row
     rest = nth > 0
     return Begun(start[~rest], np.column_stack([row[rest], nth[rest], start[rest]]))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from decision.model.errors import ConfigError
 from decision.model.record import HostState
-from decision.state.cluster import N_QUEUED, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 
 from .batch import Batch, Outputs
 from .setup import Setup, make_setup
@@ -82,7 +82,7 @@ class SchedulerEnv(gymnasium.Env):
         if self.render_mode is None:
             return None
         state = self.state
-        now, waiting, running = state.now[0], state.count[N_QUEUED], state.count[N_RUNNING]
+        now, waiting, running = state.now, state.nb_queued, state.nb_running
         hosts = "".join("#" if host == HostState.COMPUTING else "." for host in state.host_state)
         lines = [f"t={now:,.0f} s, {running:,} jobs run on the hosts #, {waiting:,} wait", hosts]
         for job in state.queue[: min(waiting, _SHOWN)]:

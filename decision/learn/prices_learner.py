@@ -25,7 +25,6 @@ from decision.policies.failures import reset_policy
 from decision.policies.job_check import check_walltime
 from decision.policies.traits import traits_of
 from decision.simulation.simulate import simulate_on
-from decision.state.cluster import N_JOBS
 
 from .config import TrainConfig
 from .evolution_learner import EvolutionLearner
@@ -128,7 +127,7 @@ class Schedules:
         engine = EmbeddedEngine(self._platform, [replace(self._workload, jobs=jobs)])
         reset_policy(policy, self._platform, 0)
         simulate_on(engine, policy)
-        state, count = engine.state, int(engine.state.count[N_JOBS])
+        state, count = engine.state, int(engine.state.nb_jobs)
         hops = np.zeros(count)
         _hops_of_all(state, self._down, self._places, hops)
         wait = state.start_time[:count] - state.submit_time[:count]

@@ -41,7 +41,7 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
         place = place_of_user(longer, int(memory.user[at]))
         for name in ("user", "last", "confidence"):
             getattr(longer, name)[place] = getattr(memory, name)[at]
-    return {name: getattr(longer, name) for name in longer._fields}
+    return longer.arrays()
 
 
 @kernel

@@ -10,57 +10,36 @@ What a decision starts is in its plan and not yet in the state; `Cycles` is the 
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, Bundle, Float, Int, begin_again
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE
 from decision.state.bitmap import remove_interval
-from decision.state.cluster import (
-    N_CAPACITY_CHANGES,
-    N_COMPUTING,
-    N_ENDED,
-    N_FREE,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    ClusterState,
-    nb_hosts,
-)
+from decision.state.cluster import COMPUTING, ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 from decision.state.platform_facts import PSTATE_COMPUTING
-
-# Cycles.number
-_SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
-LENGTH = 1  # of the queue as it is seen
-NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
-FREE_HOSTS = 3  # hosts that this decision leaves free so far
-SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
-RUNNING_JOBS = 5  # jobs that run once the last decision is carried out, -1 before the first one
-_REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
-BUSY_HOSTS = 7  # hosts that compute once this decision is carried out
-N_CYCLE_NUMBERS = 8
 
 
 class Cycles(Bundle):
     """What a scheduler that decides in cycles sees. H hosts, J jobs of capacity."""
 
-    number: I8  # (N_CYCLE_NUMBERS,)
-    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: number[LENGTH]]
+    nb_shown: Int  # jobs numbered below this came with earlier decisions, or with this one
+    nb_queued: Int  # length of the queue as it is seen
+    next_shown: Int  # where in the state's queue the next arrival to be shown is
+    nb_free: Int  # hosts that this decision leaves free so far
+    nb_running: Int = -1  # jobs that run once the last decision is carried out, -1 before the first one
+    nb_busy: Int  # hosts that compute once this decision is carried out
+    changes_seen: Int = -1  # nb_capacity_changes of the state when `until` was last computed for all hosts
+    revisions_seen: Int  # revisions of the state then
+    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
     until: F8  # (H,) seconds: expected end of the job there; -inf where the host is free, inf where it is away
-    call: F8  # (1,) seconds: when a cycle was asked for, inf where none was
+    call: Float = np.inf  # seconds: when a cycle was asked for, inf where none was
 
 
 def new_cycles(state: ClusterState) -> Cycles:
     """Before the first decision about this state."""
-    number = np.zeros(N_CYCLE_NUMBERS, np.int64)
-    number[[SWITCHES_SEEN, RUNNING_JOBS]] = -1
-    return Cycles(
-        number=number,
-        queue=np.zeros(len(state.size), np.int32),
-        until=np.zeros(nb_hosts(state)),
-        call=np.full(1, np.inf),
-    )
+    return Cycles(queue=np.zeros(len(state.size), np.int32), until=np.zeros(nb_hosts(state)))
 
 
 def grow_cycles(cycles: Cycles, state: ClusterState) -> Cycles:
@@ -73,47 +52,42 @@ def grow_cycles(cycles: Cycles, state: ClusterState) -> Cycles:
 @kernel
 def forget(cycles):
     """As `new_cycles`, for another run."""
-    cycles.number[:] = 0
-    cycles.number[SWITCHES_SEEN] = -1
-    cycles.number[RUNNING_JOBS] = -1
-    cycles.call[0] = np.inf
+    begin_again(cycles)
 
 
 @kernel
 def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
-    number, count = cycles.number, state.count
-    moved = number[SWITCHES_SEEN] != count[N_CAPACITY_CHANGES] and number[SWITCHES_SEEN] >= 0
-    called = state.now[0] > cycles.call[0] - TOLERANCE
+    moved = cycles.changes_seen != state.nb_capacity_changes and cycles.changes_seen >= 0
+    called = state.now > cycles.call - TOLERANCE
     if called:
-        cycles.call[0] = np.inf
+        cycles.call = np.inf
     _follow_hosts(state, cycles)
-    old = count[N_QUEUED]
-    while old > 0 and state.queue[old - 1] >= number[_SHOWN]:
+    old = state.nb_queued
+    while old > 0 and state.queue[old - 1] >= cycles.nb_shown:
         old -= 1
-    if count[N_JOBS] > len(cycles.queue):
+    if state.nb_jobs > len(cycles.queue):
         raise InternalError("the cycles have no room for all jobs that wait")
     for i in range(old):
         cycles.queue[i] = state.queue[i]
-    number[_SHOWN] = count[N_JOBS]
-    number[LENGTH] = old
-    number[NEXT_SHOWN] = old
-    number[FREE_HOSTS] = count[N_FREE]
-    number[BUSY_HOSTS] = count[N_COMPUTING]
-    number[RUNNING_JOBS] = count[N_RUNNING]
-    return count[N_ENDED] > 0 or moved or called
+    cycles.nb_shown = state.nb_jobs
+    cycles.nb_queued = old
+    cycles.next_shown = old
+    cycles.nb_free = state.nb_free
+    cycles.nb_busy = state.nb_in_state[COMPUTING]
+    cycles.nb_running = state.nb_running
+    return state.nb_ended > 0 or moved or called
 
 
 @kernel
 def show_arrival(state, cycles):
     """Let the next arrival of this instant be seen, which begins a cycle; returns its number, -1 if there is none."""
-    number = cycles.number
-    if number[NEXT_SHOWN] == state.count[N_QUEUED]:
+    if cycles.next_shown == state.nb_queued:
         return -1
-    job = state.queue[number[NEXT_SHOWN]]
-    cycles.queue[number[LENGTH]] = job
-    number[LENGTH] += 1
-    number[NEXT_SHOWN] += 1
+    job = state.queue[cycles.next_shown]
+    cycles.queue[cycles.nb_queued] = job
+    cycles.nb_queued += 1
+    cycles.next_shown += 1
     return job
 
 
@@ -129,7 +103,7 @@ def start_at(state, cycles, plan, at):
 @kernel
 def place_in_queue(cycles, job):
     """Where a job is in the queue."""
-    for at in range(cycles.number[LENGTH]):
+    for at in range(cycles.nb_queued):
         if cycles.queue[at] == job:
             return at
     raise InternalError("a job is to start that is not in the queue")
@@ -138,22 +112,22 @@ def place_in_queue(cycles, job):
 @kernel
 def note_start(state, cycles, plan, at, action):
     """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
-    number, job = cycles.number, cycles.queue[at]
-    end = state.now[0] + state.expected_runtime[job]
+    job = cycles.queue[at]
+    end = state.now + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
-    number[FREE_HOSTS] -= state.size[job]
-    number[BUSY_HOSTS] += state.size[job]
-    number[RUNNING_JOBS] += 1
-    number[LENGTH] -= 1
-    for i in range(at, number[LENGTH]):
+    cycles.nb_free -= state.size[job]
+    cycles.nb_busy += state.size[job]
+    cycles.nb_running += 1
+    cycles.nb_queued -= 1
+    for i in range(at, cycles.nb_queued):
         cycles.queue[i] = cycles.queue[i + 1]
 
 
 @kernel
 def call_at(cycles, plan, time):
     """Let a cycle begin at `time` (seconds); only the last time asked for counts."""
-    cycles.call[0] = time
+    cycles.call = time
     plan.time[add(plan, CALL_AT, -1)] = time
 
 
@@ -163,7 +137,7 @@ def sleep_at(facts, cycles, plan, host):
     _plan_switch(plan, host, facts.sleep_pstate[host])
     remove_interval(plan.free, host, host)
     cycles.until[host] = np.inf
-    cycles.number[FREE_HOSTS] -= 1
+    cycles.nb_free -= 1
 
 
 @kernel
@@ -188,15 +162,15 @@ def _follow_hosts(state, cycles):
 
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
-    as_planned = cycles.number[RUNNING_JOBS] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
-    as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions[0]
-    if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES] or not as_planned:
-        cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]
-        cycles.number[_REVISIONS_SEEN] = state.revisions[0]
+    as_planned = cycles.nb_running in (-1, state.nb_running + state.nb_ended)
+    as_planned = as_planned and cycles.revisions_seen == state.revisions
+    if cycles.changes_seen != state.nb_capacity_changes or not as_planned:
+        cycles.changes_seen = state.nb_capacity_changes
+        cycles.revisions_seen = state.revisions
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return
-    for k in range(state.count[N_ENDED]):
+    for k in range(state.nb_ended):
         job = state.ended[k]
         for i in range(state.alloc_first[job], state.alloc_first[job] + state.alloc_count[job]):
             for host in range(state.interval_first[i], state.interval_last[i] + 1):

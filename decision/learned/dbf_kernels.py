@@ -5,12 +5,10 @@ import math
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_RUNNING
 from decision.state.plan_arrays import START
 
-from .cycles import FREE_HOSTS, LENGTH, start_at
+from .cycles import start_at
 from .kernel_interfaces import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD
-from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .window import place_of, see_window, slot_begun
 
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
@@ -28,7 +26,7 @@ class DbfMemory(Bundle):
 def dbf_act(state, facts, cycles, plan, memory, action):
     """Start the job of a slot; anything else ends the cycle."""
     at = place_of(cycles, memory.number[0], memory.number[1], action)
-    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE_HOSTS]:
+    if at < 0 or state.size[cycles.queue[at]] > cycles.nb_free:
         return 0
     start_at(state, cycles, plan, at)
     return 1
@@ -38,7 +36,7 @@ def dbf_act(state, facts, cycles, plan, memory, action):
 def dbf_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; Fwd where none fits."""
     head, tail = memory.number[0], memory.number[1]
-    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
+    slot = slot_begun(state, cycles, head, tail, starts, state.now + TOLERANCE, cycles.nb_free)
     return slot if slot >= 0 else head + tail
 
 
@@ -53,7 +51,7 @@ def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
         width = see_pools(state, cycles, plan, pools, max_runtime, observation)
     window = observation[width:]
     some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
-    idle = cycles.number[FREE_HOSTS] == len(cycles.until)
+    idle = cycles.nb_free == len(cycles.until)
     mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
     if memory.number[3] == UNMASKED and not (memory.number[4] and some and idle):
         mask[:] = 1
@@ -63,10 +61,10 @@ def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
 @kernel
 def _all_fit(state, cycles):
     """Whether the cluster is idle, or all jobs that wait could start now: then waiting for anything is of no use."""
-    free = cycles.number[FREE_HOSTS]
+    free = cycles.nb_free
     if free == len(cycles.until):
         return True
-    for at in range(cycles.number[LENGTH]):
+    for at in range(cycles.nb_queued):
         free -= state.size[cycles.queue[at]]
         if free < 0:
             return False
@@ -78,16 +76,16 @@ def dbf_reward(state, facts, cycles, progress, memory, moment):
     """R(t), the paper's equation 2, at the end of each cycle."""
     if moment != CYCLE_ENDS:
         return 0.0
-    number, total, weight = cycles.number, progress.total, progress.parameters
-    idle = number[FREE_HOSTS] / len(cycles.until)
-    queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
-    waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
+    weight = progress.parameters
+    idle = cycles.nb_free / len(cycles.until)
+    queued = cycles.nb_queued / progress.most_queued if progress.most_queued > 0.0 else 0.0
+    waiting = progress.waiting / progress.most_waiting if progress.most_waiting > 0.0 else 0.0
     return -(weight[0] * idle + weight[1] * queued + weight[2] * waiting)
 
 
 @kernel
 def _see_cores(state, cycles, max_runtime, out):
-    until, now, scale = cycles.until, state.now[0], 1.0 / max_runtime
+    until, now, scale = cycles.until, state.now, 1.0 / max_runtime
     for host in range(len(until)):
         left = (until[host] - now) * scale
         left = left if left > 0.0 else 0.0
@@ -99,15 +97,15 @@ def _see_cores(state, cycles, max_runtime, out):
 def see_pools(state, cycles, plan, pools, max_runtime, out):
     """Count the cores of each pool, and divide by all: sums of whole numbers are exact. Returns how many pools."""
     hosts = len(cycles.until)
-    now, scale = state.now[0], 1.0 / max_runtime
+    now, scale = state.now, 1.0 / max_runtime
     out[:pools] = 0.0
-    out[0] = cycles.number[FREE_HOSTS]
-    away = hosts - cycles.number[FREE_HOSTS]
-    for i in range(state.count[N_RUNNING]):
+    out[0] = cycles.nb_free
+    away = hosts - cycles.nb_free
+    for i in range(state.nb_running):
         size = state.size[state.running[i]]
         out[_pool(pools, (state.expected_end[i] - now) * scale)] += size
         away -= size
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             size = state.size[plan.job[at]]
             out[_pool(pools, state.expected_runtime[plan.job[at]] * scale)] += size

@@ -6,11 +6,10 @@ from decision.compiling.bundle import F4, F8, I4, I8
 from decision.compiling.jit import kernel
 from decision.model.dates import DAY, DAY_LEAD
 from decision.policies.booking import ASLEEP, Booking
-from decision.state.cluster import N_COMPUTING, N_IDLE, N_RUNNING, N_SLEEPING, N_SWITCHING_OFF, N_SWITCHING_ON
+from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWITCHING_ON
 from decision.state.plan_arrays import START
 
 from .confidence import confidence_in
-from .cycles import BUSY_HOSTS, LENGTH, RUNNING_JOBS
 from .kernel_interfaces import OBSERVE
 
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
@@ -79,7 +78,7 @@ def _count_woken(facts, memory):
 @kernel
 def take_snapshot(state, facts, cycles, memory):
     """Of the cluster as it is once the decision so far is carried out."""
-    count, number, hosts, seen = state.count, cycles.number, len(cycles.until), memory.snapshot
+    hosts, seen = len(cycles.until), memory.snapshot
     at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
     if memory.counted[_SNAPSHOTS] == JOBS_SEEN:
         at -= SNAPSHOT_NUMBERS
@@ -87,23 +86,23 @@ def take_snapshot(state, facts, cycles, memory):
             seen[i] = seen[i + SNAPSHOT_NUMBERS]
     else:
         memory.counted[_SNAPSHOTS] += 1
-    reserved = count[N_COMPUTING]
-    for i in range(memory.booked_count[0]):
+    reserved = state.nb_in_state[COMPUTING]
+    for i in range(memory.nb_booked):
         reserved += state.size[memory.booked[i]]
-    waiting = number[LENGTH] - memory.booked_count[0] + number[RUNNING_JOBS] - count[N_RUNNING]
+    waiting = cycles.nb_queued - memory.nb_booked + cycles.nb_running - state.nb_running
     started, dozing, woken = (
-        number[BUSY_HOSTS] - count[N_COMPUTING],
+        cycles.nb_busy - state.nb_in_state[COMPUTING],
         memory.counted[PUT_TO_SLEEP],
         _count_woken(facts, memory),
     )
     seen[at] = reserved / hosts
     seen[at + 1] = min(math.log1p(waiting) / math.log1p(_LONGEST_QUEUE), 1.0)
-    seen[at + 2] = (state.now[0] - DAY_LEAD) % DAY / DAY
-    seen[at + 3] = (count[N_SLEEPING] - woken) / hosts
-    seen[at + 4] = (count[N_SWITCHING_ON] + woken) / hosts
-    seen[at + 5] = (count[N_SWITCHING_OFF] + dozing) / hosts
-    seen[at + 6] = (count[N_IDLE] - started - dozing) / hosts
-    seen[at + 7] = number[BUSY_HOSTS] / hosts
+    seen[at + 2] = (state.now - DAY_LEAD) % DAY / DAY
+    seen[at + 3] = (state.nb_in_state[SLEEPING] - woken) / hosts
+    seen[at + 4] = (state.nb_in_state[SWITCHING_ON] + woken) / hosts
+    seen[at + 5] = (state.nb_in_state[SWITCHING_OFF] + dozing) / hosts
+    seen[at + 6] = (state.nb_in_state[IDLE] - started - dozing) / hosts
+    seen[at + 7] = cycles.nb_busy / hosts
 
 
 @OBSERVE.entry_with(DeepSchedulingMemory)
@@ -111,7 +110,7 @@ def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
     """Jobs that wait, jobs that run, and snapshots."""
     hosts, now, shown, only_fitting = (
         len(cycles.until),
-        state.now[0],
+        state.now,
         memory.counted[SHOWN],
         memory.setting[ONLY_FITTING],
     )
@@ -147,14 +146,14 @@ def _share(seconds, scale):
 def _first_to_end(state, plan, memory):
     """Put the jobs into the agenda that run, or that the plan starts, and end first; returns how many."""
     jobs, ends = memory.agenda, memory.agenda_end
-    length = min(state.count[N_RUNNING], JOBS_SEEN)
+    length = min(state.nb_running, JOBS_SEEN)
     for i in range(length):
         job = state.running[i]
         jobs[i], ends[i] = job, state.start_time[job] + state.walltime[job]
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             job = plan.job[action]
-            end = state.now[0] + state.walltime[job]
+            end = state.now + state.walltime[job]
             if length == JOBS_SEEN and end >= ends[JOBS_SEEN - 1]:
                 continue
             at = min(length, JOBS_SEEN - 1)

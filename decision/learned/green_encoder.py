@@ -93,12 +93,15 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def new_memory(self, state: ClusterState) -> GreenMemory:
         """The encoder as numbers for the kernels; nobody was suspended."""
-        setting, number = np.zeros(obs.N_GREEN_SETTINGS), np.full(obs.N_GREEN_NUMBERS, -1, np.int64)
-        scales = [obs.STEP_LENGTH, obs.LONGEST_RUNTIME, obs.MOST_VALUE, obs.MOST_DENSITY]
-        setting[scales] = self.step, self.max_runtime, self.max_value, self.max_density
-        code = Suspend[self.suspend.upper()]
-        number[[obs.POOL, obs.SUSPENDS, obs.IMAGE]] = self.pool, code, self.name == GREEN_IMAGE
-        return GreenMemory(setting=setting, number=number)
+        return GreenMemory(
+            pool=self.pool,
+            suspends=Suspend[self.suspend.upper()],
+            image=self.name == GREEN_IMAGE,
+            step_length=self.step,
+            longest_runtime=self.max_runtime,
+            most_value=self.max_value,
+            most_density=self.max_density,
+        )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
         """Refuse a platform of another size than the image. Raises ConfigError."""

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.bundle import Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.policies.config import Suspend
 from decision.policies.order import density_of
-from decision.state.cluster import N_FORECAST, N_RUNNING
 from decision.state.plan_arrays import START
 
-from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH
 from .kernel_interfaces import OBSERVE
 
 _AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
@@ -20,53 +18,45 @@ ROWS = 20  # steps of the image
 EXTRA_ACTIONS = 2  # actions besides starts: suspend, and no_op
 _STEPS = 20.0  # that count as 1 in waits and deadlines
 
-# GreenMemory.number
-POOL = 0  # ready jobs
-SUSPENDS = 1  # `decision.policies.config.Suspend`
-IMAGE = 2  # 1 where the image is seen
-HEIR = 3  # job that another was suspended for and that has not started yet, -1 for none
-CANDIDATE = 4  # ready job that does not fit and that another may be suspended for, -1 for none
-VICTIM = 5  # that other
-N_GREEN_NUMBERS = 6
-
-# GreenMemory.setting
-STEP_LENGTH = 0  # seconds
-LONGEST_RUNTIME = 1  # seconds: the longest job
-MOST_VALUE = 2  # of a job
-MOST_DENSITY = 3  # value per host-second
-GREEN_PAID = 4  # rewards so far
-N_GREEN_SETTINGS = 5
-
 
 class GreenMemory(Bundle):
     """The encoder as numbers, and what is known of this look."""
 
-    setting: F8  # (N_GREEN_SETTINGS,)
-    number: I8  # (N_GREEN_NUMBERS,)
+    pool: Int  # ready jobs
+    suspends: Int  # `decision.policies.config.Suspend`
+    image: Int  # 1 where the image is seen
+    step_length: Float  # seconds
+    longest_runtime: Float  # seconds: the longest job
+    most_value: Float  # of a job
+    most_density: Float  # value per host-second
+    paid: Float  # rewards so far
+    heir: Int = -1  # job that another was suspended for and that has not started yet, -1 for none
+    candidate: Int = -1  # ready job that does not fit and that another may be suspended for, -1 for none
+    victim: Int = -1  # that other
 
 
 @kernel
 def fits_now(state, cycles, job):
-    return state.size[job] <= cycles.number[FREE_HOSTS]
+    return state.size[job] <= cycles.nb_free
 
 
 @kernel
 def worth_after(state, memory, job, ran):
-    return state.value[job] if memory.number[SUSPENDS] == Suspend.VALUE else density_of(state, job, ran)
+    return state.value[job] if memory.suspends == Suspend.VALUE else density_of(state, job, ran)
 
 
 @OBSERVE.entry_with(GreenMemory)
 def green_observe(state, facts, cycles, plan, memory, out, mask):
     """The compact observation or the image, and the mask."""
-    pool, shown = memory.number[POOL], min(cycles.number[LENGTH], memory.number[POOL])
+    pool, shown = memory.pool, min(cycles.nb_queued, memory.pool)
     mask[:] = 0
     for slot in range(shown):
         mask[slot] = fits_now(state, cycles, cycles.queue[slot])
-    mask[pool] = memory.number[VICTIM] >= 0
+    mask[pool] = memory.victim >= 0
     mask[pool + 1] = 1
     out[:] = 0.0
-    beyond = min((cycles.number[LENGTH] - shown) / pool, 1.0)
-    if memory.number[IMAGE]:
+    beyond = min((cycles.nb_queued - shown) / pool, 1.0)
+    if memory.image:
         cells = ROWS * len(cycles.until)
         _see_occupied(state, plan, memory, out[:cells])
         _see_powered(state, cycles, out[cells : 2 * cells])
@@ -76,26 +66,26 @@ def green_observe(state, facts, cycles, plan, memory, out, mask):
         return 0
     _see_cluster(state, cycles, plan, memory, out)
     out[CLUSTER - 4] = beyond
-    density = memory.setting[MOST_DENSITY]
+    density = memory.most_density
     for slot in range(shown):
         job, at = cycles.queue[slot], CLUSTER + COMPACT_FEATURES * slot
         _see_job(state, cycles, memory, job, out[at:])
         out[at + 8] = min(density_of(state, job, 0.0) / density, 1.0)
         out[at + 9] = mask[slot]
-        out[at + 10] = job == memory.number[CANDIDATE]
+        out[at + 10] = job == memory.candidate
     return 0
 
 
 @kernel
 def _see_job(state, cycles, memory, job, out):
     """Write the first IMAGE_FEATURES numbers of a job."""
-    setting, now = memory.setting, state.now[0]
+    now = state.now
     first = state.origin[job] if state.nth_rest[job] > 0 else job
-    left, unit = _expected(state, job), 1.0 / (_STEPS * setting[STEP_LENGTH])
-    out[0] = min(state.value[job] / setting[MOST_VALUE], 1.0)
+    left, unit = _expected(state, job), 1.0 / (_STEPS * memory.step_length)
+    out[0] = min(state.value[job] / memory.most_value, 1.0)
     out[1] = min(state.qos[job] * 0.01, 1.0)
     out[2] = state.size[job] / len(cycles.until)
-    out[3] = min(left / setting[LONGEST_RUNTIME], 1.0)
+    out[3] = min(left / memory.longest_runtime, 1.0)
     out[4] = 1.0
     if state.deadline[job] > 0.0:
         out[4] = 0.5 + 0.5 * min(max((state.deadline[job] - now) * unit, -1.0), 1.0)
@@ -113,33 +103,33 @@ def _expected(state, job):
 @kernel
 def _steps_left(state, memory, job):
     """Steps that a running job is expected to go on for."""
-    return (state.start_time[job] + _expected(state, job) - state.now[0]) / memory.setting[STEP_LENGTH]
+    return (state.start_time[job] + _expected(state, job) - state.now) / memory.step_length
 
 
 @kernel
 def _see_cluster(state, cycles, plan, memory, out):
     """Hosts that are free, have power and compute, now and in some steps; and the job that may be suspended."""
-    number, share, count = cycles.number, 1.0 / len(cycles.until), len(_AHEAD)
-    out[0] = number[FREE_HOSTS] * share
-    out[1] = state.supply[0] * share
-    out[2] = number[BUSY_HOSTS] * share
+    share, count = 1.0 / len(cycles.until), len(_AHEAD)
+    out[0] = cycles.nb_free * share
+    out[1] = state.supply * share
+    out[2] = cycles.nb_busy * share
     for k in range(count):
         out[3 + k] = _power_in(state, _AHEAD[k]) * share
     busy = out[3 + count : 3 + 2 * count]
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         _add_busy(busy, _steps_left(state, memory, job), state.size[job] * share)
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             job = plan.job[action]
-            _add_busy(busy, _expected(state, job) / memory.setting[STEP_LENGTH], state.size[job] * share)
+            _add_busy(busy, _expected(state, job) / memory.step_length, state.size[job] * share)
     for k in range(count):
         busy[k] = min(busy[k], 1.0)  # sums of shares are rounded
-    victim = memory.number[VICTIM]
+    victim = memory.victim
     if victim >= 0:
-        out[CLUSTER - 3] = min(state.value[victim] / memory.setting[MOST_VALUE], 1.0)
+        out[CLUSTER - 3] = min(state.value[victim] / memory.most_value, 1.0)
         out[CLUSTER - 2] = state.size[victim] * share
-        left = _steps_left(state, memory, victim) * memory.setting[STEP_LENGTH] / memory.setting[LONGEST_RUNTIME]
+        left = _steps_left(state, memory, victim) * memory.step_length / memory.longest_runtime
         out[CLUSTER - 1] = min(max(left, 0.0), 1.0)
 
 
@@ -154,23 +144,23 @@ def _add_busy(busy, left, share):
 @kernel
 def _power_in(state, steps):
     """Hosts that are expected to have power in so many steps; what was said last, where nothing says it."""
-    known = state.count[N_FORECAST]
-    hosts = state.supply[0] if known == 0 or steps == 0 else np.int64(state.forecast[min(steps, known) - 1])
+    known = state.nb_forecast
+    hosts = state.supply if known == 0 or steps == 0 else np.int64(state.forecast[min(steps, known) - 1])
     return min(hosts, len(state.host_state))
 
 
 @kernel
 def _see_occupied(state, plan, memory, out):
     """1 where a host's job still runs so many steps from now."""
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         begin = state.alloc_first[job]
         rows = _rows_of(_steps_left(state, memory, job))
         for k in range(begin, begin + state.alloc_count[job]):
             _fill(out, len(state.host_state), rows, state.interval_first[k], state.interval_last[k])
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         if plan.kind[action] == START:
-            rows = _rows_of(_expected(state, plan.job[action]) / memory.setting[STEP_LENGTH])
+            rows = _rows_of(_expected(state, plan.job[action]) / memory.step_length)
             for k in range(plan.begin[action], plan.end[action]):
                 _fill(out, len(state.host_state), rows, plan.first[k], plan.last[k])
 

@@ -14,9 +14,9 @@ from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
 from .base import ExpectingSettings
-from .cycles import FREE_HOSTS, LENGTH, call_at
+from .cycles import call_at
 from .kernel_interfaces import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
-from .progress import BASELINE_SLOWDOWN, is_over, mean_slowdown
+from .progress import is_over, mean_slowdown
 from .registry import register
 from .rlscheduler import open_committed, start_or_commit
 from .window import Count, ScaledEncoder, ScaledScheduler
@@ -96,7 +96,7 @@ def first_in_order(state, cycles, memory):
     """Place in the queue of the job that the base order has first; ties go to fewer hosts, then to the older one."""
     by_walltime = memory.order[0] == Order.SJF
     best, lowest = 0, np.inf
-    for at in range(cycles.number[LENGTH]):
+    for at in range(cycles.nb_queued):
         job = cycles.queue[at]
         rank = rank_of(state, _CONFIG, Order.SJF if by_walltime else Order.F1, job)
         if rank < lowest or (rank == lowest and state.size[job] < state.size[cycles.queue[best]]):
@@ -125,9 +125,9 @@ def _act(state, facts, cycles, plan, memory, action):
     job = cycles.queue[at]
     if action == REFUSE and memory.refused[job] < MOST_REFUSALS:
         memory.refused[job] += 1
-        call_at(cycles, plan, state.now[0] + RETRY)
+        call_at(cycles, plan, state.now + RETRY)
         return 0
-    return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.number[LENGTH] > 0
+    return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.nb_queued > 0
 
 
 @OBSERVE.entry_with(InspectorMemory)
@@ -135,16 +135,16 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The seven numbers; all but the share of free cores are 0 where no job waits."""
     observation[:] = 0.0
     mask[:] = 1
-    observation[3] = cycles.number[FREE_HOSTS] / len(cycles.until)
-    if cycles.number[LENGTH] == 0:
+    observation[3] = cycles.nb_free / len(cycles.until)
+    if cycles.nb_queued == 0:
         return 0
     job, delay = cycles.queue[first_in_order(state, cycles, memory)], 0.0
-    for i in range(cycles.number[LENGTH]):
+    for i in range(cycles.nb_queued):
         delay += RETRY / max(state.expected_runtime[cycles.queue[i]], SHORTEST_RUNTIME)
-    observation[0] = min((state.now[0] - state.submit_time[job]) / memory.seconds[1], 1.0)
+    observation[0] = min((state.now - state.submit_time[job]) / memory.seconds[1], 1.0)
     observation[1] = min(state.expected_runtime[job] / memory.seconds[0], 1.0)
     observation[2] = state.size[job] / len(cycles.until)
-    observation[4] = state.size[job] <= cycles.number[FREE_HOSTS]
+    observation[4] = state.size[job] <= cycles.nb_free
     observation[5] = memory.refused[job] / MOST_REFUSALS
     observation[6] = min(delay / (RETRY / SHORTEST_RUNTIME * MANY), 1.0)
     mask[1] = memory.refused[job] < MOST_REFUSALS
@@ -156,7 +156,7 @@ def _reward(state, facts, cycles, progress, memory, moment):
     """By what share the mean bounded slowdown is lower than without refusals, when the episode is over."""
     if moment != STEP_ENDS or not is_over(progress):
         return 0.0
-    own, base = mean_slowdown(progress), progress.total[BASELINE_SLOWDOWN]
+    own, base = mean_slowdown(progress), progress.baseline_slowdown
     return (base - own) / max(base, own, 1.0)
 
 

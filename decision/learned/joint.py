@@ -21,7 +21,6 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.booking import new_booking
 from decision.policies.catalogue import OptionLine
-from decision.policies.memory import N_TIMES, NEXT_CALL
 from decision.policies.options import read_value
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
@@ -104,17 +103,15 @@ class JointPolicy(CompiledPolicy):
         return memory
 
     def _new_memory(self, jobs: int, running: int, hosts: int) -> JointMemory:
-        seen, times = np.zeros(n.N_SEEN), np.zeros(N_TIMES)
+        seen = np.zeros(n.N_SEEN)
         seen[n.TRADE : n.TRADE + len(TRADED)] = self._trade
-        times[NEXT_CALL] = np.inf
         return JointMemory(
             **new_booking(hosts),
             **new_confidence(jobs),
             weights=self.weights,
             seen=seen,
             fit=np.zeros(n.N_FIT),
-            times=times,
-            per_server=np.array([self._per_server]),
+            per_server=self._per_server,
             until=np.zeros(hosts),
             vacant=np.zeros(hosts, np.int64),
             ends=np.zeros(running),

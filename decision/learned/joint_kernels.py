@@ -26,7 +26,6 @@ from decision.policies.guard import ask_for_call
 from decision.policies.order import sort_by_key
 from decision.policies.servers import sleepy_from, switch_off
 from decision.state.bitmap import has_host, insert_interval, next_in
-from decision.state.cluster import N_ENDED, N_QUEUED
 from decision.state.plan_arrays import clear
 
 from . import joint_numbers as n
@@ -38,7 +37,7 @@ from .joint_seen import expect_ends, in_seconds, on_log_scale, see_all_servers, 
 def plan_jointly(state, facts, memory, plan):
     """Fill the plan for this instant."""
     clear(plan, state)
-    for i in range(state.count[N_ENDED]):
+    for i in range(state.nb_ended):
         learn_from(state, memory, state.ended[i])
     forget_gone(state, memory)
     start_due(state, memory, plan)
@@ -57,8 +56,8 @@ def plan_jointly(state, facts, memory, plan):
 @kernel
 def _bind_jobs(state, facts, memory, plan):
     """Bind what may start, in order; returns when the patience of a job ends that could start then."""
-    call, queued, available = np.inf, state.count[N_QUEUED], count_available(memory)
-    if queued == memory.booked_count[0] or available == 0:
+    call, queued, available = np.inf, state.nb_queued, count_available(memory)
+    if queued == memory.nb_booked or available == 0:
         return call
     expect_ends(state, facts, memory)
     for i in range(queued):
@@ -77,7 +76,7 @@ def _bind_jobs(state, facts, memory, plan):
         left = size - _pick_awake(state, facts, memory, plan, job, picked)
         if left > 0:
             patient = _patient_until(state, facts, memory, plan, job)
-            if not pick_asleep(facts, memory, left, patient <= state.now[0] + TOLERANCE, picked):
+            if not pick_asleep(facts, memory, left, patient <= state.now + TOLERANCE, picked):
                 call = min(call, patient)
                 continue
         _book(state, facts, memory, plan, job, picked)
@@ -100,7 +99,7 @@ def _patient_until(state, facts, memory, plan, job):
 
 @kernel
 def _book(state, facts, memory, plan, job, picked):
-    end = state.now[0] + state.walltime[job] * confidence_in(state, memory, job)
+    end = state.now + state.walltime[job] * confidence_in(state, memory, job)
     host = next_in(picked, 0)
     while host < len(memory.rank):
         server = facts.server[host]
@@ -137,7 +136,7 @@ def _pick_awake(state, facts, memory, plan, job, picked):
 def _see_fit(state, facts, memory, job, server):
     """How a job fits a server."""
     fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
-    longer = state.now[0] + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
+    longer = state.now + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
     fit[n.FREE_CORES] = memory.vacant[server] / hosts
     fit[n.EMPTY] = memory.vacant[server] == hosts
     fit[n.OUTLASTS], fit[n.OUTLASTED] = on_log_scale(longer), on_log_scale(-longer)
@@ -149,7 +148,7 @@ def _let_sleep(state, facts, memory, plan):
     """Put servers to sleep that were idle for long enough; returns when (seconds) the next one will have been."""
     due, wanted, before = np.inf, np.zeros(len(plan.free), np.uint64), 0
     see_all_servers(state, facts, memory, plan)
-    weights, seen, now = memory.weights, memory.seen, state.now[0]
+    weights, seen, now = memory.weights, memory.seen, state.now
     for server in range(len(facts.server_begin) - 1):
         if sleepy_from(state, facts, plan, server, 0.0) == np.inf:
             continue

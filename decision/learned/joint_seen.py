@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8
+from decision.compiling.bundle import F8, I4, I8, Float
 from decision.compiling.jit import kernel
 from decision.policies.booking import WAKING, Booking, is_booked
 from decision.policies.order import sort_by_key
 from decision.state.bitmap import count_hosts, next_in
-from decision.state.cluster import N_COMPUTING, N_JOBS, N_QUEUED, N_RUNNING, N_SLEEPING
+from decision.state.cluster import COMPUTING, SLEEPING
 
 from . import joint_numbers as n
 from .confidence import Confidence, confidence_in
@@ -27,8 +27,8 @@ class JointMemory(Booking, Confidence):
     weights: F8  # (N_WEIGHTS,)
     seen: F8  # (N_SEEN,)
     fit: F8  # (N_FIT,)
-    times: F8  # (3,) as `decision.policies.memory.Memory` has them
-    per_server: F8  # (1,) servers per host
+    next_call: Float = np.inf  # seconds: when the policy will be called on its own request, inf if it will not
+    per_server: Float  # servers per host
     until: F8  # (H,) seconds: when the jobs of a server are expected to be over, by server
     vacant: I8  # (H,) hosts that are awake and free, by server
     ends: F8  # (R,) seconds, ascending: expected ends of the jobs that run
@@ -47,9 +47,9 @@ def on_log_scale(seconds):
 @kernel
 def _since(state, jobs):
     """In which time (seconds) so many jobs have come; extrapolated where there were fewer."""
-    count = state.count[N_JOBS]
+    count = state.nb_jobs
     last = min(count, jobs)
-    return (state.now[0] - state.submit_time[count - last]) * jobs / last if last > 0 else _FAR
+    return (state.now - state.submit_time[count - last]) * jobs / last if last > 0 else _FAR
 
 
 @kernel
@@ -60,12 +60,12 @@ def see_all_servers(state, facts, memory, plan):
     idle, wanted = 0, 0
     for server in range(servers):
         idle += memory.vacant[server] == facts.server_begin[server + 1] - facts.server_begin[server]
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         if not is_booked(memory, state.queue[i]):
             wanted += state.size[state.queue[i]]
     seen[n.CALM], seen[n.CALM_8] = on_log_scale(_since(state, 1)), on_log_scale(_since(state, _LAST))
     seen[n.WANTED] = math.log1p(wanted * servers / hosts)
-    seen[n.SHARE_ASLEEP], seen[n.SHARE_BUSY] = state.count[N_SLEEPING] / hosts, state.count[N_COMPUTING] / hosts
+    seen[n.SHARE_ASLEEP], seen[n.SHARE_BUSY] = state.nb_in_state[SLEEPING] / hosts, state.nb_in_state[COMPUTING] / hosts
     seen[n.NB_IDLE] = math.log1p(idle)
 
 
@@ -82,13 +82,13 @@ def _count_vacant(facts, memory, plan):
 def _left(state, memory, job):
     """For how long (seconds) a job that runs is expected to go on."""
     walltime = state.walltime[job]
-    return max(walltime - (state.now[0] - state.start_time[job]), 0.0) * confidence_in(state, memory, job)
+    return max(walltime - (state.now - state.start_time[job]), 0.0) * confidence_in(state, memory, job)
 
 
 @kernel
 def expect_ends(state, facts, memory):
     """When each server's jobs are expected to be over, and the ends of the jobs that run, in order."""
-    now, running = state.now[0], state.count[N_RUNNING]
+    now, running = state.now, state.nb_running
     memory.until[:] = now
     for i in range(running):
         job = state.running[i]
@@ -112,21 +112,21 @@ def see_request(state, memory, job):
     seen, walltime = memory.seen, state.walltime[job]
     seen[n.WALLTIME_OF_JOB] = on_log_scale(walltime)
     seen[n.EXPECTED_RUNTIME] = on_log_scale(walltime * confidence_in(state, memory, job))
-    seen[n.SERVERS_OF_JOB] = math.log1p(state.size[job] * memory.per_server[0])
-    seen[n.WAITED_SO_FAR] = on_log_scale(state.now[0] - state.submit_time[job])
+    seen[n.SERVERS_OF_JOB] = math.log1p(state.size[job] * memory.per_server)
+    seen[n.WAITED_SO_FAR] = on_log_scale(state.now - state.submit_time[job])
 
 
 @kernel
 def see_waking(state, facts, memory, plan, job):
     """The other numbers of a job, for which too few hosts are awake."""
-    seen, size, free, now = memory.seen, state.size[job], count_hosts(plan.free), state.now[0]
+    seen, size, free, now = memory.seen, state.size[job], count_hosts(plan.free), state.now
     ready = free
     for host in range(len(memory.rank)):
         if memory.booked_by[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
     seen[n.MISSING_HOSTS] = (size - free) / size
-    seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
-    running = state.count[N_RUNNING]
+    seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server)
+    running = state.nb_running
     seen[n.SOON] = on_log_scale(enough_at(memory.ends, memory.sizes, running, free, size) - now)
     seen[n.SOON_BY_WALLTIMES] = on_log_scale(_when_at_latest(state, running, size - free) - now)
 

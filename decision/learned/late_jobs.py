@@ -17,7 +17,7 @@ from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import note_guarded
 from decision.policies.memory import GUARDED
-from decision.policies.promise import find_earliest, take_hosts
+from decision.policies.promise import find_earliest, reserve_hosts
 from decision.state.cluster import N_FREE, N_QUEUED
 
 from .rollout_outcomes import planned
@@ -38,7 +38,7 @@ def _class_of(state, job):
 
 
 @kernel
-def count_late(state, memory, running, longest, guarded):
+def count_late_jobs(state, memory, running, longest, guarded):
     """How many jobs, the first of the queue, are guarded, where `guarded` are by the learned numbers.
 
     Args:
@@ -64,7 +64,7 @@ def count_late(state, memory, running, longest, guarded):
         if at < last:
             begin = times[at]
             lag = max(lag, _PLANNED * (begin - now))
-            last = take_hosts(times, free, last, at, state.size[job], begin + run)
+            last = reserve_hosts(times, free, last, at, state.size[job], begin + run)
         limit = max(_AIM * longest - lag, _LEAST * longest) - TOLERANCE
         if wait >= limit and memory.late_since[job] == np.inf:
             memory.late_since[job] = now

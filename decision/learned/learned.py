@@ -47,11 +47,11 @@ from decision.policies.memory import grown_memory, new_memory
 from decision.policies.options import read_value
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.shadow import EXCUSE, longest_wait
-from decision.state.cluster import N_FREE, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
-from .late_jobs import LATE_CLASSES, count_late, note_begin
+from .late_jobs import LATE_CLASSES, count_late_jobs, note_begin
 from .learned_kernels import (
     AGE,
     FORESIGHT,
@@ -97,7 +97,7 @@ _LIMITS = {  # the longest wait is to stay below 1.5 units
     **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
 }
 _LEAST_UNIT = 3600.0  # seconds
-BOUND = "bound"  # the option
+BOUND_OPTION = "bound"  # the option
 _HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 
 
@@ -133,7 +133,7 @@ class LearnedOrderPolicy(CompiledPolicy):
             rollouts = new_rollouts(state, self.weights[JUDGE:SHORT_GUARD])
             parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS)), rollouts
             memory = LearnedMemory(
-                **{name: getattr(part, name) for part in parts for name in part._fields},
+                **{name: array for part in parts for name, array in part.arrays().items()},
                 weights=self.weights,
                 doubt=np.zeros(3),
                 predicted=np.zeros(0),
@@ -163,12 +163,12 @@ def _decide(state, facts, memory, plan):
     note_ends(state, memory)
     note_arrivals(state, memory)
     longest = longest_wait(state, memory)
-    if state.count[N_FREE] < smallest_waiting(state):
+    if state.nb_free < smallest_waiting(state):
         return
     running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
     drained = add_up_releases(state, memory, running)
     guarded = count_guarded(state, memory, running, drained, guarded_after(state, memory, longest, unit))
-    guarded = count_late(state, memory, running, longest, guarded)
+    guarded = count_late_jobs(state, memory, running, longest, guarded)
     length = sort_by_score(state, memory, running, drained, guarded, unit)
     chosen = choose_by_score(state, memory, length, running, guarded, unit)
     if not is_by_arrival(state, memory):
@@ -183,8 +183,8 @@ def _decide(state, facts, memory, plan):
 @kernel
 def _list_running(state, memory):
     """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
-    count = state.count[N_RUNNING]
-    if count + state.count[N_FREE] > len(memory.release_time):
+    count = state.nb_running
+    if count + state.nb_free > len(memory.release_time):
         raise InternalError("the policy's memory has no room for the jobs that run")
     for i in range(count):
         memory.release_time[i] = state.expected_end[i]
@@ -217,7 +217,10 @@ class Learned(ParametricScheduler):
     added = 1  # SHORT_GUARD
     options = (
         OptionLine(
-            BOUND, "true", "", "guards wide jobs so early that none waits much longer than under EASY; false: not so"
+            BOUND_OPTION,
+            "true",
+            "",
+            "guards wide jobs so early that none waits much longer than under EASY; false: not so",
         ),
     )
     model_summary = (
@@ -238,7 +241,7 @@ class Learned(ParametricScheduler):
 
     def policy(self, weights: NDArray[np.float64], name: str = "learned", **options: Any) -> LearnedOrderPolicy:
         """The policy that the weights make; the option is whether it keeps the bound."""
-        return LearnedOrderPolicy(weights, name, read_value(name, BOUND, options.get(BOUND, True), bool))
+        return LearnedOrderPolicy(weights, name, read_value(name, BOUND_OPTION, options.get(BOUND_OPTION, True), bool))
 
     def references(self) -> list[NDArray[np.float64]]:
         """WFP3 with EASY and with first-fit, guarded, and without rollouts."""

@@ -13,9 +13,9 @@ from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.backfill import take
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import note_guarded
-from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory
+from decision.policies.memory import Memory
 from decision.policies.order import drop_gone, sort_by_key
-from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, QUEUED
+from decision.state.cluster import QUEUED
 
 from .releases import enough_at, free_hosts_at
 from .rollout_outcomes import NB_JUDGE, planned
@@ -65,7 +65,7 @@ class LearnedMemory(Memory, RegressionMemory, Rollouts):
 @kernel
 def note_ends(state, memory):
     """Learn from the jobs that have ended how long jobs run, and how much users ask for too much."""
-    for i in range(state.count[N_ENDED]):
+    for i in range(state.nb_ended):
         job = state.ended[i]
         walltime, runtime = state.walltime[job], state.end_time[job] - state.start_time[job]
         learn_end(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
@@ -78,8 +78,8 @@ def note_ends(state, memory):
 @kernel
 def note_arrivals(state, memory):
     """Predict the run times of the jobs that have come."""
-    weights, length = memory.weights, memory.counts[N_SORTED]
-    for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
+    weights, length = memory.weights, memory.nb_sorted
+    for job in range(memory.nb_ordered, state.nb_jobs):
         if state.job_state[job] != QUEUED:
             continue
         size, walltime = state.size[job], max(state.walltime[job], SHORTEST_RUNTIME)
@@ -92,8 +92,8 @@ def note_arrivals(state, memory):
         )
         memory.sorted[length] = job
         length += 1
-    memory.counts[ORDERED] = state.count[N_JOBS]
-    memory.counts[N_SORTED] = length
+    memory.nb_ordered = state.nb_jobs
+    memory.nb_sorted = length
 
 
 @kernel
@@ -115,12 +115,12 @@ def _is_nearly_idle(state, memory):
 @kernel
 def _uses_less(state, memory, share, since):
     """Whether jobs that have ended used less than a share of the hosts' time since then (seconds), but for a week."""
-    return memory.doubt[_USED] < share * len(state.host_state) * (state.now[0] - since - 7 * DAY)
+    return memory.doubt[_USED] < share * len(state.host_state) * (state.now - since - 7 * DAY)
 
 
 @kernel
 def _is_short(state, memory):
-    return state.count[N_QUEUED] <= memory.weights[SHORT]
+    return state.nb_queued <= memory.weights[SHORT]
 
 
 @kernel
@@ -131,14 +131,14 @@ def is_by_arrival(state, memory):
 @kernel
 def count_guarded(state, memory, running, drained, limit):
     """How many jobs are guarded, which are the first of the queue: those that wait for `limit` seconds."""
-    share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
-    for i in range(state.count[N_QUEUED]):
+    share, count, now, queue = memory.weights[FORESIGHT], 0, state.now, state.queue
+    for i in range(state.nb_queued):
         job = queue[i]
         wait = now - state.submit_time[job]
-        if job >= memory.counts[GUARDED] and wait + share * drained < limit - TOLERANCE:
+        if job >= memory.nb_guarded and wait + share * drained < limit - TOLERANCE:
             break
         delay = min(_delay(state, memory, running, state.size[job]), drained)
-        if job < memory.counts[GUARDED] or wait + share * delay >= limit - TOLERANCE:
+        if job < memory.nb_guarded or wait + share * delay >= limit - TOLERANCE:
             count = i + 1
     return note_guarded(memory, queue, count)
 
@@ -151,8 +151,8 @@ def _doubt(memory):
 @kernel
 def sort_by_score(state, memory, running, drained, guarded, unit):
     """Bring ``memory.sorted`` up to date, guarded jobs first, then the highest score, ties by arrival; its length."""
-    length = drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
-    memory.counts[N_SORTED] = length
+    length = drop_gone(memory.sorted, memory.nb_sorted, state.job_state)
+    memory.nb_sorted = length
     _score_all(state, memory, length, running, drained, unit)
     for i in range(guarded):
         memory.key[state.queue[i]] = -np.inf
@@ -167,7 +167,7 @@ def _is_by_area(state, memory):
     if memory.weights[SHORT_GUARD] == 0.0 or not _uses_less(state, memory, _OFTEN_IDLE, since_first):
         return False
     wanted = 0
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         wanted += state.size[state.queue[i]]
     return wanted <= _LONG * len(state.host_state)
 
@@ -180,7 +180,7 @@ def _score_all(state, memory, length, running, drained, unit):
             job = memory.sorted[i]
             memory.key[job] = state.size[job] * planned(state, memory, job)
         return
-    now, weights, by_arrival = state.now[0], memory.weights, is_by_arrival(state, memory)
+    now, weights, by_arrival = state.now, memory.weights, is_by_arrival(state, memory)
     offset = math.exp(weights[OFFSET])
     for i in range(length):
         job = memory.sorted[i]
@@ -196,17 +196,17 @@ def _score_all(state, memory, length, running, drained, unit):
 @kernel
 def add_up_releases(state, memory, running):
     """How many hosts are free from each expected end on, into ``memory.freed``; seconds until the last of them."""
-    free = state.count[N_FREE]
+    free = state.nb_free
     for i in range(running):
         free += memory.release_hosts[i]
         memory.freed[i] = free
-    return max(memory.release_time[running - 1] - state.now[0], 0.0) if running > 0 else 0.0
+    return max(memory.release_time[running - 1] - state.now, 0.0) if running > 0 else 0.0
 
 
 @kernel
 def _delay(state, memory, running, size):
     """Seconds until so many hosts are free at the latest, if nothing else starts; inf if never."""
-    if size <= state.count[N_FREE]:
+    if size <= state.nb_free:
         return 0.0
     low, high = 0, running
     while low < high:
@@ -215,13 +215,13 @@ def _delay(state, memory, running, size):
             high = middle
         else:
             low = middle + 1
-    return max(memory.release_time[low] - state.now[0], 0.0) if low < running else np.inf
+    return max(memory.release_time[low] - state.now, 0.0) if low < running else np.inf
 
 
 @kernel
 def choose_by_score(state, memory, length, running, guarded, unit):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
-    now, free, chosen = state.now[0], state.count[N_FREE], 0
+    now, free, chosen = state.now, state.nb_free, 0
     kept, shadow, extra, ends, sizes = False, np.inf, 0, memory.release_time, memory.release_hosts
     for i in range(length):
         job = memory.sorted[i]

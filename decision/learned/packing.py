@@ -103,12 +103,15 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def new_memory(self, state: ClusterState) -> "PackingMemory":
         """The encoder as numbers for the kernels; nothing was decided."""
-        number, seconds = np.zeros(obs.N_PACKING_NUMBERS, np.int64), np.zeros(3)
-        number[[obs.WINDOW, obs.POOLS, obs.MASKED]] = self.window, self.pools, self.masked
-        number[[obs.GAP, obs.LAST_DECISION]] = 1, -1
-        seconds[[obs.LONGEST, obs.TICK]] = self.max_runtime, self.tick
         hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
-        return PackingMemory(number=number, seconds=seconds, requested=np.zeros(hosts if both else 0))
+        return PackingMemory(
+            window=self.window,
+            pools=self.pools,
+            masked=self.masked,
+            longest=self.max_runtime,
+            tick=self.tick,
+            requested=np.zeros(hosts if both else 0),
+        )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
         """Refuse a platform of another size than the observation is for. Raises ConfigError."""
@@ -228,7 +231,7 @@ class Packing(ChoosingScheduler):
         """The encoder's, with the gap that doubles: a deployed policy has none."""
         memory = encoder.new_memory(state)
         assert isinstance(memory, PackingMemory)
-        memory.number[obs.DOUBLES] = settings.doubling
+        memory.doubles = settings.doubling
         return memory
 
     def reward_parameters(self, settings: PackingSettings) -> tuple[float, ...]:

@@ -1,30 +1,13 @@
 """Packing's memory in compiled code, and what a policy sees."""
 
-from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.bundle import F8, Bundle, Float, Int
 from decision.compiling.jit import kernel
 
-from .cycles import FREE_HOSTS, LENGTH, RUNNING_JOBS
 from .dbf_kernels import see_pools
 from .kernel_interfaces import OBSERVE
 from .window import JOB_FEATURES
 
 FAILURES = 4  # in a row, after which time passes
-
-# PackingMemory.number
-WINDOW = 0
-POOLS = 1  # 0 for one number per node
-MASKED = 2  # 1 where only jobs that fit can be chosen
-DOUBLES = 3  # 1 where the gap doubles while nothing comes or ends
-FAILED_CHOICES = 4  # choices in a row
-GAP = 5  # ticks until the next look, if nothing comes or ends
-LAST_DECISION = 6  # tick of the last decision, -1 for none
-ANY_CHANGE = 7  # 1 once a job came or ended, or nodes came or went, since that
-KNOWN_JOBS = 8  # jobs that have come
-SWITCHES = 9  # N_CAPACITY_CHANGES so far
-N_PACKING_NUMBERS = 10
-
-# PackingMemory.seconds
-LONGEST, TICK, PAID = 0, 1, 2  # longest walltime; tick, 0 for none; idle node-seconds that were paid for
 
 # EpisodeProgress.parameters
 FINAL = 0  # 1 where the reward comes at the end only
@@ -33,18 +16,29 @@ FINAL = 0  # 1 where the reward comes at the end only
 class PackingMemory(Bundle):
     """The encoder as numbers, and when the next decision is due. H hosts."""
 
-    number: I8  # (N_PACKING_NUMBERS,)
-    seconds: F8  # (3,)
+    window: Int  # jobs that are seen
+    pools: Int  # 0 for one number per node
+    masked: Int  # 1 where only jobs that fit can be chosen
+    doubles: Int  # 1 where the gap doubles while nothing comes or ends
+    longest: Float  # seconds: longest walltime
+    tick: Float  # seconds, 0 for none
+    paid: Float  # idle node-seconds that were paid for
+    nb_failed_choices: Int  # in a row
+    gap: Int = 1  # ticks until the next look, if nothing comes or ends
+    last_decision: Int = -1  # tick of the last decision, -1 for none
+    any_change: Int  # 1 once a job came or ended, or nodes came or went, since that
+    known_jobs: Int  # jobs that have come
+    changes_seen: Int  # changes of capacity so far
     requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
 
 
 @OBSERVE.entry_with(PackingMemory)
 def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    number, longest, now = memory.number, memory.seconds[LONGEST], state.now[0]
-    shown, until = min(cycles.number[LENGTH], number[WINDOW]), cycles.until
-    if number[POOLS] > 0:
-        width = see_pools(state, cycles, plan, number[POOLS], longest, observation)
+    longest, now = memory.longest, state.now
+    shown, until = min(cycles.nb_queued, memory.window), cycles.until
+    if memory.pools > 0:
+        width = see_pools(state, cycles, plan, memory.pools, longest, observation)
         _see_slots(state, cycles, shown, longest, observation[width:])
     else:
         width, both = len(until), len(memory.requested) > 0
@@ -52,7 +46,7 @@ def packing_observe(state, facts, cycles, plan, memory, observation, mask):
         if both:
             _see_nodes(until, now, longest, observation[width:])
             width *= 2
-        _see_vectors(state, cycles, shown, number[WINDOW], longest, both, observation[width:])
+        _see_vectors(state, cycles, shown, memory.window, longest, both, observation[width:])
     _write_mask(state, cycles, memory, shown, mask)
     return 0
 
@@ -96,13 +90,13 @@ def _see_slots(state, cycles, shown, longest, out):
 @kernel
 def _write_mask(state, cycles, memory, shown, mask):
     """All may be chosen, or only jobs that fit; and then X, unless nothing that ends could be waited for."""
-    if memory.number[MASKED] == 0:
+    if memory.masked == 0:
         mask[:] = 1
         return
-    free, some = cycles.number[FREE_HOSTS], False
+    free, some = cycles.nb_free, False
     mask[:] = 0
     for slot in range(shown):
         fits = state.size[cycles.queue[slot]] <= free
         mask[slot] = fits
         some |= fits
-    mask[len(mask) - 1] = cycles.number[RUNNING_JOBS] > 0 or not some
+    mask[len(mask) - 1] = cycles.nb_running > 0 or not some

@@ -74,7 +74,7 @@ class ChoosingPolicy:
         if kept is None:
             cycles, memory = new_cycles(state), self.encoder.new_memory(state)
             if self.scheduler.opens_first:
-                cycles.call[0] = -np.inf
+                cycles.call = -np.inf
         else:
             cycles, memory = grow_cycles(kept[2], state), self.encoder.with_room(kept[3], state)
         self._kept = (state, facts, cycles, memory, plan)

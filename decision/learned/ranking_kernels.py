@@ -14,7 +14,7 @@ from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.allocation import take_lowest
 from decision.policies.order import sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add, clear
 
 from .releases import enough_at, free_hosts_at, smallest_waiting
@@ -87,11 +87,11 @@ _memory_at = bundle_at(RankingMemory)
 @kernel
 def plan_by_rank(state, plan, memory):
     """Plan what starts now; the plan is empty."""
-    queued, free, now = state.count[N_QUEUED], state.count[N_FREE], state.now[0]
+    queued, free, now = state.nb_queued, state.nb_free, state.now
     if free < smallest_waiting(state):
         return
     weights, seen, ends, sizes = memory.weights, memory.numbers, memory.ends, memory.sizes
-    idle, calm = state.count[N_RUNNING] == 0, _all_fit(state, free)
+    idle, calm = state.nb_running == 0, _all_fit(state, free)
     running = _list_running(state, ends, sizes)
     seen[:] = 0.0
     seen[RankNumber.QUEUE] = math.log1p(queued) / 5.0
@@ -131,7 +131,7 @@ def plan_by_rank(state, plan, memory):
 @kernel
 def _all_fit(state, free):
     """Whether all that wait could start now: then no job is held back for another."""
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         free -= state.size[state.queue[i]]
         if free < 0:
             return False
@@ -141,7 +141,7 @@ def _all_fit(state, free):
 @kernel
 def _list_running(state, ends, sizes):
     """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
-    count = state.count[N_RUNNING]
+    count = state.nb_running
     for i in range(count):
         ends[i] = state.expected_end[i]
         sizes[i] = state.size[state.running[i]]
@@ -159,25 +159,25 @@ def _note_start(ends, sizes, running, end, size):
 @kernel
 def _calm(state):
     """In which time (seconds) the last few jobs have come; extrapolated where there were fewer."""
-    count = state.count[N_JOBS]
+    count = state.nb_jobs
     last = min(count, _LAST)
-    return (state.now[0] - state.submit_time[count - last]) * _LAST / last
+    return (state.now - state.submit_time[count - last]) * _LAST / last
 
 
 @kernel
 def _until_share(state, ends, sizes, running, free):
     """For how long (seconds) a share of the hosts is not free yet; inf where it never will be."""
-    return enough_at(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now[0]
+    return enough_at(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now
 
 
 @kernel
 def _rank(state, memory, running):
     """Sort the waiting jobs, the highest rank first, ties by arrival."""
-    queued, free, seen = state.count[N_QUEUED], state.count[N_FREE], memory.numbers
+    queued, free, seen = state.nb_queued, state.nb_free, memory.numbers
     for i in range(queued):
         job = state.queue[i]
         begin = enough_at(memory.ends, memory.sizes, running, free, state.size[job])
-        _see(state, job, begin, state.now[0], free, seen)
+        _see(state, job, begin, state.now, free, seen)
         memory.key[job] = -_answer(memory.weights[ORDER], seen)
         memory.ranked[i] = job
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
@@ -186,7 +186,7 @@ def _rank(state, memory, running):
 @kernel
 def _see(state, job, begin, end, free, out):
     """The numbers that are a job's own: it could begin at one time, and uses what others need up to the other."""
-    now = state.now[0]
+    now = state.now
     wait, runtime = now - state.submit_time[job], max(state.expected_runtime[job], SHORTEST_RUNTIME)
     out[RankNumber.RUNTIME] = math.log(runtime) / 5.0 - 1.0
     out[RankNumber.SIZE] = math.log(state.size[job]) / 3.0 - 0.5

@@ -3,14 +3,13 @@
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_QUEUED
 
 
 @kernel
 def smallest_waiting(state):
     """Hosts of the smallest waiting job; more than there are, if none waits."""
     smallest = len(state.host_state) + 1
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         smallest = min(smallest, state.size[state.queue[i]])
     return smallest
 

@@ -27,8 +27,6 @@ from .encoder import Encoder
 from .registry import register
 from .repair_kernels import (
     RepairMemory,
-    RepairNumber,
-    RepairTotal,
     repair_act,
     repair_begin,
     repair_measure,
@@ -83,13 +81,12 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def new_memory(self, state: ClusterState) -> "RepairMemory":
         """The encoder as numbers for the kernels; no window was decided."""
-        hosts, number, total = nb_hosts(state), np.zeros(len(RepairNumber), np.int64), np.zeros(len(RepairTotal))
-        number[[RepairNumber.Q, RepairNumber.JOBS, RepairNumber.LAST, RepairNumber.DUE]] = self.q, self.jobs, -1, -1
-        number[RepairNumber.EACH] = self.pay == "job"
-        total[RepairTotal.PERIOD] = self.period
+        hosts = nb_hosts(state)
         return RepairMemory(
-            number=number,
-            total=total,
+            most_seen=self.q,
+            most_jobs=self.jobs,
+            pays_each=self.pay == "job",
+            period=self.period,
             jobs=np.zeros(self.jobs, np.int64),
             hosts=np.zeros(hosts, np.int64),
             groups=np.zeros((self.levels - 1, hosts), np.int64),

@@ -9,7 +9,7 @@ from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState
 
 from .base import ExpectingSettings
-from .cycles import FREE_HOSTS, LENGTH, start_at
+from .cycles import start_at
 from .kernel_interfaces import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import is_over, mean_slowdown
 from .registry import register
@@ -76,20 +76,20 @@ def open_committed(state, cycles, plan, committed):
     """A cycle begins; returns whether there is something to choose: not while a job that was chosen does not fit."""
     if committed[0] >= 0:
         at = 0
-        while at < cycles.number[LENGTH] and cycles.queue[at] != committed[0]:
+        while at < cycles.nb_queued and cycles.queue[at] != committed[0]:
             at += 1
-        if at == cycles.number[LENGTH]:
+        if at == cycles.nb_queued:
             committed[0] = -1  # it left the queue, too late to end in time
         elif not start_or_commit(state, cycles, plan, committed, at):
             return False
-    return cycles.number[LENGTH] > 0
+    return cycles.nb_queued > 0
 
 
 @kernel
 def start_or_commit(state, cycles, plan, committed, at):
     """Start the job at a place of the queue; or else let others start that it will not wait for, and return False."""
     job = cycles.queue[at]
-    if state.size[job] <= cycles.number[FREE_HOSTS]:
+    if state.size[job] <= cycles.nb_free:
         committed[0] = -1
         start_at(state, cycles, plan, at)
         return True
@@ -104,10 +104,10 @@ def _backfill(state, cycles, plan, committed):
     needed = state.size[committed]
     begins = np.partition(cycles.until, needed - 1)[needed - 1]
     at = 0
-    while at < cycles.number[LENGTH]:
+    while at < cycles.nb_queued:
         job = cycles.queue[at]
-        fits = state.size[job] <= cycles.number[FREE_HOSTS]
-        if fits and job != committed and state.now[0] + state.expected_runtime[job] < begins:
+        fits = state.size[job] <= cycles.nb_free
+        if fits and job != committed and state.now + state.expected_runtime[job] < begins:
             start_at(state, cycles, plan, at)
         else:
             at += 1
@@ -132,7 +132,7 @@ def _act(state, facts, cycles, plan, memory, action):
     at = place_of(cycles, memory.number[0], 0, action)
     if at < 0:
         return 0
-    return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.number[LENGTH] > 0
+    return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.nb_queued > 0
 
 
 @FOLLOW.entry_with(RLSchedulerMemory)

@@ -8,7 +8,6 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
-from decision.state.cluster import N_FREE
 
 from .rollout_sets import reserve_hosts
 
@@ -36,7 +35,7 @@ def planned(state, memory, job):
 @kernel
 def follow(state, memory, number, width, inside, beyond, running, longest, bound):
     """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
-    now, free, begun, total, left = state.now[0], state.count[N_FREE], 0, 0.0, memory.left
+    now, free, begun, total, left = state.now, state.nb_free, 0, 0.0, memory.left
     last, least = 0, len(state.host_state) + 1
     for at in range(width):
         if memory.starts[number, at]:

@@ -4,7 +4,6 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
-from decision.state.cluster import N_FREE
 
 _FIRST = 16  # of them come first in a set of their own
 SETS = _FIRST + 3
@@ -32,7 +31,7 @@ def make_sets(state, memory, width, running, guarded):
     for at in range(guarded, width):
         if tried == _FIRST:
             break
-        if memory.window_size[at] <= state.count[N_FREE]:
+        if memory.window_size[at] <= state.nb_free:
             tried += 1
             if not memory.starts[0, at]:
                 _start(state, memory, sets, width, running, guarded, at, True)
@@ -43,7 +42,7 @@ def make_sets(state, memory, width, running, guarded):
 @kernel
 def _start(state, memory, number, width, running, guarded, first, keeps):
     """Make a set: the job at `first`, if it is not -1, comes first; `keeps`: hosts for the first that does not fit."""
-    now, free, begun = state.now[0], state.count[N_FREE], 0
+    now, free, begun = state.now, state.nb_free, 0
     kept, shadow, extra = False, np.inf, 0
     memory.starts[number, :width] = 0
     for i in range(width):

@@ -132,7 +132,7 @@ def _look(state, memory, width):
 @kernel
 def plan_ends(state, memory, running):
     """When the jobs that run are planned to end: not before they have run half as long again as they have."""
-    now = state.now[0]
+    now = state.now
     for i in range(running):
         job = state.running[i]
         began = state.start_time[job]

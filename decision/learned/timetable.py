@@ -63,7 +63,7 @@ class TimetablePolicy(CompiledPolicy):
             return memory
         return TimetableMemory(
             weights=self.weights,
-            since=np.full(1, -np.inf) if memory is None else memory.since,
+            since=-np.inf if memory is None else memory.since,
             power=np.zeros(TABLE_STEPS),
             seen=np.zeros(NB_TABLE_SEEN),
             jobs=np.zeros(jobs, np.int32),

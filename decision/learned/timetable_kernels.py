@@ -5,13 +5,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle, I1x2, bundle_at
+from decision.compiling.bundle import F8, I4, I8, Bundle, Float, I1x2, bundle_at
 from decision.compiling.jit import kernel
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE
 from decision.policies.order import sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED
-from decision.state.cluster import N_FORECAST, N_FREE, N_QUEUED, N_RUNNING, QUEUED
+from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
@@ -55,7 +55,7 @@ class TimetableMemory(Bundle):
     """The weights, and room for a decision. J jobs."""
 
     weights: F8  # (NB_TABLE_WEIGHTS,)
-    since: F8  # (1,) seconds: when jobs were last suspended; once an instant is enough
+    since: Float = -np.inf  # seconds: when jobs were last suspended; once an instant is enough
     power: F8  # (TABLE_STEPS,) hosts that are left in each step
     seen: F8  # (NB_TABLE_SEEN,)
     jobs: I4  # (J,) those that run and wait
@@ -79,11 +79,10 @@ def decide_by_timetable(state, facts, memory, plan):
 
 @kernel
 def _plan_now(state, plan, memory):
-    count = state.count
-    for i in range(count[N_RUNNING]):
+    for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return  # their hosts are not free yet
-    if count[N_QUEUED] == 0:
+    if state.nb_queued == 0:
         return
     jobs = _list_jobs(state, memory)
     _expect_power(state, memory)
@@ -94,18 +93,18 @@ def _plan_now(state, plan, memory):
     sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
     _choose(state, memory, jobs)
     _carry_out(state, plan, memory, jobs)
-    due = (np.floor((state.now[0] + TOLERANCE) / _STEP) + 1.0) * _STEP
-    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now[0] + 1.0)
+    due = (np.floor((state.now + TOLERANCE) / _STEP) + 1.0) * _STEP
+    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now + 1.0)
 
 
 @kernel
 def _list_jobs(state, memory):
     """Those that run and wait, into ``memory.jobs``; returns how many."""
     jobs = 0
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         memory.jobs[jobs] = state.running[i]
         jobs += 1
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         memory.jobs[jobs] = state.queue[i]
         jobs += 1
     return jobs
@@ -114,10 +113,10 @@ def _list_jobs(state, memory):
 @kernel
 def _expect_power(state, memory):
     """How many hosts have power in each step."""
-    known, trust = state.count[N_FORECAST], abs(memory.weights[TableWeight.TRUST])
-    memory.power[0] = state.supply[0]
+    known, trust = state.nb_forecast, abs(memory.weights[TableWeight.TRUST])
+    memory.power[0] = state.supply
     for step in range(1, TABLE_STEPS):
-        hosts = state.supply[0] if known == 0 else np.int64(state.forecast[min(step, known) - 1])
+        hosts = state.supply if known == 0 else np.int64(state.forecast[min(step, known) - 1])
         memory.power[step] = hosts * (1.0 - min(trust * math.sqrt(step), 1.0))
 
 
@@ -132,7 +131,7 @@ def _left_of(state, job):
     """Seconds that a job is expected to run on."""
     expected = state.expected[job] if state.expected[job] > 0.0 else state.walltime[job]
     if state.job_state[job] != QUEUED:
-        expected -= state.now[0] - state.start_time[job]
+        expected -= state.now - state.start_time[job]
     return max(expected, 1.0)
 
 
@@ -141,7 +140,7 @@ def _steps_until_deadline(state, job):
     """Steps that are left before the deadline, as many as the timetable has at most."""
     if state.deadline[job] == 0.0:
         return TABLE_STEPS
-    left = (state.deadline[job] - state.now[0]) / _STEP
+    left = (state.deadline[job] - state.now) / _STEP
     return np.int64(max(min(np.floor(left + 1e-6), TABLE_STEPS), 0))
 
 
@@ -209,7 +208,7 @@ def _enter(state, memory, job):
 @kernel
 def _choose(state, memory, jobs):
     """Let those run now that are worth most together, of those that there is power for."""
-    left, worth, taken, count = state.supply[0], memory.worth, memory.taken, min(jobs, MOST_TABLE_JOBS)
+    left, worth, taken, count = state.supply, memory.worth, memory.taken, min(jobs, MOST_TABLE_JOBS)
     worth[: left + 1] = 0.0
     for i in range(count):
         job = memory.jobs[i]
@@ -229,21 +228,21 @@ def _choose(state, memory, jobs):
 @kernel
 def _carry_out(state, plan, memory, jobs):
     """Start chosen jobs that wait; where hosts are missing, suspend those first that run and are not chosen."""
-    free, wanted = min(np.int64(state.count[N_FREE]), spare_power(state)), 0
+    free, wanted = min(np.int64(state.nb_free), spare_power(state)), 0
     for i in range(jobs):
         job = memory.jobs[i]
         if memory.chosen[job] and state.job_state[job] == QUEUED:
             wanted += state.size[job]
-    if wanted > free and memory.since[0] != state.now[0]:
+    if wanted > free and memory.since != state.now:
         i = jobs - 1
         while i >= 0 and wanted > free:
             job = memory.jobs[i]
             if memory.chosen[job] == 0 and state.job_state[job] != QUEUED:
                 add(plan, SUSPEND, job)
                 free += state.size[job]
-                memory.since[0] = state.now[0]
+                memory.since = state.now
             i -= 1
-        if plan.count[0] > 0:
+        if plan.nb_actions > 0:
             return
     for i in range(jobs):
         job = memory.jobs[i]

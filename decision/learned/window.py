@@ -15,7 +15,6 @@ from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 
 from .base import ChoosingScheduler
-from .cycles import FREE_HOSTS, LENGTH
 from .encoder import Encoder
 
 JOB_FEATURES = 4  # numbers of a slot
@@ -104,7 +103,7 @@ def check_window(where: str, **slots: int) -> None:
 @kernel
 def place_of(cycles, head, tail, slot):
     """Where in the queue the job of a slot is; -1 where it is empty or there is no such slot."""
-    length = cycles.number[LENGTH]
+    length = cycles.nb_queued
     if slot < 0 or slot >= head + tail:
         return -1
     if slot < head:
@@ -139,7 +138,7 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_f
         only_fitting: whether slots of jobs that cannot start are masked, and the last number says that there is a job;
             else the mask says that there is a job, and the last number whether it can start.
     """
-    length = cycles.number[LENGTH]
+    length = cycles.nb_queued
     shown = min(length, head)
     some = False
     for slot in range(shown):
@@ -157,10 +156,10 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_f
 @kernel
 def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask):
     begin, size = JOB_FEATURES * slot, state.size[job]
-    can = size <= cycles.number[FREE_HOSTS]
+    can = size <= cycles.nb_free
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
-    wait = state.now[0] - state.submit_time[job]
+    wait = state.now - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting

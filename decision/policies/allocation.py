@@ -179,7 +179,7 @@ def _seconds_left(plan, state, action):
 
     Jobs that the plan starts before this action have begun.
     """
-    now, left = state.now[0], np.empty(len(state.host_job))
+    now, left = state.now, np.empty(len(state.host_job))
     for host in range(len(left)):
         job = state.host_job[host]
         left[host] = max(state.start_time[job] + state.walltime[job] - now, 0.0) if job >= 0 else np.inf

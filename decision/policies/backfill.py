@@ -11,44 +11,43 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 
 from .capacity import awake_at, has_sleepers, hosts_given_back
 from .config import Backfill, Order
-from .memory import EXTRA, HEAD, SEEN_FREE, SEEN_JOBS, SHADOW, ends_since, note_decision
+from .memory import ends_since, note_decision
 from .order import sort_candidates
 
 
 @kernel
-def choose_starts(state, facts, config, memory, queue, length):
+def choose_starts(state, facts, memory, queue, length):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
-    free = state.count[N_FREE]
+    free = state.nb_free
     if free == 0:
         return 0
-    if _only_arrivals(state, config, memory):
-        chosen, free = _look_at_arrivals(state, config, memory)
+    if _only_arrivals(state, memory):
+        chosen, free = _look_at_arrivals(state, memory)
     else:
-        chosen, free = _look_at_all(state, facts, config, memory, queue, length, free)
+        chosen, free = _look_at_all(state, facts, memory, queue, length, free)
     note_decision(state, memory, chosen)
-    memory.counts[SEEN_FREE] = free
+    memory.seen_free = free
     return chosen
 
 
 @kernel
-def _look_at_all(state, facts, config, memory, queue, length, free):
-    memory.counts[HEAD] = -1
+def _look_at_all(state, facts, memory, queue, length, free):
+    memory.head = -1
     chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
     if chosen == length or free == 0:
         return chosen, free
-    if config.backfill == Backfill.FIRST_FIT:
-        memory.counts[HEAD] = queue[chosen]
+    if memory.backfill == Backfill.FIRST_FIT:
+        memory.head = queue[chosen]
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
-    if config.backfill == Backfill.EASY:
-        _reserve_head(state, facts, config, memory, queue[chosen], chosen, free)
-        if config.backfill_order >= 0:
-            length = sort_candidates(state, config, memory)
-            return _take_harmless(state, config, memory, chosen, memory.candidates, 0, length, free)
-        return _take_harmless(state, config, memory, chosen, queue, chosen + 1, length, free)
+    if memory.backfill == Backfill.EASY:
+        _reserve_head(state, facts, memory, queue[chosen], chosen, free)
+        if memory.backfill_order >= 0:
+            length = sort_candidates(state, memory)
+            return _take_harmless(state, memory, chosen, memory.candidates, 0, length, free)
+        return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
     return chosen, free
 
 
@@ -85,15 +84,15 @@ def _take_fitting(chosen, taken, queue, begin, end, size, free):
 
 
 @kernel
-def _take_harmless(state, config, memory, taken, queue, begin, end, free):
+def _take_harmless(state, memory, taken, queue, begin, end, free):
     """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order.
 
     Candidates in an order of their own may be among those that are taken already, the first in ``memory.chosen``.
     """
     size, runtime, chosen = state.size, state.expected_runtime, memory.chosen
-    heads = taken if config.backfill_order >= 0 else 0
-    time_left = memory.times[SHADOW]
-    now, extra = state.now[0], memory.counts[EXTRA]
+    heads = taken if memory.backfill_order >= 0 else 0
+    time_left = memory.head_start
+    now, extra = state.now, memory.extra
     for i in range(begin, end):
         job = queue[i]
         hosts = size[job]
@@ -107,7 +106,7 @@ def _take_harmless(state, config, memory, taken, queue, begin, end, free):
         free -= hosts
         if free == 0:
             break
-    memory.counts[EXTRA] = extra
+    memory.extra = extra
     return taken, free
 
 
@@ -121,19 +120,19 @@ def is_in(jobs, length, job):
 
 
 @kernel
-def _reserve_head(state, facts, config, memory, head, taken, free):
+def _reserve_head(state, facts, memory, head, taken, free):
     """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
-        released = add_release(memory, released, state.now[0] + state.expected_runtime[job], state.size[job])
-    if has_sleepers(state, config):
+        released = add_release(memory, released, state.now + state.expected_runtime[job], state.size[job])
+    if has_sleepers(state, memory):
         for host in range(len(state.host_state)):
-            due = awake_at(state, facts, config, host)
+            due = awake_at(state, facts, memory, host)
             if due < np.inf:
                 released = add_release(memory, released, due, 1)
-    memory.counts[HEAD] = head
-    find_shadow(state, config, memory, released, state.size[head], free)
+    memory.head = head
+    find_shadow(state, memory, released, state.size[head], free)
 
 
 @kernel
@@ -156,10 +155,10 @@ def add_release(memory, released, time, hosts):
 
 
 @kernel
-def find_shadow(state, config, memory, released, wanted, free):
+def find_shadow(state, memory, released, wanted, free):
     """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
     shadow = np.inf
-    i, j, running = 0, 0, state.count[N_RUNNING]
+    i, j, running = 0, 0, state.nb_running
     while i < running or j < released:
         if j == released or (i < running and state.expected_end[i] <= memory.release_time[j]):
             time, hosts = state.expected_end[i], np.int64(hosts_given_back(state, state.running[i]))
@@ -172,34 +171,34 @@ def find_shadow(state, config, memory, released, wanted, free):
         free += hosts
         if free >= wanted:
             shadow = time
-    memory.times[SHADOW] = shadow
-    head = memory.counts[HEAD]
-    if config.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
+    memory.head_start = shadow
+    head = memory.head
+    if memory.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
         memory.promised[head] = shadow
-    memory.counts[EXTRA] = max(free - wanted, 0)
+    memory.extra = max(free - wanted, 0)
 
 
 @kernel
-def _only_arrivals(state, config, memory):
+def _only_arrivals(state, memory):
     """Whether nothing has happened since the last plan but arrivals at the end of the queue.
 
     Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer. Candidates in
     an order of their own are sorted where there is more than one.
     """
     return (
-        memory.counts[HEAD] >= 0
-        and (config.backfill_order < 0 or state.count[N_JOBS] - memory.counts[SEEN_JOBS] <= 1)
-        and config.order == Order.FCFS
-        and state.count[N_FREE] == memory.counts[SEEN_FREE]
+        memory.head >= 0
+        and (memory.backfill_order < 0 or state.nb_jobs - memory.seen_jobs <= 1)
+        and memory.order == Order.FCFS
+        and state.nb_free == memory.seen_free
         and ends_since(state, memory) == 0
-        and not has_sleepers(state, config)
+        and not has_sleepers(state, memory)
     )
 
 
 @kernel
-def _look_at_arrivals(state, config, memory):
-    length, free = state.count[N_QUEUED], state.count[N_FREE]
-    begin = length - (state.count[N_JOBS] - memory.counts[SEEN_JOBS])
-    if config.backfill == Backfill.FIRST_FIT:
+def _look_at_arrivals(state, memory):
+    length, free = state.nb_queued, state.nb_free
+    begin = length - (state.nb_jobs - memory.seen_jobs)
+    if memory.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
-    return _take_harmless(state, config, memory, 0, state.queue, begin, length, free)
+    return _take_harmless(state, memory, 0, state.queue, begin, length, free)

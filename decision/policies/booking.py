@@ -14,10 +14,10 @@ hosts where one of them leaves.
 
 import numpy as np
 
-from decision.compiling.bundle import I1, I4, I8, Bundle
+from decision.compiling.bundle import I1, I4, Bundle, Int
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
-from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
+from decision.state.cluster import QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
@@ -33,18 +33,17 @@ class Booking(Bundle):
     """Who has booked what, kept next to the state from decision to decision."""
 
     booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
-    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[: booked_count[0]]
-    booked_count: I8  # (1,)
+    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[:nb_booked]
+    nb_booked: Int
     rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
     woken: I1  # (H,) by number of the server: whether a host of it is booked
 
 
-def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
+def new_booking(hosts: int) -> dict[str, I1 | I4]:
     """The arrays of a `Booking` of so many hosts, none of them booked."""
     return {
         "booked_by": np.full(hosts, -1, np.int32),
         "booked": np.zeros(hosts, np.int32),
-        "booked_count": np.zeros(1, np.int64),
         "rank": np.zeros(hosts, np.int8),
         "woken": np.zeros(hosts, np.int8),
     }
@@ -53,31 +52,31 @@ def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
 @kernel
 def forget_gone(state, booking):
     """Forget the jobs that no longer wait, and those that lost a host."""
-    if state.count[N_UNAVAILABLE] > 0:
+    if state.nb_in_state[UNAVAILABLE] > 0:
         for host in range(len(booking.booked_by)):
             if booking.booked_by[host] >= 0 and state.host_state[host] == UNAVAILABLE:
                 _unbook(booking, booking.booked_by[host])
     kept = 0
-    for i in range(booking.booked_count[0]):
+    for i in range(booking.nb_booked):
         job = booking.booked[i]
         if state.job_state[job] == QUEUED:
             booking.booked[kept] = job
             kept += 1
-    if kept < booking.booked_count[0]:
+    if kept < booking.nb_booked:
         for host in range(len(booking.booked_by)):
             if booking.booked_by[host] >= 0 and state.job_state[booking.booked_by[host]] != QUEUED:
                 booking.booked_by[host] = -1
-    booking.booked_count[0] = kept
+    booking.nb_booked = kept
 
 
 @kernel
 def _unbook(booking, job):
     kept = 0
-    for i in range(booking.booked_count[0]):
+    for i in range(booking.nb_booked):
         if booking.booked[i] != job:
             booking.booked[kept] = booking.booked[i]
             kept += 1
-    booking.booked_count[0] = kept
+    booking.nb_booked = kept
     for host in range(len(booking.booked_by)):
         if booking.booked_by[host] == job:
             booking.booked_by[host] = -1
@@ -87,7 +86,7 @@ def _unbook(booking, job):
 def is_booked(booking, job):
     """Whether a job has its hosts."""
     found = False
-    for i in range(booking.booked_count[0]):
+    for i in range(booking.nb_booked):
         found |= booking.booked[i] == job
     return found
 
@@ -95,7 +94,7 @@ def is_booked(booking, job):
 @kernel
 def start_due(state, booking, plan):
     """Start the jobs whose booked hosts are all awake; hosts that are booked are not free in the plan."""
-    for i in range(booking.booked_count[0]):
+    for i in range(booking.nb_booked):
         ready = True
         for host in range(len(booking.booked_by)):
             if booking.booked_by[host] == booking.booked[i]:
@@ -123,7 +122,7 @@ def sleep_due(state, facts, booking, plan, timeout):
     """
     wanted = np.zeros(len(plan.free), np.uint64)
     for server in range(len(facts.server_begin) - 1):
-        if sleepy_from(state, facts, plan, server, timeout) <= state.now[0] + TOLERANCE:
+        if sleepy_from(state, facts, plan, server, timeout) <= state.now + TOLERANCE:
             for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])
     switch_off(state, facts, plan, wanted)
@@ -214,20 +213,20 @@ def book(facts, booking, plan, job, picked):
         ready &= booking.rank[host] == AWAKE
         remove_interval(plan.free, host, host)
         host = next_in(picked, host + 1)
-    booking.booked[booking.booked_count[0]] = job
-    booking.booked_count[0] += 1
+    booking.booked[booking.nb_booked] = job
+    booking.nb_booked += 1
     if ready:
         _start(booking, plan, job)
 
 
 @kernel
-def ready_at(state, facts, config, booking, host):
+def ready_at(state, facts, memory, host):
     """When (seconds) a host is awake that is booked now."""
-    if booking.rank[host] == AWAKE:
-        return state.now[0]
+    if memory.rank[host] == AWAKE:
+        return state.now
     if has_host(state.free, host):  # the plan puts it to sleep
-        return state.now[0] + config.doze_time + config.wake_time
-    return awake_at(state, facts, config, host)
+        return state.now + memory.doze_time + memory.wake_time
+    return awake_at(state, facts, memory, host)
 
 
 @kernel

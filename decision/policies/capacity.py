@@ -7,18 +7,7 @@ is falling asleep after both. What is overdue is expected `TOLERANCE` from now.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import (
-    N_FREE,
-    N_RUNNING,
-    N_SLEEPING,
-    N_SWITCHING_OFF,
-    N_SWITCHING_ON,
-    N_UNAVAILABLE,
-    SLEEPING,
-    SWITCHING_OFF,
-    SWITCHING_ON,
-    UNAVAILABLE,
-)
+from decision.state.cluster import SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.transitions import spare_power
 
 from .config import Power
@@ -30,14 +19,16 @@ TOLERANCE = 1e-3  # seconds: what is due within this is due now, since a peer's 
 @kernel
 def has_sleepers(state, config):
     """Whether hosts sleep or switch that the policy can wake."""
-    count = state.count
-    return config.power != Power.NEVER and count[N_SLEEPING] + count[N_SWITCHING_ON] + count[N_SWITCHING_OFF] > 0
+    return (
+        config.power != Power.NEVER
+        and state.nb_in_state[SLEEPING] + state.nb_in_state[SWITCHING_ON] + state.nb_in_state[SWITCHING_OFF] > 0
+    )
 
 
 @kernel
 def awake_at(state, facts, config, host):
     """When (seconds) a host that sleeps or switches can be awake; inf for any other."""
-    now, what = state.now[0], state.host_state[host]
+    now, what = state.now, state.host_state[host]
     if facts.sleep_pstate[host] < 0:
         return np.inf
     if what == SLEEPING:
@@ -55,7 +46,7 @@ def awake_at(state, facts, config, host):
 def hosts_given_back(state, job):
     """How many hosts will be free again when a running job ends: all but those that left."""
     hosts = state.size[job]
-    if state.count[N_UNAVAILABLE] > 0:
+    if state.nb_in_state[UNAVAILABLE] > 0:
         begin = state.alloc_first[job]
         for i in range(begin, begin + state.alloc_count[job]):
             for host in range(state.interval_first[i], state.interval_last[i] + 1):
@@ -72,32 +63,32 @@ def booked_end(state, memory, job):
 
 
 @kernel
-def fill_capacity(state, facts, config, memory):
+def fill_capacity(state, facts, memory):
     """Fill the profile from what is free, runs and sleeps; no reservations."""
-    now = state.now[0]
-    free = state.count[N_FREE]
-    if state.supply[0] < len(state.host_state):  # the first hosts that are given back may have no power
+    now = state.now
+    free = state.nb_free
+    if state.supply < len(state.host_state):  # the first hosts that are given back may have no power
         free += min(spare_power(state), 0)
     begin_profile(memory, now, free)
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         due = booked_end(state, memory, job)
         if due <= now:
             due = now + TOLERANCE
         add_free(memory, due, np.inf, hosts_given_back(state, job))
-    if has_sleepers(state, config):
-        _add_sleepers(state, facts, config, memory)
+    if has_sleepers(state, memory):
+        _add_sleepers(state, facts, memory)
 
 
 @kernel
-def _add_sleepers(state, facts, config, profile):
+def _add_sleepers(state, facts, memory):
     due, hosts = np.inf, 0
     for host in range(len(state.host_state)):
-        at = awake_at(state, facts, config, host)
+        at = awake_at(state, facts, memory, host)
         if at == np.inf:
             continue
         if at != due:
-            add_free(profile, due, np.inf, hosts)
+            add_free(memory, due, np.inf, hosts)
             due, hosts = at, 0
         hosts += 1
-    add_free(profile, due, np.inf, hosts)
+    add_free(memory, due, np.inf, hosts)

@@ -1,11 +1,9 @@
 """What a composed policy decides at an instant; what few of them do is called by address."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.compiling.entry import Entry
 from decision.compiling.jit import kernel, without_vectors
-from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import START, add, clear
 
 from .allocation import plan_start, take_near, take_on_tree
@@ -14,7 +12,7 @@ from .booked import decide_booked
 from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
 from .conservative import choose_reserved, next_call
 from .guard import ask_for_call, choose_guarded, follow_guard, guard_call
-from .memory import BOOKED, N_SLOTS, NETWORK, SLOT, SUSPENSION, call_slot, config_in, memory_at
+from .memory import SLOT, call_slot, memory_at
 from .order import sort_queue
 from .power import manage_power
 from .prepared import DECIDE, DECIDED
@@ -24,38 +22,37 @@ from .suspension import suspend_for_others
 @kernel
 def decide(state, facts, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
-    config = config_in(memory)
     clear(plan, state)
-    guarded = follow_guard(state, config, memory) if config.guard < np.inf else 0
-    strict = config.backfill == Backfill.CONSERVATIVE or guarded > 0
-    suspends = config.suspend != Suspend.NEVER
-    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER and not suspends:
+    guarded = follow_guard(state, memory) if memory.guard < np.inf else 0
+    strict = memory.backfill == Backfill.CONSERVATIVE or guarded > 0
+    suspends = memory.suspend != Suspend.NEVER
+    if state.nb_free == 0 and not strict and memory.power == Power.NEVER and not suspends:
         return
-    if config.order == Order.FCFS and not suspends:
-        queue, length = state.queue, state.count[N_QUEUED]
+    if memory.order == Order.FCFS and not suspends:
+        queue, length = state.queue, state.nb_queued
     else:
-        queue, length = memory.sorted, sort_queue(state, config, memory)
-    if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
+        queue, length = memory.sorted, sort_queue(state, memory)
+    if suspends and call_slot(memory.suspension_slot, (state, facts, memory, plan, length)) > 0.0:
         return
     call = np.inf
-    if config.start == StartHosts.BOOKED:
-        chosen, call = 0, call_slot(memory.slots[BOOKED], (state, facts, memory, plan, length))
-    elif config.backfill == Backfill.CONSERVATIVE:
-        chosen = choose_reserved(state, facts, config, memory, queue, length)
+    if memory.start == StartHosts.BOOKED:
+        chosen, call = 0, call_slot(memory.booked_slot, (state, facts, memory, plan, length))
+    elif memory.backfill == Backfill.CONSERVATIVE:
+        chosen = choose_reserved(state, facts, memory, queue, length)
         call = next_call(state, memory, chosen)
-    elif guarded > 0 or memory.watch_count[0] > 0:
-        chosen = choose_guarded(state, facts, config, memory, queue, length, guarded)
+    elif guarded > 0 or memory.nb_watched > 0:
+        chosen = choose_guarded(state, facts, memory, queue, length, guarded)
     else:
-        chosen = choose_starts(state, facts, config, memory, queue, length)
-    if config.guard < np.inf:
+        chosen = choose_starts(state, facts, memory, queue, length)
+    if memory.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
-        if memory.slots[NETWORK] != 0:
-            call_slot(memory.slots[NETWORK], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
+        if memory.network_slot != 0:
+            call_slot(memory.network_slot, (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
         else:
-            plan_start(plan, state, facts, config, memory.chosen[i])
-    if config.power != Power.NEVER and config.start == StartHosts.AWAKE:
-        call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
+            plan_start(plan, state, facts, memory, memory.chosen[i])
+    if memory.power != Power.NEVER and memory.start == StartHosts.AWAKE:
+        call = min(call, manage_power(state, facts, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
 
@@ -63,9 +60,9 @@ def decide(state, facts, memory, plan):
 @kernel
 def _note_starts(state, memory, chosen):
     """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
-    free = state.count[N_FREE]
+    free = state.nb_free
     for i in range(chosen):
-        memory.reserved[memory.chosen[i]] = state.now[0]
+        memory.reserved[memory.chosen[i]] = state.now
         free -= state.size[memory.chosen[i]]
     return free
 
@@ -73,7 +70,7 @@ def _note_starts(state, memory, chosen):
 @SLOT.entry
 def _take_on_tree(state, facts, memory, plan, action):
     """Give an action of the plan its hosts."""
-    take_on_tree(plan, state, facts, action, memory.prices, config_in(memory).allocation == Allocation.TREE)
+    take_on_tree(plan, state, facts, action, memory.prices, memory.allocation == Allocation.TREE)
     return 0.0
 
 
@@ -87,16 +84,15 @@ def _take_near(state, facts, memory, plan, action):
 @SLOT.entry
 def _decide_booked(state, facts, memory, plan, length):
     """As `decide_booked`, for the first so many jobs."""
-    config = config_in(memory)
-    if config.order == Order.FCFS:
-        return decide_booked(state, facts, config, memory, plan, state.queue, length)
-    return decide_booked(state, facts, config, memory, plan, memory.sorted, length)
+    if memory.order == Order.FCFS:
+        return decide_booked(state, facts, memory, plan, state.queue, length)
+    return decide_booked(state, facts, memory, plan, memory.sorted, length)
 
 
 @SLOT.entry
 def _suspend_for_others(state, facts, memory, plan, length):
     """Whether `suspend_for_others` plans something."""
-    return 1.0 * suspend_for_others(state, config_in(memory), memory, plan, length)
+    return 1.0 * suspend_for_others(state, memory, plan, length)
 
 
 @DECIDE.entry
@@ -106,23 +102,20 @@ def decide_composed(state, facts, memory, plan):
     return DECIDED
 
 
-def used_slots(config: PolicyConfig) -> dict[int, Entry]:
-    """What a policy does and few others do, by its place in `Memory.slots`."""
+def used_slots(config: PolicyConfig) -> dict[str, Entry]:
+    """What a policy does and few others do, by its field of `Memory`."""
     used = {}
     if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-        used[NETWORK] = _take_on_tree
+        used["network_slot"] = _take_on_tree
     if config.allocation == Allocation.HOPS:
-        used[NETWORK] = _take_near
+        used["network_slot"] = _take_near
     if config.start == StartHosts.BOOKED:
-        used[BOOKED] = _decide_booked
+        used["booked_slot"] = _decide_booked
     if config.suspend != Suspend.NEVER:
-        used[SUSPENSION] = _suspend_for_others
+        used["suspension_slot"] = _suspend_for_others
     return used
 
 
-def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
-    """`Memory.slots` of a policy: the addresses of what it does and few others do; `decide` calls no others."""
-    slots = np.zeros(N_SLOTS, np.int64)
-    for slot, entry in used_slots(config).items():
-        slots[slot] = entry.address
-    return slots
+def slots_of(config: PolicyConfig) -> dict[str, int]:
+    """The addresses of what a policy does and few others do, by field of `Memory`; `decide` calls no others."""
+    return {slot: entry.address for slot, entry in used_slots(config).items()}

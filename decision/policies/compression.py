@@ -17,14 +17,14 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import highest_bit, trailing_zeros
 
-from .memory import FREED_ROOM, KNOWN, N_FREED, NEXT_START, SERIAL
-from .profile import END_STEP, FIRST_STEP, add_free, earlier, most_free, step_at
+from .memory import FREED_ROOM
+from .profile import add_free, earlier, most_free, step_at
 
 
 @kernel
 def compress(memory, queue, length, size, walltime):
     """Move each reservation, in queue order, to the earliest place that all others leave it."""
-    seen, known = memory.counts[N_FREED], memory.counts[KNOWN]
+    seen, known = memory.nb_freed, memory.nb_known
     begin, most = _outline(memory)
     for i in range(length):
         job = queue[i]
@@ -33,12 +33,12 @@ def compress(memory, queue, length, size, walltime):
         if size[job] > most or own <= begin or job >= known:
             continue
         new = _find_earlier(memory, job, own, size[job], walltime[job])
-        memory.examined[job] = memory.counts[SERIAL]
+        memory.examined[job] = memory.serial
         if new < own:
             _move(memory, job, own, new, size[job], walltime[job])
             # what the job leaves is freed for the jobs behind it now, and for those before it in the next pass: so
             # this region, and all after it, are kept
-            last = memory.counts[N_FREED] - 1
+            last = memory.nb_freed - 1
             begin = min(begin, memory.freed_begin[last])
             most = max(most, memory.freed_most[last])
             seen = min(seen, last)
@@ -49,7 +49,7 @@ def compress(memory, queue, length, size, walltime):
 def _outline(memory):
     """The earliest begin of the freed regions and the most hosts free in any."""
     begin, most = np.inf, 0
-    for i in range(memory.counts[N_FREED]):
+    for i in range(memory.nb_freed):
         begin = min(begin, memory.freed_begin[i])
         most = max(most, memory.freed_most[i])
     return begin, most
@@ -77,7 +77,7 @@ def _regions_for(memory, examined, own, size):
     """The freed regions that matter to a reservation, as bits; there are no more than a word has."""
     found = np.uint64(0)
     begin, most, serial = memory.freed_begin, memory.freed_most, memory.freed_serial
-    for i in range(memory.counts[N_FREED]):
+    for i in range(memory.nb_freed):
         matters = (begin[i] < own) & (most[i] >= size) & (serial[i] > examined)
         found |= np.uint64(matters) << np.uint64(i)
     return found
@@ -86,10 +86,10 @@ def _regions_for(memory, examined, own, size):
 @kernel
 def _measure_spells(memory, region, level):
     """Measure the spells of 2 ** level free hosts that touch the region."""
-    time, free, last = memory.step_time, memory.step_free, memory.span[END_STEP]
+    time, free, last = memory.step_time, memory.step_free, memory.end_step
     hosts, longest, latest = 1 << level, 0.0, 0.0
     at = step_at(memory, memory.freed_begin[region])
-    while at > memory.span[FIRST_STEP] and free[at] >= hosts and free[at - 1] >= hosts:
+    while at > memory.first_step and free[at] >= hosts and free[at - 1] >= hosts:
         at -= 1
     while at < last and time[at] < memory.freed_end[region]:
         if free[at] >= hosts:
@@ -110,7 +110,7 @@ def _move(memory, job, own, begin, size, walltime):
     add_free(memory, left, end, size)
     add_free(memory, begin, min(own, begin + walltime), -size)
     memory.reserved[job] = begin
-    memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
+    memory.next_start = min(memory.next_start, begin)
     if left < end:
         note_freed(memory, left, end)
 
@@ -118,9 +118,8 @@ def _move(memory, job, own, begin, size, walltime):
 @kernel
 def note_freed(memory, begin, end):
     """Remember that hosts came free from `begin` to `end`; a full list becomes one region around all."""
-    counts = memory.counts
-    counts[SERIAL] += 1
-    at = counts[N_FREED]
+    memory.serial += 1
+    at = memory.nb_freed
     if at == FREED_ROOM:  # one bit of a word for each region: `_regions_for`
         begin = min(begin, memory.freed_begin.min())
         end = max(end, memory.freed_end.max())
@@ -128,15 +127,15 @@ def note_freed(memory, begin, end):
     memory.freed_begin[at] = begin
     memory.freed_end[at] = end
     memory.freed_most[at] = most_free(memory, begin, end)
-    memory.freed_serial[at] = counts[SERIAL]
+    memory.freed_serial[at] = memory.serial
     memory.spell_end[at, :] = -1.0  # to be measured when first asked for: most levels never are
-    counts[N_FREED] = at + 1
+    memory.nb_freed = at + 1
 
 
 @kernel
 def _forget_freed(memory, seen):
     """Drop the first `seen` regions, for which every reservation has been examined."""
-    left = memory.counts[N_FREED] - seen
+    left = memory.nb_freed - seen
     if seen > 0:
         for i in range(left):
             memory.freed_begin[i] = memory.freed_begin[i + seen]
@@ -145,4 +144,4 @@ def _forget_freed(memory, seen):
             memory.freed_serial[i] = memory.freed_serial[i + seen]
             memory.spell_length[i, :] = memory.spell_length[i + seen, :]
             memory.spell_end[i, :] = memory.spell_end[i + seen, :]
-    memory.counts[N_FREED] = left
+    memory.nb_freed = left

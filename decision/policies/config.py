@@ -80,7 +80,7 @@ AUTO = -1.5  # PolicyConfig.guard, below 0: minus how many times the longest wai
 
 
 class PolicyConfig(NamedTuple):
-    """A composed policy as numbers: the whole ones first, as `Memory` has them."""
+    """A composed policy as numbers; `Memory` has them too."""
 
     order: int = int(Order.FCFS)
     backfill: int = int(Backfill.NONE)

@@ -25,7 +25,6 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import CALL_AT, add
 from decision.state.platform_facts import platform_facts
 
@@ -33,7 +32,7 @@ from .backfill import take
 from .capacity import TOLERANCE
 from .config import AUTO, Backfill, Power
 from .conservative import keep_reservations, next_call, take_due
-from .memory import GUARDED, HEAD, KEPT, LIMIT, NEXT_CALL, NEXT_START, note_decision
+from .memory import note_decision
 from .profile import add_free, are_free, earliest
 from .promise import LARGEST, LEAST, count_late
 from .shadow import longest_known, longest_wait
@@ -63,14 +62,14 @@ def read_guard(policy: str, value: Any) -> float:
 
 
 @kernel
-def follow_guard(state, config, memory):
+def follow_guard(state, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
-    if config.guard < 0.0:
-        return note_guarded(memory, state.queue, _follow_easy(state, memory, -config.guard))
-    limit, count, length, queue = config.guard, 0, state.count[N_QUEUED], state.queue
-    memory.times[LIMIT] = limit
+    if memory.guard < 0.0:
+        return note_guarded(memory, state.queue, _follow_easy(state, memory, -memory.guard))
+    limit, count, length, queue = memory.guard, 0, state.nb_queued, state.queue
+    memory.guarded_after = limit
     while count < length and (
-        queue[count] < memory.counts[GUARDED] or state.now[0] - state.submit_time[queue[count]] >= limit - TOLERANCE
+        queue[count] < memory.nb_guarded or state.now - state.submit_time[queue[count]] >= limit - TOLERANCE
     ):
         count += 1
     return note_guarded(memory, queue, count)
@@ -79,16 +78,16 @@ def follow_guard(state, config, memory):
 @kernel
 def _follow_easy(state, memory, times):
     """Bring the watch up to date; returns how many are guarded to keep waits below so many times EASY's longest."""
-    memory.watch_count[0] = 0
-    if state.count[N_QUEUED] == 0:
+    memory.nb_watched = 0
+    if state.nb_queued == 0:
         return 0
     first, most = state.queue[0], times * longest_known(memory)
-    waited = state.now[0] - state.submit_time[first]
-    sure = first >= memory.counts[GUARDED] and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
+    waited = state.now - state.submit_time[first]
+    sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
     if not sure:  # else so far below that the present does not matter
         most = times * longest_wait(state, memory)
         watch(state, memory, most)
-    memory.times[LIMIT] = LARGEST * most
+    memory.guarded_after = LARGEST * most
     return 0 if sure else count_late(state, memory, most)
 
 
@@ -96,49 +95,49 @@ def _follow_easy(state, memory, times):
 def note_guarded(memory, queue, count):
     """Let the first so many jobs of the queue be guarded from now on; returns how many."""
     if count > 0:
-        memory.counts[GUARDED] = max(memory.counts[GUARDED], queue[count - 1] + 1)
+        memory.nb_guarded = max(memory.nb_guarded, queue[count - 1] + 1)
     else:
-        memory.counts[KEPT] = 0
+        memory.kept = 0
     return count
 
 
 @kernel
-def choose_guarded(state, facts, config, memory, queue, length, guarded):
+def choose_guarded(state, facts, memory, queue, length, guarded):
     """As `backfill.choose`, where the first so many jobs of the state's queue are guarded; one at least.
 
     They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
     for EASY one of them is the first that waits.
     """
-    reserve_guarded(state, facts, config, memory, guarded)
+    reserve_guarded(state, facts, memory, guarded)
     chosen = take_due(state, memory, state.queue, guarded)
     waits = chosen < guarded
-    if not (waits and config.backfill == Backfill.NONE):
-        chosen = _take_others(state, config, memory, chosen, queue, length, waits)
+    if not (waits and memory.backfill == Backfill.NONE):
+        chosen = _take_others(state, memory, chosen, queue, length, waits)
     note_decision(state, memory, chosen)
-    memory.counts[HEAD] = -1
-    memory.counts[KEPT] = waits and config.power == Power.NEVER
+    memory.head = -1
+    memory.kept = waits and memory.power == Power.NEVER
     return chosen
 
 
 @kernel
-def reserve_guarded(state, facts, config, memory, guarded):
+def reserve_guarded(state, facts, memory, guarded):
     """Bring the reservations of the first so many jobs of the queue up to date."""
-    if memory.counts[KEPT] == 0:
-        memory.times[NEXT_START] = -np.inf  # so that the profile is made again
-    keep_reservations(state, facts, config, memory, state.queue, guarded, memory.counts[GUARDED], True)
+    if memory.kept == 0:
+        memory.next_start = -np.inf  # so that the profile is made again
+    keep_reservations(state, facts, memory, state.queue, guarded, memory.nb_guarded, True)
 
 
 @kernel
 def is_harmless(state, memory, job):
     """Whether the reservations leave a job hosts if it starts now."""
-    now = state.now[0]
+    now = state.now
     return are_free(memory, state.size[job], now, now + max(state.expected_runtime[job], TOLERANCE))
 
 
 @kernel
-def _take_others(state, config, memory, chosen, queue, length, protected):
+def _take_others(state, memory, chosen, queue, length, protected):
     """Jobs that are not guarded, in order; `protected` is whether a job that waits has its reservation already."""
-    now, free, small, short = state.now[0], state.count[N_FREE], len(state.host_state) + 1, np.inf
+    now, free, small, short = state.now, state.nb_free, len(state.host_state) + 1, np.inf
     for i in range(chosen):
         free -= state.size[memory.chosen[i]]
         watch_start(state, memory, memory.chosen[i])
@@ -146,7 +145,7 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
         job = queue[i]
         if free == 0:
             break
-        if job < memory.counts[GUARDED] or harms_watched(state, memory, job):
+        if job < memory.nb_guarded or harms_watched(state, memory, job):
             continue
         size, walltime = state.size[job], state.expected_runtime[job]
         if size <= free and not (size >= small and walltime >= short):
@@ -157,9 +156,9 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
                 free -= size
                 continue
             small, short = size, walltime  # what is no smaller and no shorter fits no better, for hosts become fewer
-        if config.backfill == Backfill.NONE:
+        if memory.backfill == Backfill.NONE:
             break
-        if config.backfill == Backfill.EASY and not protected:
+        if memory.backfill == Backfill.EASY and not protected:
             begin = earliest(memory, size, walltime)
             add_free(memory, begin, begin + walltime, -size)
             protected = True
@@ -169,13 +168,13 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
 @kernel
 def guard_call(state, memory, guarded, chosen, free):
     """When (seconds) to be called: for a reservation, or because a job that fits into `free` hosts becomes guarded."""
-    call = next_call(state, memory, chosen) if memory.counts[KEPT] else np.inf
-    if free == 0 or memory.times[LIMIT] == np.inf:
+    call = next_call(state, memory, chosen) if memory.kept else np.inf
+    if free == 0 or memory.guarded_after == np.inf:
         return call
-    for i in range(guarded, state.count[N_QUEUED]):
+    for i in range(guarded, state.nb_queued):
         job = state.queue[i]
         if state.size[job] <= free and memory.reserved[job] == np.inf:
-            return min(call, state.submit_time[job] + memory.times[LIMIT])
+            return min(call, state.submit_time[job] + memory.guarded_after)
     return call
 
 
@@ -185,14 +184,14 @@ def ask_for_call(state, memory, plan, time):
 
     Nothing is asked where a call is pending that comes no later.
     """
-    pending = memory.times[NEXT_CALL]
-    if pending <= state.now[0] + TOLERANCE:
+    pending = memory.next_call
+    if pending <= state.now + TOLERANCE:
         pending = np.inf
-    time = max(time, state.now[0] + _SOON)
+    time = max(time, state.now + _SOON)
     if time < pending:
         plan.time[add(plan, CALL_AT, -1)] = time
         pending = time
-    memory.times[NEXT_CALL] = pending
+    memory.next_call = pending
 
 
 def switch_times(platform: Platform, unknown: float) -> tuple[float, float]:

@@ -22,34 +22,29 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I8, U8, bundle_at
+from decision.compiling.bundle import F8, U8, Float, Int, bundle_at
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.state.bitmap import insert_interval, next_in, next_out, remove_interval
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, START, add, add_interval, clear
 
 from .capacity import TOLERANCE
 from .gantt import Gantt, begin_gantt, measure_first, new_gantt, release, reserve
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
-# KamelotMemory.numbers
-_SECURITY = 0  # seconds by which each walltime counts as longer
-_REACTION = 1  # seconds from an event to its decision
-_DUE = 2  # seconds: when the next decision is made, nan where nothing waits for one
-
-# KamelotMemory.counts, after the last plan was carried out
-_RESERVED = 0  # jobs from the front of the queue that have a reservation
-_SEEN_JOBS = 1  # jobs submitted
-_SEEN_RUNNING = 2  # jobs that ran
-_SEEN_OVER = 3  # jobs that neither waited nor ran any more, -1 before the first plan
-
 
 class KamelotMemory(Gantt):
     """What the policy is and remembers from call to call."""
 
-    numbers: F8  # (3,)
-    counts: I8  # (4,)
+    security_time: Float  # seconds by which each walltime counts as longer
+    reaction: Float  # seconds from an event to its decision
+    due: Float = np.nan  # seconds: when the next decision is made, nan where nothing waits for one
+    # after the last plan was carried out
+    nb_reserved: Int  # jobs from the front of the queue that have a reservation
+    seen_jobs: Int  # jobs submitted
+    seen_running: Int  # jobs that ran
+    seen_over: Int = -1  # jobs that neither waited nor ran any more, -1 before the first plan
     kept_until: F8  # (J,) seconds: how long a running job is taken to keep its hosts, inf where nobody knows
     seen_free: U8  # (W,) hosts that were free after the last plan
     free_until: F8  # (H + 1,) seconds: how long so many of the hosts that are free now can be taken
@@ -64,40 +59,39 @@ def _decide(state, memory, plan):
     clear(plan, state)
     if _waits(state, memory, plan) or not _any_fits(state):
         return
-    counts = memory.counts
     if _is_as_reserved(state, memory):
-        memory.begin[0] = state.now[0]
-        candidate = state.count[N_QUEUED] - (state.count[N_JOBS] - counts[_SEEN_JOBS])
+        memory.begin[0] = state.now
+        candidate = state.nb_queued - (state.nb_jobs - memory.seen_jobs)
     else:
         _reserve_running(state, memory)
-        counts[_RESERVED] = candidate = 0
+        memory.nb_reserved = candidate = 0
     started = _reserve_waiting(state, memory, plan, candidate)
-    counts[_SEEN_JOBS] = state.count[N_JOBS]
-    counts[_SEEN_RUNNING] = state.count[N_RUNNING] + started
-    counts[_SEEN_OVER] = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
+    memory.seen_jobs = state.nb_jobs
+    memory.seen_running = state.nb_running + started
+    memory.seen_over = state.nb_jobs - state.nb_queued - state.nb_running
     memory.seen_free[:] = plan.free
 
 
 @kernel
 def _waits(state, memory, plan):
     """Whether it is too early to react; asks once to be called, because a peer keeps every request."""
-    now, numbers = state.now[0], memory.numbers
-    if numbers[_REACTION] == 0:
+    now = state.now
+    if memory.reaction == 0:
         return False
-    if np.isnan(numbers[_DUE]):
-        numbers[_DUE] = now + numbers[_REACTION]
-        plan.time[add(plan, CALL_AT, -1)] = numbers[_DUE]
-    waits = now < numbers[_DUE] - TOLERANCE
+    if np.isnan(memory.due):
+        memory.due = now + memory.reaction
+        plan.time[add(plan, CALL_AT, -1)] = memory.due
+    waits = now < memory.due - TOLERANCE
     if not waits:
-        numbers[_DUE] = np.nan
+        memory.due = np.nan
     return waits
 
 
 @kernel
 def _any_fits(state):
     """Whether there is a waiting job for which enough hosts are free now."""
-    i, length = 0, state.count[N_QUEUED]
-    while i < length and state.size[state.queue[i]] > state.count[N_FREE]:
+    i, length = 0, state.nb_queued
+    while i < length and state.size[state.queue[i]] > state.nb_free:
         i += 1
     return i < length
 
@@ -105,14 +99,13 @@ def _any_fits(state):
 @kernel
 def _is_as_reserved(state, memory):
     """Whether nothing has happened since the last plan but arrivals and its starts, and no job overruns."""
-    count, counts = state.count, memory.counts
-    over = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    if over != counts[_SEEN_OVER] or count[N_RUNNING] != counts[_SEEN_RUNNING]:
+    over = state.nb_jobs - state.nb_queued - state.nb_running
+    if over != memory.seen_over or state.nb_running != memory.seen_running:
         return False
     same = True
     for word in range(len(state.free)):
         same &= state.free[word] == memory.seen_free[word]
-    for i in range(count[N_RUNNING]):
+    for i in range(state.nb_running):
         same &= memory.kept_until[state.running[i]] == _kept_until(state, memory, i)
     return same
 
@@ -120,15 +113,15 @@ def _is_as_reserved(state, memory):
 @kernel
 def _kept_until(state, memory, i):
     """Until when (seconds) the job ``running[i]`` is taken to keep its hosts; one that should have ended, for ever."""
-    end = state.expected_end[i] + memory.numbers[_SECURITY]
-    return end if end > state.now[0] else np.inf
+    end = state.expected_end[i] + memory.security_time
+    return end if end > state.now else np.inf
 
 
 @kernel
 def _reserve_running(state, memory):
     """Begin again with what running jobs leave."""
-    begin_gantt(memory, state.now[0], state.free)
-    for i in range(state.count[N_RUNNING]):
+    begin_gantt(memory, state.now, state.free)
+    for i in range(state.nb_running):
         job = state.running[i]
         until = _kept_until(state, memory, i)
         memory.kept_until[job] = until
@@ -138,8 +131,8 @@ def _reserve_running(state, memory):
             for at in range(begin, begin + state.alloc_count[job]):
                 insert_interval(memory.hosts, state.interval_first[at], state.interval_last[at])
             release(memory, until, memory.hosts)
-    memory.free_until[: state.count[N_FREE] + 1] = np.inf
-    memory.free_until[state.count[N_FREE] + 1 :] = -np.inf
+    memory.free_until[: state.nb_free + 1] = np.inf
+    memory.free_until[state.nb_free + 1 :] = -np.inf
 
 
 @kernel
@@ -149,15 +142,15 @@ def _reserve_waiting(state, memory, plan, candidate):
     Returns:
         How many start; they are in the plan.
     """
-    now, queue, length = state.now[0], state.queue, state.count[N_QUEUED]
-    at, started = memory.counts[_RESERVED], 0
+    now, queue, length = state.now, state.queue, state.nb_queued
+    at, started = memory.nb_reserved, 0
     while True:
         while candidate < length and not _could_start(state, memory, queue[candidate]):
             candidate += 1
         if candidate == length:
             break
         job = queue[at]
-        duration = state.expected_runtime[job] + memory.numbers[_SECURITY]
+        duration = state.expected_runtime[job] + memory.security_time
         begin = reserve(memory, state.size[job], duration)
         if begin == now:
             memory.kept_until[job] = now + duration
@@ -167,15 +160,15 @@ def _reserve_waiting(state, memory, plan, candidate):
             measure_first(memory, memory.free_until)
         at += 1
         candidate = max(candidate, at)
-    memory.counts[_RESERVED] = at - started
+    memory.nb_reserved = at - started
     return started
 
 
 @kernel
 def _could_start(state, memory, job):
     """Whether the reservations so far let a job start now."""
-    size, duration = state.size[job], state.expected_runtime[job] + memory.numbers[_SECURITY]
-    return size < len(memory.free_until) and state.now[0] + duration <= memory.free_until[size]
+    size, duration = state.size[job], state.expected_runtime[job] + memory.security_time
+    return size < len(memory.free_until) and state.now + duration <= memory.free_until[size]
 
 
 @kernel
@@ -213,26 +206,27 @@ class Kamelot(CompiledPolicy):
         for name, value in (("security_time", security_time), ("reaction", reaction)):
             if not 0 <= value < math.inf:
                 raise ConfigError(f"policy kamelot: option {name}={value:g} must be finite and not negative")
-        self._numbers = np.array([security_time, reaction, math.nan])
+        self._security_time, self._reaction = security_time, reaction
 
     def memory_for(self, state: ClusterState, memory: KamelotMemory | None = None) -> KamelotMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            return _new_memory(state, self._numbers.copy())
+            return _new_memory(state, self._security_time, self._reaction)
         fits = len(memory.kept_until) >= len(state.size) and len(memory.begin) >= _nb_steps(state)
-        return memory if fits else _new_memory(state, memory.numbers)
+        return memory if fits else _new_memory(state, memory.security_time, memory.reaction, memory.due)
 
 
-def _new_memory(state: ClusterState, numbers: F8) -> KamelotMemory:
+def _new_memory(state: ClusterState, security_time: float, reaction: float, due: float = math.nan) -> KamelotMemory:
     """A memory that knows no reservations, with room for every job and host of `state`."""
     gantt = new_gantt(_nb_steps(state), len(state.free))
     return KamelotMemory(
-        numbers=numbers,
-        counts=np.array([0, 0, 0, -1]),
+        security_time=security_time,
+        reaction=reaction,
+        due=due,
         kept_until=np.zeros(len(state.size)),
         seen_free=state.free.copy(),
         free_until=np.zeros(nb_hosts(state) + 1),
-        **{name: getattr(gantt, name) for name in Gantt._fields},
+        **gantt.arrays(),
     )
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, F8x2, bundle_at
+from decision.compiling.bundle import F8, I4, I8, F8x2, Float, Int, bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import PlanArrays
 from decision.state.platform_facts import PlatformFacts
 
@@ -16,43 +16,6 @@ from .config import Backfill, Order, PolicyConfig, StartHosts
 from .profile import Profile
 from .shadow import Shadow, grown_shadow, new_shadow
 from .watch import Watch, new_watch
-
-_WHOLE = 10  # numbers of a config that are whole, the first ones
-
-# Memory.counts
-ORDERED = 0  # jobs numbered below this have been put into `sorted`
-N_SORTED = 1  # length of sorted
-SEEN_JOBS = 2  # after the last plan was carried out: jobs submitted
-_SEEN_RUNNING = 3  # jobs that ran
-_SEEN_OVER = 4  # jobs that neither waited nor ran any more
-SEEN_FREE = 5  # free hosts
-_SEEN_CHANGES = 6  # changes of capacity that no job caused
-HEAD = 7  # the job that blocked the queue then, -1 for none
-EXTRA = 8  # hosts that its reservation left over
-TROUBLED = 9  # the last reservations were made while the profile was in doubt
-SERIAL = 10  # of the last change to the freed regions
-N_FREED = 11  # freed regions
-KNOWN = 12  # jobs numbered below this have a reservation, if they are of those that get one
-GUARDED = 13  # jobs numbered below this are guarded, if they wait
-KEPT = 14  # the profile was kept up to date by the last decision, for guarded jobs
-CANDIDATES = 15  # jobs numbered below this have been put into `candidates`, and the next count is its length
-SEEN_REVISIONS = 17  # after the last plan: of what is expected
-N_HEIRS = 18  # length of heirs
-N_COUNTS = 19
-
-# Memory.times
-SHADOW = 0  # seconds: when the head's reservation begins
-NEXT_START = 1  # seconds: no reservation begins earlier
-NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
-LAST_NOW = 3  # seconds: time of the last decision
-LIMIT = 4  # seconds: a job that has waited for so long is guarded in any case
-N_TIMES = 5
-
-# Memory.slots: what few policies do, compiled for those alone
-NETWORK = 0  # gives an action hosts by the network that connects them
-BOOKED = 1  # jobs book hosts before they start
-SUSPENSION = 2  # suspends jobs for others
-N_SLOTS = 3
 
 FREED_ROOM = 64  # bits of a word
 _LEVELS = 32  # powers of two up to the largest size of a job
@@ -64,11 +27,56 @@ class Memory(Profile, Shadow, Watch, Booking):
     Arrays that its slots do not use are empty.
     """
 
-    codes: I8  # (10,) the whole numbers of its config
-    numbers: F8  # (8,) the others
-    counts: I8  # (N_COUNTS,)
-    times: F8  # (N_TIMES,)
-    slots: I8  # (N_SLOTS,) addresses of entries of `SLOT`, 0 where the policy does no such thing
+    # its config
+    order: Int  # Order
+    backfill: Int  # Backfill
+    allocation: Int  # Allocation
+    power: Int  # Power
+    seed: Int
+    keep_awake: Int  # hosts
+    start: Int  # StartHosts
+    promises: Int  # 1 to remember when EASY first promises each head to start
+    backfill_order: Int  # the Order of the jobs that EASY looks at behind its head; -1: that of the queue
+    suspend: Int  # Suspend
+    age_weight: Float
+    size_weight: Float
+    max_age: Float  # seconds at which age counts in full
+    idle_timeout: Float  # seconds
+    wake_time: Float  # seconds to wake a host
+    doze_time: Float  # seconds to put a host to sleep
+    guard: Float  # seconds after which a waiting job is guarded; below 0 as AUTO
+    patience: Float  # seconds that a job waits before a server is woken for it
+    # how far it is
+    nb_ordered: Int  # jobs numbered below this have been put into `sorted`
+    nb_sorted: Int  # length of sorted
+    nb_considered: Int  # jobs numbered below this have been put into `candidates`
+    nb_candidates: Int  # length of candidates
+    nb_guarded: Int  # jobs numbered below this are guarded, if they wait
+    nb_known: Int  # jobs numbered below this have a reservation, if they are of those that get one
+    nb_heirs: Int  # length of heirs
+    nb_freed: Int  # freed regions
+    serial: Int  # of the last change to the freed regions
+    troubled: Int  # 1: the last reservations were made while the profile was in doubt
+    kept: Int  # 1: the profile was kept up to date by the last decision, for guarded jobs
+    # as it was after the last plan was carried out
+    seen_jobs: Int  # jobs submitted
+    seen_running: Int  # jobs that ran
+    seen_over: Int  # jobs that neither waited nor ran any more
+    seen_free: Int  # free hosts
+    seen_changes: Int = -1  # changes of capacity that no job caused
+    seen_revisions: Int  # of what is expected
+    head: Int = -1  # the job that blocked the queue then, -1 for none
+    extra: Int  # hosts that its reservation left over
+    head_start: Float  # seconds: when its reservation begins
+    # times
+    next_start: Float = np.inf  # seconds: no reservation begins earlier
+    next_call: Float = np.inf  # seconds: when the policy will be called on its own request, inf if it will not
+    last_now: Float  # seconds: time of the last decision
+    guarded_after: Float  # seconds: a job that has waited for so long is guarded in any case
+    # addresses of entries of `SLOT`, of what few policies do, compiled for those alone; 0 where the policy does not
+    network_slot: Int  # gives an action hosts by the network that connects them
+    booked_slot: Int  # jobs book hosts before they start
+    suspension_slot: Int  # suspends jobs for others
     prices: F8x2  # (L - 1, N_FEATURES) hops: weights of `decision.placement.prices`; empty where hosts have no price
     chosen: I4  # (H,) jobs to start now
     release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
@@ -99,12 +107,11 @@ call_slot = SLOT.caller()
 @kernel
 def note_decision(state, memory, chosen):
     """Remember the state as it will be once the plan is carried out, which starts the first so many chosen jobs."""
-    count, counts = state.count, memory.counts
-    counts[SEEN_JOBS] = count[N_JOBS]
-    counts[_SEEN_RUNNING] = count[N_RUNNING] + chosen
-    counts[_SEEN_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    counts[_SEEN_CHANGES] = count[N_CAPACITY_CHANGES]
-    counts[SEEN_REVISIONS] = state.revisions[0]
+    memory.seen_jobs = state.nb_jobs
+    memory.seen_running = state.nb_running + chosen
+    memory.seen_over = state.nb_jobs - state.nb_queued - state.nb_running
+    memory.seen_changes = state.nb_capacity_changes
+    memory.seen_revisions = state.revisions
 
 
 @kernel
@@ -113,55 +120,20 @@ def ends_since(state, memory):
 
     A job that is expected to end at another time is more.
     """
-    count, counts = state.count, memory.counts
-    ended = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] - counts[_SEEN_OVER]
+    ended = state.nb_jobs - state.nb_queued - state.nb_running - memory.seen_over
     as_planned = (
-        count[N_RUNNING] + ended == counts[_SEEN_RUNNING]
-        and count[N_CAPACITY_CHANGES] == counts[_SEEN_CHANGES]
-        and state.revisions[0] == counts[SEEN_REVISIONS]
+        state.nb_running + ended == memory.seen_running
+        and state.nb_capacity_changes == memory.seen_changes
+        and state.revisions == memory.seen_revisions
     )
     return ended if as_planned else -1
-
-
-@kernel
-def config_in(memory):
-    """The config that a memory was made for."""
-    codes, numbers = memory.codes, memory.numbers
-    return PolicyConfig(
-        codes[0],
-        codes[1],
-        codes[2],
-        codes[3],
-        codes[4],
-        codes[5],
-        codes[6],
-        codes[7],
-        codes[8],
-        codes[9],
-        numbers[0],
-        numbers[1],
-        numbers[2],
-        numbers[3],
-        numbers[4],
-        numbers[5],
-        numbers[6],
-        numbers[7],
-    )
 
 
 def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
     """An empty memory with room for every job and host of `state`."""
     hosts = nb_hosts(state)
-    times = np.zeros(N_TIMES)
-    times[[NEXT_START, NEXT_CALL]] = np.inf
-    counts = np.zeros(N_COUNTS, np.int64)
-    counts[[HEAD, _SEEN_CHANGES]] = -1
     memory = Memory(
-        codes=np.array(config[:_WHOLE], np.int64),
-        numbers=np.array(config[_WHOLE:]),
-        counts=counts,
-        times=times,
-        slots=np.zeros(N_SLOTS, np.int64),
+        **config._asdict(),
         prices=np.zeros((0, 0)),
         chosen=np.zeros(hosts, np.int32),
         release_time=np.zeros(2 * hosts + 1),
@@ -172,7 +144,6 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         heirs=np.zeros(hosts if config.suspend else 0, np.int32),
         candidates=np.zeros(0, np.int32),
         candidate_key=np.zeros(0),
-        span=np.zeros(2, np.int64),
         step_time=np.zeros(0),
         step_free=np.zeros(0, np.int32),
         promised=np.zeros(0),

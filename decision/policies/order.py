@@ -16,32 +16,37 @@ import numpy as np
 from decision.compiling.draws import first_word, uniform
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import N_JOBS, QUEUED
+from decision.state.cluster import QUEUED
 
 from .config import Order
-from .memory import CANDIDATES, ORDERED
 
 
 @kernel
-def sort_queue(state, config, memory):
+def sort_queue(state, memory):
     """Bring ``memory.sorted`` up to date; returns its length."""
-    return _sort_waiting(state, config, config.order, memory.sorted, memory.key, memory.spare, memory.counts, ORDERED)
+    began, jobs, key = (memory.nb_ordered, memory.nb_sorted), memory.sorted, memory.key
+    memory.nb_sorted = _sort_waiting(state, memory, memory.order, jobs, key, memory.spare, began)
+    memory.nb_ordered = state.nb_jobs
+    return memory.nb_sorted
 
 
 @kernel
-def sort_candidates(state, config, memory):
+def sort_candidates(state, memory):
     """Bring ``memory.candidates`` up to date, the waiting jobs in the order for backfilling; returns its length."""
-    jobs, key = memory.candidates, memory.candidate_key
-    return _sort_waiting(state, config, config.backfill_order, jobs, key, memory.spare, memory.counts, CANDIDATES)
+    began, jobs, key = (memory.nb_considered, memory.nb_candidates), memory.candidates, memory.candidate_key
+    memory.nb_candidates = _sort_waiting(state, memory, memory.backfill_order, jobs, key, memory.spare, began)
+    memory.nb_considered = state.nb_jobs
+    return memory.nb_candidates
 
 
 @kernel
-def _sort_waiting(state, config, order, jobs, key, spare, counts, at):
-    """Bring `jobs` up to date; returns its length. ``counts[at]`` jobs were put into it, ``counts[at + 1]`` stay."""
+def _sort_waiting(state, config, order, jobs, key, spare, began):
+    """Bring `jobs` up to date; returns its length. `began`: so many jobs were looked at before, so many are in it."""
+    looked_at, length = began
     changes = order >= Order.WFP3
-    kept = drop_gone(jobs, counts[at + 1], state.job_state)
+    kept = drop_gone(jobs, length, state.job_state)
     length = kept
-    for job in range(counts[at], state.count[N_JOBS]):
+    for job in range(looked_at, state.nb_jobs):
         if state.job_state[job] == QUEUED:
             if length >= len(jobs):
                 raise InternalError("the policy's memory has no room for another waiting job")
@@ -50,8 +55,6 @@ def _sort_waiting(state, config, order, jobs, key, spare, counts, at):
     for i in range(0 if changes else kept, length):
         key[jobs[i]] = rank_of(state, config, order, jobs[i])
     sort_by_key(jobs, spare, key, 1 if changes else kept, length)
-    counts[at] = state.count[N_JOBS]
-    counts[at + 1] = length
     return length
 
 
@@ -77,7 +80,7 @@ def rank_of(state, config, order, job):
     elif order <= Order.EDF:
         rank = _rank_by_worth(state, order, job)
     else:
-        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now[0] - submit)
+        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now - submit)
     return rank if rank == rank else np.inf
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I1, I4, I8
+from decision.compiling.bundle import F8, I1, I4, I8, Int
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.estimates.habits import grown_habits, room_for_habits
@@ -33,7 +33,7 @@ from decision.estimates.quantiles import (
 )
 from decision.estimates.regression import forget_regression, learn_end, new_regression, predict
 from decision.model.record import FinalState
-from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
+from decision.state.cluster import ENDED, RUNNING, ClusterState
 
 from .outlook_settings import Correction, Estimator, OutlookSettings
 
@@ -53,7 +53,7 @@ class Outlook(QuantileMemory):
     expected_runtime: F8  # (J,) seconds, as in the state
     running: I4  # (R,) as in the state
     expected_end: F8  # (R,) seconds, as in the state
-    revisions: I8  # (1,) as in the state
+    revisions: Int  # as in the state
     predicted: F8  # (J,) seconds: what was expected when the job was submitted
     corrections: I4  # (J,) how often that was corrected
     listed: I1  # (J,) whether the job is in `running`
@@ -71,14 +71,13 @@ def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
     regression = new_regression(room_for_habits(jobs if learns else 0))
     spread = settings.estimate == Estimator.QUANTILES
     return Outlook(
-        **{name: getattr(regression, name) for name in regression._fields},
+        **regression.arrays(),
         **room_for_quantiles(len(regression.habit_key) if spread else 0, jobs if spread else 0),
         settings=np.array(settings[:2], np.int64),
         chances=np.array(settings[2:]),
         expected_runtime=np.zeros(jobs),
         running=np.zeros(most, np.int32),
         expected_end=np.zeros(most),
-        revisions=np.zeros(1, np.int64),
         predicted=np.zeros(jobs),
         corrections=np.zeros(jobs, np.int32),
         listed=np.zeros(jobs, np.int8),
@@ -116,7 +115,7 @@ def seen_through(state: ClusterState, outlook: Outlook) -> ClusterState:
         expected_runtime=outlook.expected_runtime,
         running=outlook.running,
         expected_end=outlook.expected_end,
-        revisions=outlook.revisions,
+        revisions=outlook.arrays()["revisions"],
     )
 
 
@@ -126,7 +125,7 @@ def forget_outlook(outlook):
     outlook.seen[:] = 0
     outlook.listed[:] = 0
     outlook.corrections[:] = 0
-    outlook.revisions[0] = 0
+    outlook.revisions = 0
     forget_regression(outlook)
     if len(outlook.recent) > 0:
         forget_quantiles(outlook)
@@ -135,13 +134,13 @@ def forget_outlook(outlook):
 @kernel
 def look_ahead(state, outlook):
     """Bring the outlook up to date with a state, before a decision: learn, predict, correct."""
-    for i in range(state.count[N_ENDED]):
+    for i in range(state.nb_ended):
         _learn(state, outlook, state.ended[i])
     _list_running(state, outlook)
-    for job in range(outlook.seen[_SEEN_JOBS], state.count[N_JOBS]):
+    for job in range(outlook.seen[_SEEN_JOBS], state.nb_jobs):
         outlook.predicted[job] = _predict(state, outlook, job)
         outlook.expected_runtime[job] = outlook.predicted[job]
-    outlook.seen[_SEEN_JOBS] = state.count[N_JOBS]
+    outlook.seen[_SEEN_JOBS] = state.nb_jobs
     _correct_all(state, outlook)
 
 
@@ -179,7 +178,7 @@ def _predict(state, outlook, job):
 @kernel
 def _predict_left(state, outlook, job):
     """Expect of a job that runs what such jobs take, those that took longer than it has run so far."""
-    walltime, elapsed = state.walltime[job], state.now[0] - state.start_time[job]
+    walltime, elapsed = state.walltime[job], state.now - state.start_time[job]
     seconds = quantile(outlook, state.user[job], state.size[job], walltime, elapsed, outlook.chances[_SHADOW])
     return min(max(seconds, _SHORTEST), walltime)
 
@@ -188,7 +187,7 @@ def _predict_left(state, outlook, job):
 def _list_running(state, outlook):
     """Take the jobs that no longer run out of `running`, and put those that have started in."""
     running, ends, listed = outlook.running, outlook.expected_end, outlook.seen[_LISTED]
-    if state.count[N_ENDED] > 0 or listed > state.count[N_RUNNING]:
+    if state.nb_ended > 0 or listed > state.nb_running:
         kept = 0
         for i in range(listed):
             if state.job_state[running[i]] == RUNNING:
@@ -196,14 +195,14 @@ def _list_running(state, outlook):
                 ends[kept] = ends[i]
                 kept += 1
         listed = kept
-    if listed < state.count[N_RUNNING]:
-        for i in range(state.count[N_RUNNING]):
+    if listed < state.nb_running:
+        for i in range(state.nb_running):
             job = state.running[i]
             if outlook.listed[job] == 0:
                 outlook.listed[job] = 1
                 if outlook.settings[0] == Estimator.QUANTILES:
                     outlook.expected_runtime[job] = _predict_left(state, outlook, job)
-                    outlook.revisions[0] += 1
+                    outlook.revisions += 1
                 end = state.start_time[job] + outlook.expected_runtime[job]
                 insert_in_order(ends, running, listed, end, job)
                 listed += 1
@@ -213,7 +212,7 @@ def _list_running(state, outlook):
 @kernel
 def _correct_all(state, outlook):
     """Expect more of the jobs that have outlived what was expected."""
-    now, running, ends = state.now[0], outlook.running, outlook.expected_end
+    now, running, ends = state.now, outlook.running, outlook.expected_end
     i, listed = 0, outlook.seen[_LISTED]
     while i < listed and ends[i] <= now:
         job = running[i]
@@ -225,7 +224,7 @@ def _correct_all(state, outlook):
             running[k] = running[k + 1]
             ends[k] = ends[k + 1]
         insert_in_order(ends, running, listed - 1, end, job)
-        outlook.revisions[0] += 1
+        outlook.revisions += 1
 
 
 @kernel
@@ -233,7 +232,7 @@ def _correct(state, outlook, job):
     """Correct what is expected of a job until it is above what has run, or the walltime; when it ends (seconds)."""
     correction, walltime, start = outlook.settings[1], state.walltime[job], state.start_time[job]
     seconds = outlook.expected_runtime[job]
-    while start + seconds <= state.now[0] and seconds < walltime:
+    while start + seconds <= state.now and seconds < walltime:
         step, before = outlook.corrections[job], seconds
         outlook.corrections[job] = step + 1
         if outlook.settings[0] == Estimator.QUANTILES:

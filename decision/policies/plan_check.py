@@ -12,7 +12,7 @@ from decision.model.errors import PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
 from decision.state.bitmap import has_host, insert_interval, remove_interval
-from decision.state.cluster import IDLE, N_JOBS, QUEUED, RUNNING, SLEEPING, SWITCHING_OFF, UNAVAILABLE, ClusterState
+from decision.state.cluster import IDLE, QUEUED, RUNNING, SLEEPING, SWITCHING_OFF, UNAVAILABLE, ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP, PlatformFacts, server_name
 from decision.state.rules import (
@@ -37,7 +37,7 @@ def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, name
     Raises:
         PolicyError: naming the time, the job and the hosts.
     """
-    if plan.count[0] == 0:
+    if plan.nb_actions == 0:
         return
     fault = first_fault(state, facts, plan)
     if fault[1] != FINE:
@@ -48,7 +48,7 @@ def refusal(
     state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], fault: tuple[int, int, int]
 ) -> PolicyError:
     """The error that says what `first_fault` found."""
-    return PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, facts, plan, names, *fault)}")
+    return PolicyError(f"t={state.now:.12g} s: {_explain(state, facts, plan, names, *fault)}")
 
 
 @kernel
@@ -56,7 +56,7 @@ def first_fault(state, facts, plan):
     """The first impossible action: its index, the reason (FINE where there is none), and a host or number of hosts."""
     free = state.free.copy()  # hosts that no earlier action starts a job on or puts to sleep
     taken = np.zeros(len(free), np.uint64)  # hosts that earlier actions start jobs on, put to sleep or wake
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         reason, host = _fault(state, facts, plan, at, free, taken)
         if reason != FINE:
             return at, reason, host
@@ -69,11 +69,11 @@ def _server_fault(state, facts, plan):
     if len(facts.server_begin) > len(facts.server):
         return -1, FINE, -1
     target = np.full(len(facts.server), -1, np.int32)  # pstate that the plan switches each host to
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == SET_PSTATE:
             for i in range(plan.begin[at], plan.end[at]):
                 target[plan.first[i] : plan.last[i] + 1] = plan.value[at]
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         for i in range(plan.begin[at], plan.end[at] if plan.kind[at] == SET_PSTATE else plan.begin[at]):
             for host in range(plan.first[i], plan.last[i] + 1):
                 other = _other_way(state, facts, target, host)
@@ -108,10 +108,10 @@ def _will_sleep(state, facts, target, host):
 def _fault(state, facts, plan, at, free, taken):
     kind, job = plan.kind[at], plan.job[at]
     if kind == CALL_AT:
-        return (FINE if state.now[0] < plan.time[at] < np.inf else PAST), -1
+        return (FINE if state.now < plan.time[at] < np.inf else PAST), -1
     if kind == SET_PSTATE:
         return _switch_fault(state, facts, plan, at, free, taken)
-    if job < 0 or job >= state.count[N_JOBS]:
+    if job < 0 or job >= state.nb_jobs:
         return NO_JOB, -1
     if kind == KILL:
         return (FINE if state.job_state[job] == RUNNING else NOT_RUNNING), -1
@@ -175,9 +175,9 @@ def _explain(
         return _explain_switch(state, facts, plan, names, at, reason, host)
     if reason == PAST:
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
-        return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is not a time"
+        return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
     if reason == NO_JOB:
-        return f"there is no job number {job}; {int(state.count[N_JOBS])} were submitted"
+        return f"there is no job number {job}; {int(state.nb_jobs)} were submitted"
     who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
     if reason == TWICE:
         return f"{who} is named by two actions of one plan"
@@ -235,7 +235,7 @@ def _server_of(facts: PlatformFacts, host: int) -> str:
 
 def _job_given(plan: PlanArrays, host: int) -> int:
     """The job that the plan starts on a host, -1 for none."""
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
         if plan.kind[at] == START and any(first <= host <= last for first, last in pieces):
             return int(plan.job[at])

@@ -10,7 +10,7 @@ import numpy as np
 from decision.model.errors import PolicyError
 from decision.model.platform import Platform
 from decision.state.bitmap import count_hosts, remove_interval
-from decision.state.cluster import N_JOBS, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
 from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 from decision.state.view import ClusterView, JobView, hosts_in
@@ -95,7 +95,7 @@ class Plan:
         size = int(self._state.size[self._number(job)])
         if size > self.nb_free:
             raise PolicyError(f"{self._when()}: {_name(job)} needs {size} hosts, {self.nb_free} free")
-        self._keep_room(self.arrays.count[1] + size - 1, len(self.arrays.first), "intervals of hosts")
+        self._keep_room(self.arrays.nb_intervals + size - 1, len(self.arrays.first), "intervals of hosts")
         take_lowest(self.arrays, self._add(START, job), size)
 
     def reject(self, job: Job) -> None:
@@ -171,7 +171,7 @@ class Plan:
     def _number(self, job: Job) -> int:
         """The number of a job that has been submitted."""
         number = job.number if isinstance(job, JobView) else self._whole(job, "a job, nor a job's number")
-        submitted = int(self._state.count[N_JOBS])
+        submitted = int(self._state.nb_jobs)
         if not 0 <= number < submitted:
             raise PolicyError(f"{self._when()}: there is no job number {number}; {submitted} were submitted")
         return number
@@ -186,13 +186,13 @@ class Plan:
         return self._append(kind, self._number(job))
 
     def _append(self, kind: int, number: int = -1) -> int:
-        self._keep_room(self.arrays.count[0], len(self.arrays.kind), "actions")
+        self._keep_room(self.arrays.nb_actions, len(self.arrays.kind), "actions")
         return int(add(self.arrays, kind, number))
 
     def _write_hosts(self, action: int, hosts: Iterable[int]) -> None:
         computes = self.arrays.kind[action] == SET_PSTATE and self._is_computing(int(self.arrays.value[action]))
         for host in hosts:
-            self._keep_room(self.arrays.count[1], len(self.arrays.first), "intervals of hosts")
+            self._keep_room(self.arrays.nb_intervals, len(self.arrays.first), "intervals of hosts")
             add_interval(self.arrays, action, host, host)
             if not computes:
                 remove_interval(self.arrays.free, host, host)
@@ -206,7 +206,7 @@ class Plan:
             raise PolicyError(f"{self._when()}: more than {room} {what} in one plan")
 
     def _when(self) -> str:
-        return f"t={self._state.now[0]:.12g} s"
+        return f"t={self._state.now:.12g} s"
 
 
 def _set_value(plan: PlanArrays, action: int, value: int) -> None:

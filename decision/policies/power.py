@@ -17,55 +17,54 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.state.bitmap import insert_interval
-from decision.state.cluster import N_SLEEPING
+from decision.state.cluster import SLEEPING
 
 from .backfill import is_in
 from .capacity import TOLERANCE, fill_capacity
 from .config import Backfill, Power
-from .memory import GUARDED
-from .profile import END_STEP, add_free, earliest, free_at, least_free, step_at
+from .profile import add_free, earliest, free_at, least_free, step_at
 from .servers import sleepy_from, switch_off, wake_lowest
 
 
 @kernel
-def manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded):
+def manage_power(state, facts, memory, plan, queue, length, chosen, guarded):
     """Add to the plan which hosts sleep and wake; returns when (seconds) to be asked again, inf for never."""
-    if config.backfill != Backfill.CONSERVATIVE:
-        _reserve_what_counts(state, facts, config, memory, queue, length, chosen, guarded)
-    wakes = _count_wakes(state, config, memory)
-    asleep = state.count[N_SLEEPING] - wakes
-    sleeps = _count_sleeps(state, config, memory, asleep)
-    call = _next_need(state, config, memory, asleep)
+    if memory.backfill != Backfill.CONSERVATIVE:
+        _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded)
+    wakes = _count_wakes(state, memory)
+    asleep = state.nb_in_state[SLEEPING] - wakes
+    sleeps = _count_sleeps(state, memory, asleep)
+    call = _next_need(state, memory, asleep)
     if wakes > 0:
         wake_lowest(state, facts, plan, wakes)
     if sleeps > 0:
-        call = min(call, _put_to_sleep(state, facts, config, plan, sleeps))
+        call = min(call, _put_to_sleep(state, facts, memory, plan, sleeps))
     return call
 
 
 @kernel
 def _awake_from(state, config):
     """When (seconds) a host that is woken now is awake."""
-    return max(state.now[0] + config.wake_time, state.now[0] + TOLERANCE)
+    return max(state.now + config.wake_time, state.now + TOLERANCE)
 
 
 @kernel
-def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, guarded):
+def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
     """Fill the profile: capacity, the jobs about to start, and the reservations that the power slot respects.
 
     The first `guarded` jobs of the state's queue have reservations; where one of them waits, it is the first that does.
     """
-    soon = _awake_from(state, config)
-    _begin_profile(state, facts, config, memory, chosen)
-    passed, first, protects = 0, 0, config.backfill != Backfill.FIRST_FIT
+    soon = _awake_from(state, memory)
+    _begin_profile(state, facts, memory, chosen)
+    passed, first, protects = 0, 0, memory.backfill != Backfill.FIRST_FIT
     if guarded > 0:
         passed, waits = _reserve_guarded(state, memory, chosen, guarded)
-        first, protects = memory.counts[GUARDED], protects and not waits
-        if waits and config.backfill == Backfill.NONE:
+        first, protects = memory.nb_guarded, protects and not waits
+        if waits and memory.backfill == Backfill.NONE:
             return
     for i in range(length):
         job = queue[i]
-        if job < first or (config.backfill_order >= 0 and is_in(memory.chosen, chosen, job)):
+        if job < first or (memory.backfill_order >= 0 and is_in(memory.chosen, chosen, job)):
             continue
         if passed < chosen and memory.chosen[passed] == job:
             passed += 1
@@ -77,16 +76,16 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, gu
             _reserve(state, memory, job, begin)
         if begin > soon:
             protects = False
-            if config.backfill == Backfill.NONE:
+            if memory.backfill == Backfill.NONE:
                 return
 
 
 @kernel
-def _begin_profile(state, facts, config, memory, chosen):
+def _begin_profile(state, facts, memory, chosen):
     """Fill the profile with the capacity, and the jobs about to start."""
-    fill_capacity(state, facts, config, memory)
+    fill_capacity(state, facts, memory)
     for i in range(chosen):
-        _reserve(state, memory, memory.chosen[i], state.now[0])
+        _reserve(state, memory, memory.chosen[i], state.now)
 
 
 @kernel
@@ -102,47 +101,47 @@ def _reserve_guarded(state, memory, chosen, guarded):
     for i in range(guarded):
         job = state.queue[i]
         begin = memory.reserved[job]
-        if begin > state.now[0]:
+        if begin > state.now:
             waits = True
             if begin < np.inf:
                 _reserve(state, memory, job, begin)
     passed = 0
-    while passed < chosen and memory.chosen[passed] < memory.counts[GUARDED]:
+    while passed < chosen and memory.chosen[passed] < memory.nb_guarded:
         passed += 1
     return passed, waits
 
 
 @kernel
-def _count_wakes(state, config, memory):
+def _count_wakes(state, memory):
     """How many hosts to wake now: those that reservations need by then, and up to the number to keep awake."""
-    asleep, soon = state.count[N_SLEEPING], _awake_from(state, config)
+    asleep, soon = state.nb_in_state[SLEEPING], _awake_from(state, memory)
     if asleep == 0:
         return 0
     unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
     wakes = max(asleep - unreserved, 0)
-    if config.power == Power.KEEP_AWAKE:
-        wakes += max(config.keep_awake - (unreserved - asleep + wakes), 0)
+    if memory.power == Power.KEEP_AWAKE:
+        wakes += max(memory.keep_awake - (unreserved - asleep + wakes), 0)
     return min(wakes, asleep)
 
 
 @kernel
-def _count_sleeps(state, config, memory, asleep):
+def _count_sleeps(state, memory, asleep):
     """How many hosts may sleep: awake and unreserved until they could be awake again."""
-    now, soon = state.now[0], _awake_from(state, config)
+    now, soon = state.now, _awake_from(state, memory)
     unreserved = np.int64(least_free(memory, now, soon))
-    later = np.int64(least_free(memory, soon, soon + config.doze_time + TOLERANCE)) - asleep
+    later = np.int64(least_free(memory, soon, soon + memory.doze_time + TOLERANCE)) - asleep
     sleeps = min(unreserved, later)
-    return sleeps - config.keep_awake if config.power == Power.KEEP_AWAKE else sleeps
+    return sleeps - memory.keep_awake if memory.power == Power.KEEP_AWAKE else sleeps
 
 
 @kernel
-def _next_need(state, config, memory, asleep):
+def _next_need(state, memory, asleep):
     """When (seconds) to wake hosts for a reservation that is not near yet; inf for never."""
     if asleep == 0:
         return np.inf
-    for i in range(step_at(memory, _awake_from(state, config) + TOLERANCE) + 1, memory.span[END_STEP]):
+    for i in range(step_at(memory, _awake_from(state, memory) + TOLERANCE) + 1, memory.end_step):
         if memory.step_free[i] < asleep:
-            return memory.step_time[i] - config.wake_time
+            return memory.step_time[i] - memory.wake_time
     return np.inf
 
 
@@ -160,7 +159,7 @@ def _put_to_sleep(state, facts, config, plan, sleeps):
         if facts.server_host[end - 1] != host or hosts > sleeps:  # each server once, at its highest host
             continue
         due = sleepy_from(state, facts, plan, server, timeout)
-        if due <= state.now[0] + TOLERANCE:
+        if due <= state.now + TOLERANCE:
             sleeps -= hosts
             for i in range(end - hosts, end):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])

@@ -221,7 +221,7 @@ class _InPython(_Prepared):
             stop.add_note(f"in decide of {name_of(self._policy)}: {source_line(stop)}")
             raise
         except (Exception, SystemExit) as error:
-            raise failure(self._policy, "decide", error, f"t={state.now[0]:.12g} s: ") from error
+            raise failure(self._policy, "decide", error, f"t={state.now:.12g} s: ") from error
 
     def _ask_in_time(self, deadline: Deadline, view: ClusterView, plan: Plan) -> None:
         late: BaseException | None = None

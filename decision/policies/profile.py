@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, Bundle, Int
 from decision.compiling.declared import Intrinsic
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
-FIRST_STEP, END_STEP = 0, 1  # indices into Profile.span
-
 
 class Profile(Bundle):
-    """Steps ``span[FIRST_STEP] .. span[END_STEP] - 1``; room for S of them."""
+    """Steps ``first_step .. end_step - 1``; room for S of them."""
 
-    span: I8  # (2,) first step in use, one past the last
+    first_step: Int  # in use
+    end_step: Int  # one past the last
     step_time: F8  # (S,) seconds: when the step begins
     step_free: I4  # (S,) hosts free from step_time[i] to step_time[i + 1]
 
@@ -51,8 +50,8 @@ def shift(_context: Any, array: Any, begin: Any, end: Any, by: Any) -> Any:
 @kernel
 def begin_profile(profile, now, free):
     """Forget everything: `free` hosts from `now` on."""
-    profile.span[FIRST_STEP] = 0
-    profile.span[END_STEP] = 1
+    profile.first_step = 0
+    profile.end_step = 1
     profile.step_time[0] = now
     profile.step_free[0] = free
 
@@ -60,17 +59,17 @@ def begin_profile(profile, now, free):
 @kernel
 def forget_before(profile, now):
     """Drop what lies before `now`; the first step then begins there."""
-    first, end = profile.span[FIRST_STEP], profile.span[END_STEP]
+    first, end = profile.first_step, profile.end_step
     while first + 1 < end and profile.step_time[first + 1] <= now:
         first += 1
-    profile.span[FIRST_STEP] = first
+    profile.first_step = first
     profile.step_time[first] = now
 
 
 @kernel
 def step_at(profile, time):
     """Index of the step in which `time` lies; the first one for times before it."""
-    low, count = profile.span[FIRST_STEP], profile.span[END_STEP] - profile.span[FIRST_STEP]
+    low, count = profile.first_step, profile.end_step - profile.first_step
     while count > 1:  # without branches that a processor would guess wrong
         half = count >> 1
         low += half * (profile.step_time[low + half] <= time)
@@ -89,14 +88,14 @@ def add_free(profile, begin, end, hosts):
     """`hosts` more (fewer if negative) are free from `begin` to `end` (seconds; end may be inf)."""
     if begin >= end or hosts == 0:
         return
-    if profile.span[END_STEP] + 2 > len(profile.step_time):
+    if profile.end_step + 2 > len(profile.step_time):
         _make_room(profile)
     time, free = profile.step_time, profile.step_free
     low = step_at(profile, begin)
     if time[low] < begin:
         low += 1
         _insert(profile, low, begin, free[low - 1])
-    high, last = low, profile.span[END_STEP]
+    high, last = low, profile.end_step
     while high < last and time[high] < end:
         free[high] += hosts
         high += 1
@@ -105,38 +104,38 @@ def add_free(profile, begin, end, hosts):
             _insert(profile, high, end, free[high - 1] - hosts)
         elif free[high] == free[high - 1]:
             _remove(profile, high)
-    if low > profile.span[FIRST_STEP] and free[low] == free[low - 1]:
+    if low > profile.first_step and free[low] == free[low - 1]:
         _remove(profile, low)
 
 
 @kernel
 def _insert(profile, at, time, free):
     """Add a step before the one at `at`; `add_free` has seen to room for it."""
-    end = profile.span[END_STEP]
+    end = profile.end_step
     shift(profile.step_time, at, end, 1)
     shift(profile.step_free, at, end, 1)
     profile.step_time[at] = time
     profile.step_free[at] = free
-    profile.span[END_STEP] = end + 1
+    profile.end_step = end + 1
 
 
 @kernel
 def _remove(profile, at):
     """Merge the step at `at` into the one before it."""
-    end = profile.span[END_STEP]
+    end = profile.end_step
     shift(profile.step_time, at + 1, end, -1)
     shift(profile.step_free, at + 1, end, -1)
-    profile.span[END_STEP] = end - 1
+    profile.end_step = end - 1
 
 
 @kernel
 def _make_room(profile):
     """Move the steps to the beginning of the arrays; there must be room for two more then."""
-    first, end = profile.span[FIRST_STEP], profile.span[END_STEP]
+    first, end = profile.first_step, profile.end_step
     shift(profile.step_time, first, end, -first)
     shift(profile.step_free, first, end, -first)
-    profile.span[FIRST_STEP] = 0
-    profile.span[END_STEP] = end - first
+    profile.first_step = 0
+    profile.end_step = end - first
     if end - first + 2 > len(profile.step_time):
         raise InternalError("the availability profile has no room for another reservation")
 
@@ -147,7 +146,7 @@ def most_free(profile, begin, end):
     at = step_at(profile, begin)
     most = profile.step_free[at]
     at += 1
-    while at < profile.span[END_STEP] and profile.step_time[at] < end:
+    while at < profile.end_step and profile.step_time[at] < end:
         most = max(most, profile.step_free[at])
         at += 1
     return most
@@ -159,7 +158,7 @@ def least_free(profile, begin, end):
     at = step_at(profile, begin)
     least = profile.step_free[at]
     at += 1
-    while at < profile.span[END_STEP] and profile.step_time[at] < end:
+    while at < profile.end_step and profile.step_time[at] < end:
         least = min(least, profile.step_free[at])
         at += 1
     return least
@@ -172,7 +171,7 @@ def are_free(profile, hosts, begin, end):
     if profile.step_free[at] < hosts:
         return False
     at += 1
-    while at < profile.span[END_STEP] and profile.step_time[at] < end:
+    while at < profile.end_step and profile.step_time[at] < end:
         if profile.step_free[at] < hosts:
             return False
         at += 1
@@ -182,8 +181,8 @@ def are_free(profile, hosts, begin, end):
 @kernel
 def earliest(profile, hosts, duration):
     """When (seconds) so many hosts are first free for `duration` seconds; inf where that is never."""
-    time, free, end = profile.step_time, profile.step_free, profile.span[END_STEP]
-    at = profile.span[FIRST_STEP]
+    time, free, end = profile.step_time, profile.step_free, profile.end_step
+    at = profile.first_step
     while at < end:
         if free[at] >= hosts:
             begin = time[at]
@@ -203,9 +202,9 @@ def earlier(profile, hosts, duration, own, begin, end):
     Only moments before `own` are looked at, and only spells of enough free hosts that touch ``begin .. end``.
     Returns `own` where there is nothing earlier.
     """
-    time, free, last = profile.step_time, profile.step_free, profile.span[END_STEP]
+    time, free, last = profile.step_time, profile.step_free, profile.end_step
     at = step_at(profile, begin)
-    while at > profile.span[FIRST_STEP] and free[at] >= hosts and free[at - 1] >= hosts:
+    while at > profile.first_step and free[at] >= hosts and free[at - 1] >= hosts:
         at -= 1
     end = min(end, own)
     while at < last and time[at] < end:

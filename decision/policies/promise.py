@@ -14,10 +14,8 @@ then EASY lets jobs wait for as long, mostly, and what they may wait will grow.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
 
 from .capacity import TOLERANCE, hosts_given_back
-from .memory import GUARDED
 
 _AIM = 0.9  # of what a job may wait: the latest promise
 LEAST = 0.55  # of what it may wait: it is not guarded before
@@ -29,11 +27,11 @@ _MOST = 256  # jobs are promised something, those that have waited longest; othe
 def count_late(state, memory, most):
     """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
     queue, length = state.queue, _count_asked(state, memory, most)
-    if length == 0 or queue[length - 1] < memory.counts[GUARDED]:
+    if length == 0 or queue[length - 1] < memory.nb_guarded:
         return length
     count, promised = 0, min(length, _MOST)
     times, free = _free_ahead(state, promised)
-    last = state.count[N_RUNNING] + 1
+    last = state.nb_running + 1
     for i in range(promised):
         job = queue[i]
         at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
@@ -41,7 +39,7 @@ def count_late(state, memory, most):
         if promise - state.submit_time[job] >= _AIM * most - TOLERANCE or _is_due(state, memory, job, most):
             count = i + 1
         if at < last:
-            last = take_hosts(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
+            last = reserve_hosts(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
     while count < length and _is_due(state, memory, queue[count], most):
         count += 1
     return count
@@ -50,16 +48,16 @@ def count_late(state, memory, most):
 @kernel
 def _is_due(state, memory, job, most):
     """Whether a job is guarded already, or has waited for so long that it is in any case."""
-    return job < memory.counts[GUARDED] or state.now[0] - state.submit_time[job] >= LARGEST * most - TOLERANCE
+    return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
 
 
 @kernel
 def _count_asked(state, memory, most):
     """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
     count = 0
-    while count < state.count[N_QUEUED] and (
-        state.queue[count] < memory.counts[GUARDED]
-        or state.now[0] - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
+    while count < state.nb_queued and (
+        state.queue[count] < memory.nb_guarded
+        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
     ):
         count += 1
     return count
@@ -68,9 +66,9 @@ def _count_asked(state, memory, most):
 @kernel
 def _free_ahead(state, jobs):
     """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
-    runs = state.count[N_RUNNING]
+    runs = state.nb_running
     times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
-    times[0], free[0] = state.now[0], state.count[N_FREE]
+    times[0], free[0] = state.now, state.nb_free
     for i in range(runs):
         times[i + 1] = max(times[i], state.expected_end[i])
         free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
@@ -90,7 +88,7 @@ def find_earliest(times, free, last, size, runtime):
 
 
 @kernel
-def take_hosts(times, free, last, begin, size, end):
+def reserve_hosts(times, free, last, begin, size, end):
     """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
     at = last
     while times[at - 1] > end:

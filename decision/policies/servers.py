@@ -94,7 +94,7 @@ def see_servers(state, facts, plan):
     that wake or fall asleep. Switches are the servers that the plan asks to wake or to sleep.
     """
     doing, switches = state.host_state.copy(), 0
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         for i in range(plan.begin[at], plan.end[at]):
             if plan.kind[at] == START:
                 doing[plan.first[i] : plan.last[i] + 1] = COMPUTING

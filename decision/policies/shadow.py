@@ -18,7 +18,7 @@ import numpy as np
 from decision.compiling.bundle import Bundle, F8x2, I4x2, I8x2
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_UNAVAILABLE, RUNNING
+from decision.state.cluster import ENDED, RUNNING, UNAVAILABLE
 
 KNOWN_PAST, PRESENT = range(2)  # the simulations
 
@@ -93,7 +93,7 @@ def longest_wait(state, shadow):
     """The longest wait (seconds) in the shadow up to now, that of jobs that still wait included."""
     count = shadow.shadow_count[PRESENT]
     _go_on(state, shadow, KNOWN_PAST)
-    ended = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
+    ended = state.nb_jobs - state.nb_queued - state.nb_running
     if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
         _begin_again(shadow)
         count[_BEGUN_AT], count[_COST] = ended, _go_on(state, shadow, PRESENT)
@@ -102,7 +102,7 @@ def longest_wait(state, shadow):
     longest = shadow.shadow_time[PRESENT, _LONGEST]
     if count[_WAITING] == 0:
         return longest
-    return max(longest, state.now[0] - state.submit_time[shadow.shadow_queue[PRESENT, 0]])
+    return max(longest, state.now - state.submit_time[shadow.shadow_queue[PRESENT, 0]])
 
 
 @kernel
@@ -122,10 +122,10 @@ def _begin_again(shadow):
 @kernel
 def _go_on(state, shadow, which):
     """Simulate up to now, or as far as run times are known; returns how many instants."""
-    now, count, time, instants = state.now[0], shadow.shadow_count[which], shadow.shadow_time[which], 0
+    now, count, time, instants = state.now, shadow.shadow_count[which], shadow.shadow_time[which], 0
     while True:
         end, known = _next_end(state, shadow, which)
-        arrival = state.submit_time[count[_ARRIVED]] if count[_ARRIVED] < state.count[N_JOBS] else np.inf
+        arrival = state.submit_time[count[_ARRIVED]] if count[_ARRIVED] < state.nb_jobs else np.inf
         if min(end, arrival) > now or min(end, arrival) >= known:
             return instants
         instants += 1
@@ -148,7 +148,7 @@ def _end_of(state, shadow, which, job):
     if which == KNOWN_PAST:
         return np.inf
     time = shadow.shadow_time[KNOWN_PAST]
-    waited = state.now[0] - state.submit_time[job]
+    waited = state.now - state.submit_time[job]
     if time[EXCUSE] < np.inf and state.job_state[job] != RUNNING and waited > time[EXCUSE] * time[_LONGEST]:
         return begin
     full = _FULL_USE * len(state.host_state)
@@ -159,7 +159,7 @@ def _end_of(state, shadow, which, job):
 @kernel
 def _ran(state, job):
     """Seconds that a job has really run so far."""
-    return state.now[0] - state.start_time[job] if state.job_state[job] == RUNNING else 0.0
+    return state.now - state.start_time[job] if state.job_state[job] == RUNNING else 0.0
 
 
 @kernel
@@ -196,7 +196,7 @@ def _take_arrivals(state, shadow, which):
     """Let all jobs wait that have come by now and can ever run; returns how many waited before."""
     count, hosts = shadow.shadow_count[which], len(state.host_state)
     before, now = count[_WAITING], shadow.shadow_time[which, _NOW]
-    while count[_ARRIVED] < state.count[N_JOBS] and state.submit_time[count[_ARRIVED]] <= now:
+    while count[_ARRIVED] < state.nb_jobs and state.submit_time[count[_ARRIVED]] <= now:
         job = count[_ARRIVED]
         if state.size[job] <= hosts:
             shadow.shadow_queue[which, count[_WAITING]] = job
@@ -207,7 +207,7 @@ def _take_arrivals(state, shadow, which):
 
 @kernel
 def _free(state, shadow, which):
-    return len(state.host_state) - state.count[N_UNAVAILABLE] - shadow.shadow_count[which, _USED]
+    return len(state.host_state) - state.nb_in_state[UNAVAILABLE] - shadow.shadow_count[which, _USED]
 
 
 @kernel

@@ -10,32 +10,31 @@ many as it takes.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_RUNNING, QUEUED
+from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power
 
 from .config import Backfill, Suspend
-from .memory import N_HEIRS
 from .order import density_of
 
 
 @kernel
-def suspend_for_others(state, config, memory, plan, length):
+def suspend_for_others(state, memory, plan, length):
     """Suspend running jobs for those of ``memory.sorted``, which has this length, that are worth more.
 
     False where there is none to suspend: then those that others were suspended for are first in ``memory.sorted``.
     """
-    running = state.running[: state.count[N_RUNNING]]
+    running = state.running[: state.nb_running]
     if state.suspended[running].any():
         return True  # their hosts are not free yet, and they are somebody's
     _put_heirs_first(state, memory, length)
-    free, heirs = min(np.int64(state.count[N_FREE]), spare_power(state)), 0
+    free, heirs = min(np.int64(state.nb_free), spare_power(state)), 0
     goes = np.zeros(len(running), np.bool_)
     for i in range(length):
         job = memory.sorted[i]
         if state.size[job] > free:
-            gained = _choose_victims(state, config, running, goes, job, state.size[job] - free)
-            if gained == 0 and config.backfill == Backfill.NONE:
+            gained = _choose_victims(state, memory, running, goes, job, state.size[job] - free)
+            if gained == 0 and memory.backfill == Backfill.NONE:
                 break
             if gained == 0:
                 continue
@@ -46,14 +45,14 @@ def suspend_for_others(state, config, memory, plan, length):
     for i in range(len(running)):
         if goes[i]:
             add(plan, SUSPEND, running[i])
-    memory.counts[N_HEIRS] = heirs
+    memory.nb_heirs = heirs
     return heirs > 0
 
 
 @kernel
 def _put_heirs_first(state, memory, length):
     """The jobs that others were suspended for come first in ``memory.sorted``, in their order."""
-    heirs, at = memory.counts[N_HEIRS], 0
+    heirs, at = memory.nb_heirs, 0
     for i in range(heirs):
         job = memory.heirs[i]
         if state.job_state[job] != QUEUED:
@@ -66,7 +65,7 @@ def _put_heirs_first(state, memory, length):
             place -= 1
         memory.sorted[at] = job
         at += 1
-    memory.counts[N_HEIRS] = 0
+    memory.nb_heirs = 0
 
 
 @kernel
@@ -111,4 +110,4 @@ def _worth_of(state, config, job):
     """What a job counts in a suspension."""
     if config.suspend == Suspend.VALUE:
         return state.value[job]
-    return density_of(state, job, 0.0 if state.job_state[job] == QUEUED else state.now[0] - state.start_time[job])
+    return density_of(state, job, 0.0 if state.job_state[job] == QUEUED else state.now - state.start_time[job])

@@ -14,9 +14,8 @@ job that starts now would end.
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, Bundle, Int
 from decision.compiling.jit import kernel
-from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
 
 from .capacity import TOLERANCE, hosts_given_back
 
@@ -27,7 +26,7 @@ _MOST = 64  # jobs are watched, those that have waited longest
 class Watch(Bundle):
     """The watched jobs."""
 
-    watch_count: I8  # (1,) how many there are
+    nb_watched: Int
     watch_job: I4  # (_MOST,) their numbers
     watch_time: F8  # (_MOST,) seconds: by when each is to have its hosts
     watch_extra: I4  # (_MOST,) hosts that are left over then
@@ -36,7 +35,6 @@ class Watch(Bundle):
 def new_watch() -> dict[str, np.ndarray]:
     """The fields of a watch over nobody."""
     return {
-        "watch_count": np.zeros(1, np.int64),
         "watch_job": np.zeros(_MOST, np.int32),
         "watch_time": np.zeros(_MOST),
         "watch_extra": np.zeros(_MOST, np.int32),
@@ -47,7 +45,7 @@ def new_watch() -> dict[str, np.ndarray]:
 def _longest_runtime(state):
     """Of the waiting jobs, as expected (seconds)."""
     longest = 0.0
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         longest = max(longest, state.expected_runtime[state.queue[i]])
     return longest
 
@@ -55,14 +53,14 @@ def _longest_runtime(state):
 @kernel
 def nobody_is_late(state, most):
     """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
-    return state.now[0] + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
+    return state.now + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
 
 
 @kernel
 def watch(state, memory, most):
     """Find out who is watched, where a job may wait for `most` seconds."""
-    now, count, largest, longest = state.now[0], 0, 0, _longest_runtime(state)
-    for i in range(state.count[N_QUEUED]):
+    now, count, largest, longest = state.now, 0, 0, _longest_runtime(state)
+    for i in range(state.nb_queued):
         job = state.queue[i]
         if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == _MOST:
             break
@@ -74,14 +72,14 @@ def watch(state, memory, most):
         memory.watch_time[count] = time
         memory.watch_extra[count] = free - largest
         count += 1
-    memory.watch_count[0] = count
+    memory.nb_watched = count
 
 
 @kernel
 def _right_of(state, job, time):
     """When the job is to have its hosts, at `time` (seconds) or as soon as there are enough; and how many there are."""
-    free = state.count[N_FREE]
-    for i in range(state.count[N_RUNNING]):
+    free = state.nb_free
+    for i in range(state.nb_running):
         end = state.expected_end[i]
         if end > time:
             if free >= state.size[job]:
@@ -94,8 +92,8 @@ def _right_of(state, job, time):
 @kernel
 def harms_watched(state, memory, job):
     """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
-    end = state.now[0] + state.expected_runtime[job]
-    for i in range(memory.watch_count[0]):
+    end = state.now + state.expected_runtime[job]
+    for i in range(memory.nb_watched):
         if memory.watch_job[i] >= job:
             break
         if end > memory.watch_time[i] + TOLERANCE and state.size[job] > memory.watch_extra[i]:
@@ -106,7 +104,7 @@ def harms_watched(state, memory, job):
 @kernel
 def watch_start(state, memory, job):
     """A job starts now: what it takes of the hosts that watched jobs leave over."""
-    end = state.now[0] + state.expected_runtime[job]
-    for i in range(memory.watch_count[0]):
+    end = state.now + state.expected_runtime[job]
+    for i in range(memory.nb_watched):
         if end > memory.watch_time[i] + TOLERANCE and memory.watch_job[i] != job:
             memory.watch_extra[i] -= state.size[job]

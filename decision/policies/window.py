@@ -39,7 +39,6 @@ from .prepared import CompiledPolicy
 from .window_kernels import decide_by_window, start_priced
 from .window_solvers import (
     SOLVE_LARGE,
-    WindowCount,
     WindowMemory,
     anneal_window,
     exactly,
@@ -112,8 +111,15 @@ class Window(CompiledPolicy):
         self._name = repair
         self._period, self._limit = float(period), limit
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
-        counts = (jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells, 0, 0)
-        self._counts = np.array(counts, np.int64)
+        self._numbers: dict[str, int] = {
+            "most_jobs": jobs,
+            "strategy": placing,
+            "steps": steps,
+            "undo": undo,
+            "repair": self._repair.kind,
+            "most_cells": cells,
+        }
+        self._solver, self._strategy = solving, placing
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform.
@@ -127,7 +133,7 @@ class Window(CompiledPolicy):
         if self._levels not in (0, len(platform.down)):
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"
             raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
-        self._counts[WindowCount.SEED] = seed % 2**63
+        self._numbers["seed"] = seed % 2**63
         self._down = np.array(platform.down)
 
     @property
@@ -135,9 +141,9 @@ class Window(CompiledPolicy):
         """What it does in its own way."""
         if self._prices.size:
             return (start_priced,)
-        if self._counts[WindowCount.SOLVER] == _EXACT:
-            return (search_window_with_bound if self._counts[WindowCount.STRATEGY] == FREE else exactly,)
-        return (in_turn if self._counts[WindowCount.SOLVER] == _SEQUENTIAL else search_alone,)
+        if self._solver == _EXACT:
+            return (search_window_with_bound if self._strategy == FREE else exactly,)
+        return (in_turn if self._solver == _SEQUENTIAL else search_alone,)
 
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
@@ -145,12 +151,13 @@ class Window(CompiledPolicy):
             return memory
         hosts = nb_hosts(state)
         self._callback = SOLVE_LARGE.callback(self._solve_large)
-        self._counts[WindowCount.LARGE] = self._callback.address
-        self._counts[WindowCount.PRICER if self._prices.size else WindowCount.PLACER] = self.called[0].address
+        entry = "pricer" if self._prices.size else "placer"
+        called = {"large_solver": self._callback.address, entry: self.called[0].address}
         self._used = WindowMemory(
-            period=np.array([self._period]),
+            period=self._period,
             prices=self._prices,
-            counts=self._counts.copy(),
+            **self._numbers,
+            **called,
             layers=self._repair.layers,
             weights=self._repair.weights,
             switches=np.zeros(hosts, np.int64),

@@ -7,7 +7,7 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.placement.windows import groups_of
 from decision.state.bitmap import count_hosts
-from decision.state.cluster import N_QUEUED, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, clear
 from decision.state.platform_facts import PlatformFacts
 
@@ -15,7 +15,7 @@ from .allocation import take_lowest, take_on_tree
 from .capacity import TOLERANCE
 from .prepared import DECIDE, DECIDED, NO_PLAN
 from .window_jobs import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
-from .window_solvers import WindowCount, WindowMemory, place_window
+from .window_solvers import WindowMemory, place_window
 
 _memory_at = bundle_at(WindowMemory)
 _PRICED = Interface(int, ClusterState, PlatformFacts, WindowMemory, PlanArrays, I8)
@@ -29,26 +29,26 @@ def _decide(state, facts, memory, plan):
     It reads `state` and never writes it.
     """
     clear(plan, state)
-    now, period, counts = state.now[0], memory.period[0], memory.counts
+    now, period = state.now, memory.period
     index = int((now + TOLERANCE) / period)
-    called = 0 <= counts[WindowCount.DUE] <= index
+    called = 0 <= memory.due_window <= index
     if called:
-        counts[WindowCount.DUE] = -1
-    if state.count[N_QUEUED] == 0:
+        memory.due_window = -1
+    if state.nb_queued == 0:
         return True
     head = -1
-    if is_due(now, period, index, counts[WindowCount.LAST], called):
-        counts[WindowCount.LAST] = index
-        order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
+    if is_due(now, period, index, memory.last_window, called):
+        memory.last_window = index
+        order = in_order(state, state.queue[: state.nb_queued], period, index)
         taken = _decide_window(state, facts, memory, plan, order, index)
         if taken < 0:
             return False
         if taken < len(order):
             head = order[taken]
-    elif counts[WindowCount.DUE] < 0:
-        head = first_of(state, state.queue[: state.count[N_QUEUED]], period, index + 1)
-    if head >= 0 and counts[WindowCount.DUE] < 0 and state.size[head] <= count_hosts(plan.free):
-        counts[WindowCount.DUE] = index + 1
+    elif memory.due_window < 0:
+        head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
+    if head >= 0 and memory.due_window < 0 and state.size[head] <= count_hosts(plan.free):
+        memory.due_window = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
     return True
 
@@ -56,7 +56,7 @@ def _decide(state, facts, memory, plan):
 @kernel
 def _decide_window(state, facts, memory, plan, order, index):
     """Plan the starts of a window; how many jobs it takes from the front of `order`, -1 where it has failed."""
-    taken, wide = taken_from(state, order, count_hosts(plan.free), memory.counts[WindowCount.JOBS])
+    taken, wide = taken_from(state, order, count_hosts(plan.free), memory.most_jobs)
     if wide > 0:
         jobs = np.empty(wide, np.int64)
         i = 0
@@ -64,8 +64,8 @@ def _decide_window(state, facts, memory, plan, order, index):
             if state.size[job] > 1:
                 jobs[i] = job
                 i += 1
-        if memory.counts[WindowCount.PRICER] != 0:
-            _start_by_price(memory.counts[WindowCount.PRICER], (state, facts, memory, plan, jobs))
+        if memory.pricer != 0:
+            _start_by_price(memory.pricer, (state, facts, memory, plan, jobs))
         elif not _start_together(state, facts, memory, plan, jobs, index):
             return -1
     for job in order[:taken]:
@@ -94,7 +94,7 @@ def _start_together(state, facts, memory, plan, jobs, index):
     for i in range(len(jobs)):
         sizes[i] = state.size[jobs[i]]
     held = np.zeros((len(jobs), sizes.max()), np.int64)
-    if place_window(memory.counts[WindowCount.PLACER], (facts.down, groups, sizes, memory, index, held)) == 0:
+    if place_window(memory.placer, (facts.down, groups, sizes, memory, index, held)) == 0:
         return False
     for i in range(len(jobs)):
         take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])

@@ -21,7 +21,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import HostState
 from decision.simulation.simulate import Progress
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.platform_facts import PlatformFacts, platform_facts
 
 _INTERVAL = 0.5  # seconds between two writes
@@ -73,9 +73,9 @@ def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFac
         last,
         written=time.time(),
         now=now,
-        submitted=int(state.count[N_JOBS]),
-        waiting=int(state.count[N_QUEUED]),
-        running=int(state.count[N_RUNNING]),
+        submitted=int(state.nb_jobs),
+        waiting=int(state.nb_queued),
+        running=int(state.nb_running),
         hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
         watts=None if facts is None else _watts(state, facts),
     )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from decision.simulation.simulate import Progress
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 
 from .inputs import LoadedInputs, PolicyChoice
 from .status import live_status
@@ -36,4 +36,4 @@ def watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show |
 
 def _done(state: ClusterState) -> int:
     """Jobs that are over."""
-    return int(state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING])
+    return int(state.nb_jobs - state.nb_queued - state.nb_running)

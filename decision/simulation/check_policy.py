@@ -21,7 +21,6 @@ from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.policies.failures import reset_policy
 from decision.policies.policy import Plan, Policy
 from decision.policies.traits import traits_of
-from decision.state.cluster import N_QUEUED
 from decision.state.plan_arrays import START
 from decision.state.view import ClusterView
 
@@ -119,21 +118,21 @@ class _Watched:
         self.__wrapped__.reset(platform, seed)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        before = [getattr(cluster.arrays, field).tobytes() for field in cluster.arrays._fields]
+        before = [array.tobytes() for array in cluster.arrays.arrays().values()]
         self.__wrapped__.decide(cluster, plan)
         for field in _changed(before, cluster.arrays):
             finding = f"it writes the state ({field}), which it may only read"
             if finding not in self.findings:
                 self.findings.append(finding)
-        starts = START in plan.arrays.kind[: plan.arrays.count[0]]
-        self._idle = 0 if starts or cluster.arrays.count[N_QUEUED] == 0 else self._idle + 1
+        starts = START in plan.arrays.kind[: plan.arrays.nb_actions]
+        self._idle = 0 if starts or cluster.arrays.nb_queued == 0 else self._idle + 1
         if self._idle > _PATIENCE:
             raise PolicyError(f"t={cluster.now:g} s: asked {_PATIENCE} times, and jobs still wait")
 
 
 def _changed(before: Sequence[bytes], arrays: Bundle) -> list[str]:
     """The fields whose values are others now; 0 and -0 are the same."""
-    pairs = ((field, was, getattr(arrays, field)) for field, was in zip(arrays._fields, before, strict=True))
+    pairs = ((field, was, now) for was, (field, now) in zip(before, arrays.arrays().items(), strict=True))
     return [field for field, was, now in pairs if was != now.tobytes() and not _same(was, now)]
 
 

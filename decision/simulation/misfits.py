@@ -7,7 +7,6 @@ each place where one of our policies decides, and with one line for all of them.
 from decision.compiling.jit import kernel
 from decision.model.notices import warn_once
 from decision.policies.prepared import ask
-from decision.state.cluster import N_QUEUED
 from decision.state.plan_arrays import REJECT, put_first
 from decision.state.transitions import bring_back, set_aside
 
@@ -34,9 +33,9 @@ class Misfits:
 @kernel
 def ask_about_others(policy, state, facts, memory, plan):
     """As `ask`, but jobs that are larger than the cluster are rejected first, and the policy does not see them."""
-    nb_hidden = set_aside(state, state.size[state.queue[: state.count[N_QUEUED]]] > len(state.host_state))
+    nb_hidden = set_aside(state, state.size[state.queue[: state.nb_queued]] > len(state.host_state))
     if not ask(policy, state, facts, memory, plan):
         return False
     bring_back(state, nb_hidden)
-    put_first(plan, REJECT, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
+    put_first(plan, REJECT, state.queue[state.nb_queued - nb_hidden : state.nb_queued])
     return True

@@ -39,7 +39,7 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
 from decision.policies.window import window_gap
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.state.cluster import ClusterState
 from decision.state.transitions import set_supply
 
 from .job_checks import check_jobs, check_sleep
@@ -49,8 +49,6 @@ Progress = Callable[[float, ClusterState | None], None]  # simulated time in sec
 
 _PATIENCE = 100_000  # decisions while nothing happens but calls of the policy, which wait for a time: a day by seconds
 # what can change something, but the policy and jobs
-_OTHERS = (a.N_SUBMITTERS, a.N_EVENT_LISTS, a.N_SWITCHING, a.N_KILLERS)
-_DEEDS = (a.N_FINISHED, a.N_SWITCHES, a.N_KILLS)  # what has been done so far
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 
@@ -127,9 +125,9 @@ def simulate_on(
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more, or nothing but calls that the policy asks for.
     """
-    engine.world.sim.number[a.REGISTRATION_OPEN] = 0  # the engine itself registers what is left of suspended jobs
+    engine.world.sim.registration_open = 0  # the engine itself registers what is left of suspended jobs
     settings = settings_of(policy)
-    engine.world.sim.real[a.RESTART], engine.world.sim.real[a.EVERY] = settings.restart, settings.every
+    engine.world.sim.restart, engine.world.sim.checkpoint_every = settings.restart, settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
@@ -144,14 +142,14 @@ def simulate_on(
         if code == a.STOPPED:
             raise prepared.error()
         if code == a.UNCARRIED:
-            engine.reply(float(engine.state.now[0]))
+            engine.reply(float(engine.state.now))
             code = a.GROW
         if code != a.PAUSED and engine.resume(code) == a.DONE:
             return prepared.seconds
         if code == a.PAUSED:
             watch.look(stretch)
         if progress:
-            progress(float(engine.state.now[0]), engine.state)
+            progress(float(engine.state.now), engine.state)
             stretch = min(2 * stretch, _PATIENCE) if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
 
 
@@ -164,14 +162,14 @@ class _Watch:
 
     def look(self, decisions: int) -> None:
         """The policy has been asked so many times since the last look. Raises DeadlockError."""
-        state, number = self._engine.state, self._engine.world.sim.number
-        others = sum(int(number[each]) for each in _OTHERS) + int(state.count[N_RUNNING])
-        done = tuple(int(number[each]) for each in _DEEDS)
-        idle = others == 0 and state.count[N_QUEUED] > 0 and done == self._done
+        state, sim = self._engine.state, self._engine.world.sim
+        others = sim.nb_submitters + sim.nb_event_lists + sim.nb_switching + sim.nb_killers + state.nb_running
+        done = (sim.nb_finished, sim.nb_switches, sim.nb_kills)
+        idle = others == 0 and state.nb_queued > 0 and done == self._done
         self._done, self._decisions = done, self._decisions + decisions if idle else 0
         if self._decisions >= _PATIENCE:
             waiting = JobNames(self._engine)[int(state.queue[0])]
-            asked = f"t={state.now[0]:.12g} s: asked {self._decisions:,} times, and jobs still wait"
+            asked = f"t={state.now:.12g} s: asked {self._decisions:,} times, and jobs still wait"
             raise DeadlockError(f"{asked}: nothing else can happen any more; start or reject {waiting}")
 
 
@@ -186,8 +184,8 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
     world = World(state, facts, truth, sim, rows, plan)
-    sim.number[a.TIMED_COMMANDS] = 0
-    sim.number[a.POLICY_WATCHES] = 1
+    sim.timed_commands = 0
+    sim.policy_watches = 1
     while decisions > 0:
         if misfits:
             planned = ask_about_others(policy, state, facts, memory, plan)
@@ -195,7 +193,7 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
             planned = ask(policy, state, facts, memory, plan)
         if not planned:
             return a.STOPPED
-        code = ask_engine(world, CARRY_OUT, state.now[0])
+        code = ask_engine(world, CARRY_OUT, state.now)
         if code != a.ASK:
             return code
         decisions -= 1
@@ -209,7 +207,7 @@ class JobNames(Sequence[str]):
         self._engine = engine
 
     def __len__(self) -> int:
-        return int(self._engine.state.count[N_JOBS])
+        return int(self._engine.state.nb_jobs)
 
     @overload
     def __getitem__(self, number: int) -> str: ...

@@ -14,7 +14,6 @@ from .factors import Factors
 from .forest import switch_arrays, topology_of
 from .initial_state import initial_state, zero_of
 from .job_columns import NEED_COLUMNS, gres_names, job_arrays, reservation_numbers
-from .kernels import world as at
 from .kernels.world import FAR, SlurmWorld
 from .limits import Buckets, asked_licenses, licenses_of
 from .masks import Masks, bitmap, nb_words
@@ -55,49 +54,67 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
 
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
-    p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WORLD_WEIGHTS)
     whole, flags = settings.whole, settings.priority_flags
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
-    p[at.LINEAR], p[at.BUILTIN], p[at.MULTIFACTOR] = settings.linear, settings.builtin, settings.multifactor
-    p[at.FIFO] = settings.builtin and not settings.multifactor and len(tiers) == 1
-    p[at.HAS_MEMORY], p[at.LLN] = "MEMORY" in select and not settings.linear, "CR_LLN" in select
-    p[at.SCHED_INTERVAL] = max(1, whole("sched_interval"))
-    p[at.SCHED_DELAY], p[at.DEPTH] = max(0, whole("batch_sched_delay")), whole("default_queue_depth")
-    p[at.PART_DEPTH], p[at.SCHED_START] = whole("partition_job_depth"), whole("sched_max_job_start")
-    p[at.DEFER], p[at.LIMIT_STOP] = settings.flag("defer"), settings.flag("assoc_limit_stop")
-    p[at.BF_INTERVAL], p[at.BF_WINDOW] = max(1, whole("bf_interval")), whole("bf_window") * 60
-    p[at.BF_RESOLUTION], p[at.MAX_TEST] = max(1, whole("bf_resolution")), whole("bf_max_job_test")
-    p[at.MAX_USER], p[at.MAX_PART] = whole("bf_max_job_user"), whole("bf_max_job_part")
-    p[at.MAX_ASSOC], p[at.MAX_USER_PART] = whole("bf_max_job_assoc"), whole("bf_max_job_user_part")
-    p[at.MAX_START], p[at.MAX_ARRAY] = whole("bf_max_job_start"), whole("bf_max_job_array_resv")
-    p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
-    p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
-    p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
-    p[at.BY_SWITCHES] = topology_of(case, settings)
-    p[at.COMPLETE_WAIT] = whole("CompleteWait")
-    p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
-    p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
-    p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
-    p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
-    p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
     planned = settings.flag("bf_licenses")
-    p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, planned or settings.flag("bf_running_job_reserve")
-    p[at.YOUNGEST], p[at.CYCLES_GIVEN] = settings.flag("preempt_youngest_first"), recorded
-    p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
-    w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
-        settings.number("PriorityWeightAge"),
-        settings.number("PriorityWeightFairshare"),
-    )
     half = settings.seconds("PriorityDecayHalfLife")
-    w[at.DECAY] = 0.5 ** (1 / half) if 0 < half < math.inf else 1.0
-    w[at.DAMPENING] = settings.number("FairShareDampeningFactor")
-    w[at.TEST_COST], w[at.CYCLE_COST] = settings.number("test_cost"), settings.number("cycle_cost")
-    w[at.CYCLE_LIMIT] = settings.bf_max_time
-    w[at.YIELD_SLEEP] = settings.number("bf_yield_sleep") * _MICRO
-    w[at.YIELD_AFTER] = settings.number("bf_yield_interval") * _MICRO
-    return {"parameters": p, "weights": w}
+    return {
+        "linear": settings.linear,
+        "builtin": settings.builtin,
+        "multifactor": settings.multifactor,
+        "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
+        "has_memory": "MEMORY" in select and not settings.linear,
+        "lln": "CR_LLN" in select,
+        "sched_interval": max(1, whole("sched_interval")),
+        "batch_sched_delay": max(0, whole("batch_sched_delay")),
+        "default_queue_depth": whole("default_queue_depth"),
+        "partition_job_depth": whole("partition_job_depth"),
+        "sched_max_job_start": whole("sched_max_job_start"),
+        "defer": settings.flag("defer"),
+        "assoc_limit_stop": settings.flag("assoc_limit_stop"),
+        "bf_interval": max(1, whole("bf_interval")),
+        "bf_window": whole("bf_window") * 60,
+        "bf_resolution": max(1, whole("bf_resolution")),
+        "bf_max_job_test": whole("bf_max_job_test"),
+        "bf_max_job_user": whole("bf_max_job_user"),
+        "bf_max_job_part": whole("bf_max_job_part"),
+        "bf_max_job_assoc": whole("bf_max_job_assoc"),
+        "bf_max_job_user_part": whole("bf_max_job_user_part"),
+        "bf_max_job_start": whole("bf_max_job_start"),
+        "bf_max_job_array_resv": whole("bf_max_job_array_resv"),
+        "bf_min_age_reserve": whole("bf_min_age_reserve"),
+        "bf_min_prio_reserve": whole("bf_min_prio_reserve"),
+        "bf_job_part_count_reserve": whole("bf_job_part_count_reserve"),
+        "bf_one_resv_per_job": settings.flag("bf_one_resv_per_job"),
+        "bf_continue": settings.flag("bf_continue"),
+        "by_switches": topology_of(case, settings),
+        "complete_wait": whole("CompleteWait"),
+        "bf_window_linear": whole("bf_window_linear"),
+        "completing_time": max(1, whole("completing")),
+        "calc_period": settings.calc_period,
+        "fair_tree": "NO_FAIR_TREE" not in flags,
+        "ages": settings.has_database,
+        "max_age": _seconds(settings.seconds("PriorityMaxAge")),
+        "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
+        "bf_busy_nodes": settings.flag("bf_busy_nodes"),
+        "table_size": settings.table_size,
+        "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
+        "preempt_youngest_first": settings.flag("preempt_youngest_first"),
+        "cycles_given": recorded,
+        "increase_only": "INCR_ONLY" in flags,
+        "accrue_always": "ACCRUE_ALWAYS" in flags,
+        "age_weight": settings.number("PriorityWeightAge"),
+        "share_weight": settings.number("PriorityWeightFairshare"),
+        "decay": 0.5 ** (1 / half) if 0 < half < math.inf else 1.0,
+        "dampening": settings.number("FairShareDampeningFactor"),
+        "test_cost": settings.number("test_cost"),
+        "cycle_cost": settings.number("cycle_cost"),
+        "cycle_limit": settings.bf_max_time,
+        "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
+        "yield_after": settings.number("bf_yield_interval") * _MICRO,
+    }
 
 
 def _seconds(value: float) -> int:
@@ -113,13 +130,13 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
         "node_cores": np.array([node.cores for node in nodes], np.int64),
-        "largest_node": np.array([max(node.cores for node in nodes)], np.int64),
+        "largest_node": max(node.cores for node in nodes),
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
         "weight_steps": np.unique(weight),
         "node_step": steps,
-        "last_step": np.array([steps.max()]),
+        "last_step": int(steps.max()),
     }
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from decision.model.dates import DAY
 
 from .case import Case
-from .kernels import world as at
 from .kernels.world import FAR
 from .masks import nb_words
 from .parameters import Settings
@@ -27,17 +26,19 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
-    slots = int(parts["parameters"][at.TABLE_SIZE]) + 2 * len(parts["window_times"]) + 8
+    slots = parts["table_size"] + 2 * len(parts["window_times"]) + 8
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
     job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
-    timers = np.zeros(at.NB_TIMERS, np.int64)
     now = case.begin - _LEAD - zero_of(case)
-    timers[[at.NOW, at.LAST_MAIN, at.LAST_FULL]] = now
-    interval = int(parts["parameters"][at.SCHED_INTERVAL])
-    timers[at.LAST_FULL] = now - interval + int(settings.number("main_phase")) % interval
-    timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
-    timers[at.CHANGED] = 1
+    interval = parts["sched_interval"]
+    timers = {
+        "now": now,
+        "last_main": now,
+        "last_full": now - interval + int(settings.number("main_phase")) % interval,
+        "next_calc": now + int(settings.number("calc_phase")) % settings.calc_period,
+        "changed": 1,
+    }
     times = ("eligible", "end", "expected_end", "grace_end")
     names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
     zero = (
@@ -53,9 +54,9 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
     state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
     state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}
-    state |= {"slot_mask": np.zeros((slots, words), np.uint64), "timers": timers}
+    state |= {"slot_mask": np.zeros((slots, words), np.uint64), **timers}
     state["slot_licences"] = np.zeros((slots, len(parts["licence_total"])), np.int64)
-    state["next_backfill"] = np.array([now + settings.number("bf_phase")])
+    state["next_backfill"] = now + settings.number("bf_phase")
     state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
     state["queue"] = np.full(nb_entries, -1, np.int64)
     state |= {"free_cores": parts["node_cores"].copy(), "free_memory": parts["node_memory"].copy()}

@@ -18,7 +18,6 @@ from decision.model.platform import Platform
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.policy import Plan
 from decision.policies.source import PolicySource
-from decision.state.cluster import N_JOBS
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world
@@ -30,7 +29,7 @@ from .initial_state import zero_of
 from .jobs import SlurmJob
 from .kernels import clock
 from .kernels.holding import end_job
-from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
+from .kernels.world import FAR, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
 from .parameters import MODEL, PARAMETERS, Settings
 
@@ -83,9 +82,9 @@ class SlurmPolicy:
         world = build_world(self._with_strangers(), self._settings)
         world.runtime[:] = world.cancel[:] = FAR
         world.recorded[:] = -1
-        if world.parameters[PREEMPTS]:
+        if world.preempts_by:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
-            world.parameters[PREEMPTS] = 0
+            world.preempts_by = 0
         clock.begin_log(world)
         return world
 
@@ -93,12 +92,12 @@ class SlurmPolicy:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
         self._end(cluster, now)
-        for number in range(self._seen, int(cluster.arrays.count[N_JOBS])):
+        for number in range(self._seen, int(cluster.arrays.nb_jobs)):
             self._submit(cluster.job(number), now)
-        self._seen = int(cluster.arrays.count[N_JOBS])
+        self._seen = int(cluster.arrays.nb_jobs)
         world = self._world
         clock.step_scheduler(world, now)
-        for job in world.started[: world.timers[NB_STARTED]].tolist():
+        for job in world.started[: world.nb_started].tolist():
             self._start(job, cluster, plan)
         due = int(clock.due(world))
         if due < FAR:
@@ -108,7 +107,7 @@ class SlurmPolicy:
         """End the jobs that run no more, in the order in which they started."""
         still = {job.number for job in cluster.running}
         world = self._world
-        for job in world.running[: world.timers[NB_RUNNING]].tolist():
+        for job in world.running[: world.nb_running].tolist():
             if self._numbers[job] not in still:
                 end_job(world, job, now)
 
@@ -139,9 +138,8 @@ class SlurmPolicy:
         old = self._world
         self._strangers *= 2
         self._world = new = self._new_world()
-        for name in SlurmWorld._fields:
-            before, after = getattr(old, name), getattr(new, name)
-            after[tuple(slice(length) for length in before.shape)] = before
+        for name, before in old.arrays().items():
+            new.arrays()[name][tuple(map(slice, before.shape))] = before
 
     def _start(self, job: int, cluster: ClusterView, plan: Plan) -> None:
         world, free = self._world, set(plan.free_hosts)

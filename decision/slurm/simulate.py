@@ -12,7 +12,6 @@ from .build import build_world
 from .case import Case
 from .initial_state import zero_of
 from .kernels import replay
-from .kernels.world import AGES, NB_CYCLES, NB_TESTED
 from .parameters import Settings
 
 _AFTER = 400 * 86_400  # seconds after the last submission at which a run ends in any case
@@ -48,17 +47,18 @@ def simulate_case(
     world = build_world(case, settings, cycles)
     if priorities is not None:
         world.entry_base[:] = priorities[world.entry_job]
-        world.parameters[AGES] = 0
+        world.ages = 0
     begin = zero_of(case)
     last = max(job.submitted for job in case.jobs) - begin
     replay.run_log(world, last + _AFTER)
-    if world.timers.min() < 0:
+    counters = (number for name, number in world.arrays().items() if name.startswith("nb_") and not number.ndim)
+    if min(counters) < 0:
         raise InternalError("a counter of the model of Slurm is negative")
     return Simulated(
         start=np.where(world.start >= 0, world.start + float(begin), np.nan),
         submit=(world.submit + begin).astype(np.float64),
         reason=world.reason.copy(),
         requeues=world.requeues.copy(),
-        tested=int(world.timers[NB_TESTED]),
-        cycles=int(world.timers[NB_CYCLES]),
+        tested=int(world.nb_tested),
+        cycles=int(world.nb_cycles),
     )

@@ -5,7 +5,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle
+from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle, Float, Int
 from decision.model.record import FinalState, HostState
 
 from .platform_facts import PSTATE_COMPUTING, PlatformFacts
@@ -29,19 +29,6 @@ REJECTED = ENDED + int(FinalState.REJECTED)
 FAILED = 2  # in ClusterState.suspended
 
 
-# Counters: indices into ClusterState.count
-N_JOBS = 0  # jobs submitted so far; also the number that the next one gets
-N_QUEUED = 1  # length of queue
-N_RUNNING = 2  # length of running
-N_FREE = 3  # hosts that can be given a job now (bits set in free)
-N_INTERVALS = 4  # used length of interval_first and interval_last
-N_ENDED = 5  # length of ended: jobs that ended since the last decision
-N_IN_STATE = 6  # N_IN_STATE + HostState: hosts in that state; the six that follow
-N_SLEEPING, N_SWITCHING_ON, N_SWITCHING_OFF, N_IDLE, N_COMPUTING, N_UNAVAILABLE = (N_IN_STATE + s for s in HostState)
-N_CAPACITY_CHANGES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
-N_FORECAST = N_CAPACITY_CHANGES + 1  # used length of forecast
-N_COUNTERS = N_FORECAST + 1
-
 FORECAST = 64  # steps of a forecast of supply that are kept
 INTERVALS = 1 << 22  # of allocations: more are in memory only where somebody may still ask for them
 
@@ -54,8 +41,8 @@ class ClusterState(Bundle):
     outlook (`decision.policies.outlook`).
     """
 
-    now: F8  # (1,) seconds
-    count: I8  # (N_COUNTERS,)
+    now: Float  # seconds
+    nb_jobs: Int  # submitted so far; also the number that the next one gets
     # jobs, by number: the order of submission
     submit_time: F8  # (J,) seconds
     walltime: F8  # (J,) seconds, inf where the job has none
@@ -77,15 +64,22 @@ class ClusterState(Bundle):
     alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
     alloc_count: I4  # (J,) number of its intervals
     # allocations, kept for the whole run or until somebody puts them aside
+    nb_intervals: Int
     interval_first: I4  # (P,) first host of an interval
     interval_last: I4  # (P,) last host of it
     # who waits and who runs
-    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: count[N_QUEUED]]
+    nb_queued: Int
+    nb_running: Int
+    nb_ended: Int
+    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
     running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
     expected_end: F8  # (R,) seconds, ascending: start + expected_runtime of running[i]; inf without walltime
-    revisions: I8  # (1,) how often the expected run time of a running job has changed: only outlooks do that
+    revisions: Int  # how often the expected run time of a running job has changed: only outlooks do that
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
     # hosts
+    nb_free: Int  # hosts that can be given a job now (bits set in free)
+    nb_in_state: I8  # (N_HOST_STATES,) hosts in each HostState
+    nb_capacity_changes: Int  # so far, that no job caused
     host_state: I1  # (H,) HostState
     host_return: I1  # (H,) HostState that a host will have once it is back; of hosts that are unavailable only
     host_job: I4  # (H,) number of the job that runs there, -1
@@ -93,8 +87,9 @@ class ClusterState(Bundle):
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
     # power
-    supply: I8  # (1,) hosts that may compute at a time; all of them where power is not limited
+    supply: Int  # hosts that may compute at a time; all of them where power is not limited
     unpowered: U8  # (W,) hosts that could be given a job, were there power for them
+    nb_forecast: Int  # steps that are known
     forecast: I4  # (FORECAST,) hosts that are expected to have power, by step from the next on
 
 
@@ -108,13 +103,10 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
     hosts = len(initial_pstate)
     computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
     intervals = min(2 * nb_jobs, INTERVALS) + 2 * hosts
-    count = np.zeros(N_COUNTERS, np.int64)
-    count[N_FREE] = computing.sum()
-    count[N_IDLE] = hosts
+    in_state = np.zeros(N_HOST_STATES, np.int64)
+    in_state[IDLE] = hosts
     walltime = np.zeros(nb_jobs)
     return ClusterState(
-        now=np.zeros(1),
-        count=count,
         submit_time=np.zeros(nb_jobs),
         walltime=walltime,
         expected_runtime=walltime,
@@ -135,15 +127,16 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         queue=np.zeros(nb_jobs, np.int32),
         running=np.zeros(hosts, np.int32),
         expected_end=np.zeros(hosts),
-        revisions=np.zeros(1, np.int64),
         ended=np.zeros(hosts, np.int32),
+        nb_free=int(computing.sum()),
+        nb_in_state=in_state,
         host_state=np.full(hosts, IDLE, np.int8),
         host_return=np.full(hosts, IDLE, np.int8),
         host_job=np.full(hosts, -1, np.int32),
         host_since=np.zeros(hosts),
         pstate=initial_pstate.copy(),
         free=pack_hosts(computing),
-        supply=np.array([hosts], np.int64),
+        supply=hosts,
         unpowered=np.zeros((hosts + 63) // 64, np.uint64),
         forecast=np.zeros(FORECAST, np.int32),
     )

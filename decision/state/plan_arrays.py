@@ -6,7 +6,7 @@ plan, so that writing a plan allocates nothing.
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle
+from decision.compiling.bundle import F8, I1, I4, U8, Bundle, Int
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
@@ -23,9 +23,10 @@ SUSPEND = 5  # job: it is killed, and what is left of it is submitted again
 
 
 class PlanArrays(Bundle):
-    """Actions 0 .. count[0]; room for A actions and I intervals."""
+    """What a policy decides; room for A actions and I intervals."""
 
-    count: I8  # (2,) number of actions, number of intervals
+    nb_actions: Int
+    nb_intervals: Int  # of all actions
     kind: I1  # (A,) START, REJECT, ...
     job: I4  # (A,) number of the job, -1 where none
     time: F8  # (A,) seconds, CALL_AT only
@@ -43,7 +44,6 @@ def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) ->
     room = max(nb_actions, jobs + 4 * hosts + 16)
     pool = max(nb_intervals, 4 * hosts + 16)
     return PlanArrays(
-        count=np.zeros(2, np.int64),
         kind=np.zeros(room, np.int8),
         job=np.zeros(room, np.int32),
         time=np.zeros(room),
@@ -59,16 +59,16 @@ def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) ->
 def grown_plan(plan: PlanArrays, state: ClusterState) -> PlanArrays:
     """The same plan with room for every job of `state`."""
     longer = new_plan(state, len(plan.kind), len(plan.first))
-    for name in plan._fields:
-        getattr(longer, name)[: len(getattr(plan, name))] = getattr(plan, name)
+    for name, array in plan.arrays().items():
+        longer.arrays()[name][tuple(map(slice, array.shape))] = array
     return longer
 
 
 @kernel
 def clear(plan, state):
     """Empty the plan; its free hosts are the state's."""
-    plan.count[0] = 0
-    plan.count[1] = 0
+    plan.nb_actions = 0
+    plan.nb_intervals = 0
     for word in range(len(plan.free)):
         plan.free[word] = state.free[word]
 
@@ -76,22 +76,22 @@ def clear(plan, state):
 @kernel
 def add(plan, kind, job):
     """Append an action without hosts; returns its index."""
-    at = plan.count[0]
+    at = plan.nb_actions
     if at >= len(plan.kind):
         raise InternalError("the plan has no room for another action")
     plan.kind[at] = kind
     plan.job[at] = job
     plan.value[at] = 0
-    plan.begin[at] = plan.count[1]
-    plan.end[at] = plan.count[1]
-    plan.count[0] = at + 1
+    plan.begin[at] = plan.nb_intervals
+    plan.end[at] = plan.nb_intervals
+    plan.nb_actions = at + 1
     return at
 
 
 @kernel
 def put_first(plan, kind, jobs):
     """Put an action of this kind for each of `jobs` (n,) before all others."""
-    count, more = plan.count[0], len(jobs)
+    count, more = plan.nb_actions, len(jobs)
     for _ in range(more):
         add(plan, kind, 0)
     for at in range(count - 1, -1, -1):
@@ -110,7 +110,7 @@ def put_first(plan, kind, jobs):
 def keep_only(plan, stays):
     """Leave out the actions that do not stay, by `stays` (n,) of all n; their hosts are free again in the plan."""
     kept = 0
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if stays[at]:
             for column in (plan.job, plan.value, plan.begin, plan.end):
                 column[kept] = column[at]
@@ -120,13 +120,13 @@ def keep_only(plan, stays):
         else:
             for i in range(plan.begin[at], plan.end[at]):
                 insert_interval(plan.free, plan.first[i], plan.last[i])
-    plan.count[0] = kept
+    plan.nb_actions = kept
 
 
 @kernel
 def add_interval(plan, action, first, last):
     """Give hosts first..last to the plan's last action; ascending order, adjacent intervals are merged."""
-    at = plan.count[1]
+    at = plan.nb_intervals
     if at > plan.begin[action] and plan.last[at - 1] == first - 1:
         plan.last[at - 1] = last
         return
@@ -134,5 +134,5 @@ def add_interval(plan, action, first, last):
         raise InternalError("the plan has no room for another interval of hosts")
     plan.first[at] = first
     plan.last[at] = last
-    plan.count[1] = at + 1
+    plan.nb_intervals = at + 1
     plan.end[action] = at + 1

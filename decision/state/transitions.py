@@ -1,6 +1,6 @@
 """The only writers of `ClusterState`.
 
-Each function is one thing that happens to the cluster, at ``state.now[0]``. What a policy decides is checked before
+Each function is one thing that happens to the cluster, at ``state.now``. What a policy decides is checked before
 (`decision.policies.plan_check`), and so is what a peer says (`decision.protocol`, `decision.batsim.agent`). They only
 check that the arrays have room, which their owner sees to: where one is full they raise `InternalError` and write
 nothing beyond it.
@@ -8,6 +8,7 @@ nothing beyond it.
 
 import numpy as np
 
+from decision.compiling.bundle import begin_again
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.errors import InternalError
@@ -19,17 +20,6 @@ from .cluster import (
     FAILED,
     FORECAST,
     IDLE,
-    N_CAPACITY_CHANGES,
-    N_COMPUTING,
-    N_ENDED,
-    N_FORECAST,
-    N_FREE,
-    N_IDLE,
-    N_IN_STATE,
-    N_INTERVALS,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
     QUEUED,
     REJECTED,
     RUNNING,
@@ -44,15 +34,16 @@ from .platform_facts import PSTATE_COMPUTING
 @kernel
 def reset(state, facts, pstates, now):
     """An idle cluster at `now` seconds, to which nothing has happened; hosts are in the pstates (H,)."""
-    state.now[0] = now
-    state.count[:] = 0
-    state.count[N_IDLE] = len(state.host_state)
+    begin_again(state)
+    state.now = now
+    state.nb_in_state[:] = 0
+    state.nb_in_state[IDLE] = len(state.host_state)
     state.host_job[:] = -1
     state.host_state[:] = IDLE
     state.host_since[:] = now
     state.pstate[:] = pstates
     state.free[:] = 0
-    state.supply[0] = len(state.host_state)
+    state.supply = len(state.host_state)
     state.unpowered[:] = 0
     for host in range(len(state.host_state)):
         _refresh_free(state, facts, host)
@@ -61,24 +52,23 @@ def reset(state, facts, pstates, now):
 @kernel
 def tick(state, now):
     """It is `now` seconds."""
-    state.now[0] = now
+    state.now = now
 
 
 @kernel
 def take_ends(state):
     """A decision was made: the list of the jobs that ended since the last one begins again."""
-    state.count[N_ENDED] = 0
+    state.nb_ended = 0
 
 
 @kernel
 def submit(state, size, walltime, user, told=0.0):
     """A job arrives, which says that it will run `told` seconds (0: it does not say it); returns its number."""
-    count = state.count
-    job = count[N_JOBS]
+    job = state.nb_jobs
     if job >= len(state.size):
         raise InternalError("the cluster's state has no room for another job")
-    count[N_JOBS] += 1
-    state.submit_time[job] = state.now[0]
+    state.nb_jobs += 1
+    state.submit_time[job] = state.now
     state.size[job] = size
     state.walltime[job] = walltime
     state.user[job] = user
@@ -92,8 +82,8 @@ def submit(state, size, walltime, user, told=0.0):
     state.end_time[job] = np.nan
     state.alloc_first[job] = -1
     state.alloc_count[job] = 0
-    state.queue[count[N_QUEUED]] = job
-    count[N_QUEUED] += 1
+    state.queue[state.nb_queued] = job
+    state.nb_queued += 1
     return job
 
 
@@ -155,25 +145,24 @@ def start(state, job, first, last, begin, end):
 
     The job stays in the queue until `drop_started` is called, once for all starts of an instant.
     """
-    count = state.count
-    now = state.now[0]
-    if count[N_INTERVALS] + end - begin > len(state.interval_first):
+    now = state.now
+    if state.nb_intervals + end - begin > len(state.interval_first):
         raise InternalError("the cluster's state has no room for another allocation")
     state.job_state[job] = RUNNING
     state.start_time[job] = now
-    state.alloc_first[job] = count[N_INTERVALS]
+    state.alloc_first[job] = state.nb_intervals
     state.alloc_count[job] = end - begin
     for i in range(begin, end):
-        at = count[N_INTERVALS]
+        at = state.nb_intervals
         state.interval_first[at] = first[i]
         state.interval_last[at] = last[i]
-        count[N_INTERVALS] += 1
+        state.nb_intervals += 1
         for host in range(first[i], last[i] + 1):
             state.host_job[host] = job
             state.host_state[host] = COMPUTING
             state.host_since[host] = now
-        count[N_IDLE] -= last[i] - first[i] + 1
-        count[N_COMPUTING] += last[i] - first[i] + 1
+        state.nb_in_state[IDLE] -= last[i] - first[i] + 1
+        state.nb_in_state[COMPUTING] += last[i] - first[i] + 1
         _clear_free(state, first[i], last[i])
     _insert_running(state, job, now + state.walltime[job])
 
@@ -182,25 +171,25 @@ def start(state, job, first, last, begin, end):
 def drop_started(state):
     """Take the jobs that no longer wait out of the queue, keeping its order."""
     kept = 0
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         job = state.queue[i]
         if state.job_state[job] == QUEUED:
             state.queue[kept] = job
             kept += 1
-    state.count[N_QUEUED] = kept
+    state.nb_queued = kept
 
 
 @kernel
 def end(state, facts, job, final_state):
     """A running job ends; its hosts are free again unless they left or are not in a computing pstate."""
-    if state.job_state[job] != RUNNING or state.count[N_ENDED] >= len(state.ended):
+    if state.job_state[job] != RUNNING or state.nb_ended >= len(state.ended):
         raise InternalError("a job that does not run ended, or more jobs than there is room for")
     state.job_state[job] = ENDED + final_state
-    state.end_time[job] = state.now[0]
+    state.end_time[job] = state.now
     _remove_running(state, job)
-    state.ended[state.count[N_ENDED]] = job
-    state.count[N_ENDED] += 1
-    now, here, free, begin = state.now[0], 0, 0, state.alloc_first[job]
+    state.ended[state.nb_ended] = job
+    state.nb_ended += 1
+    now, here, free, begin = state.now, 0, 0, state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             state.host_job[host] = -1
@@ -213,10 +202,10 @@ def end(state, facts, job, final_state):
                     free += 1
             else:
                 state.host_return[host] = IDLE
-    state.count[N_COMPUTING] -= here
-    state.count[N_IDLE] += here
-    state.count[N_FREE] += free
-    if state.supply[0] < len(state.host_state):
+    state.nb_in_state[COMPUTING] -= here
+    state.nb_in_state[IDLE] += here
+    state.nb_free += free
+    if state.supply < len(state.host_state):
         _share_power(state)
 
 
@@ -226,12 +215,12 @@ def set_supply(state, hosts, forecast):
 
     Free hosts without power, those with the highest ids, are as good as away; jobs that run go on.
     """
-    state.supply[0] = hosts
+    state.supply = hosts
     steps = min(len(forecast), FORECAST)
     for step in range(steps):
         state.forecast[step] = forecast[step]
-    state.count[N_FORECAST] = steps
-    state.count[N_CAPACITY_CHANGES] += 1
+    state.nb_forecast = steps
+    state.nb_capacity_changes += 1
     _share_power(state)
 
 
@@ -239,9 +228,9 @@ def set_supply(state, hosts, forecast):
 def spare_power(state):
     """How many more hosts may compute than do; below 0 where more do than have power."""
     busy = 0
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         busy += state.size[state.running[i]]
-    return state.supply[0] - busy
+    return state.supply - busy
 
 
 @kernel
@@ -261,7 +250,7 @@ def _share_power(state):
             state.unpowered[word] = np.uint64(0)
         state.free[word] = kept
         free += np.int64(count_ones(kept))
-    state.count[N_FREE] = free
+    state.nb_free = free
 
 
 @kernel
@@ -271,10 +260,10 @@ def put_aside(state, over, first, last, position):
     They go to the beginning of `first` and `last`. ``alloc_first`` of such a job becomes -2 - its place among all that
     were ever put aside, of which there are `position`. Returns how many intervals it took.
     """
-    held = state.count[N_INTERVALS]
+    held = state.nb_intervals
     old_first, old_last = state.interval_first[:held].copy(), state.interval_last[:held].copy()
     kept = taken = 0
-    for job in range(state.count[N_JOBS]):
+    for job in range(state.nb_jobs):
         begin = state.alloc_first[job]
         if begin < 0:
             continue
@@ -288,7 +277,7 @@ def put_aside(state, over, first, last, position):
                 state.interval_first[kept] = old_first[i]
                 state.interval_last[kept] = old_last[i]
                 kept += 1
-    state.count[N_INTERVALS] = kept
+    state.nb_intervals = kept
     return taken
 
 
@@ -296,7 +285,7 @@ def put_aside(state, over, first, last, position):
 def reject(state, job):
     """A queued job is turned away; call `drop_started` after the last one."""
     state.job_state[job] = REJECTED
-    state.end_time[job] = state.now[0]
+    state.end_time[job] = state.now
 
 
 @kernel
@@ -305,7 +294,7 @@ def set_aside(state, hidden):
 
     They stand after the end of the queue until `bring_back`.
     """
-    waiting = state.queue[: state.count[N_QUEUED]].copy()
+    waiting = state.queue[: state.nb_queued].copy()
     nb_hidden = 0
     for i in range(len(waiting)):
         if hidden[i]:
@@ -313,17 +302,17 @@ def set_aside(state, hidden):
             nb_hidden += 1
         else:
             state.queue[i - nb_hidden] = waiting[i]
-    state.count[N_QUEUED] -= nb_hidden
-    state.queue[state.count[N_QUEUED] : len(waiting)] = waiting[hidden]
+    state.nb_queued -= nb_hidden
+    state.queue[state.nb_queued : len(waiting)] = waiting[hidden]
     return nb_hidden
 
 
 @kernel
 def bring_back(state, nb_hidden):
     """Let the jobs that were set aside wait again, at the end of the queue."""
-    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + nb_hidden):
+    for i in range(state.nb_queued, state.nb_queued + nb_hidden):
         state.job_state[state.queue[i]] = QUEUED
-    state.count[N_QUEUED] += nb_hidden
+    state.nb_queued += nb_hidden
 
 
 @kernel
@@ -377,17 +366,17 @@ def _move(state, facts, host, new):
     """Change a host's state for a reason other than a job."""
     _set_host_state(state, host, new)
     _refresh_free(state, facts, host)
-    state.count[N_CAPACITY_CHANGES] += 1
+    state.nb_capacity_changes += 1
 
 
 @kernel
 def _set_host_state(state, host, new):
     old = state.host_state[host]
     if old != new:
-        state.count[N_IN_STATE + old] -= 1
-        state.count[N_IN_STATE + new] += 1
+        state.nb_in_state[old] -= 1
+        state.nb_in_state[new] += 1
         state.host_state[host] = new
-        state.host_since[host] = state.now[0]
+        state.host_since[host] = state.now
 
 
 @kernel
@@ -403,11 +392,11 @@ def _refresh_free(state, facts, host):
     state.unpowered[word] &= ~bit
     if can and not was:
         state.free[word] |= bit
-        state.count[N_FREE] += 1
+        state.nb_free += 1
     elif was and not can:
         state.free[word] &= ~bit
-        state.count[N_FREE] -= 1
-    if state.supply[0] < len(state.host_state):
+        state.nb_free -= 1
+    if state.supply < len(state.host_state):
         _share_power(state)
 
 
@@ -415,25 +404,25 @@ def _refresh_free(state, facts, host):
 def _clear_free(state, first, last):
     """Hosts first..last, all free, are free no more."""
     remove_interval(state.free, first, last)
-    state.count[N_FREE] -= last - first + 1
+    state.nb_free -= last - first + 1
 
 
 @kernel
 def _insert_running(state, job, expected_end):
-    at = state.count[N_RUNNING]
+    at = state.nb_running
     if at >= len(state.running):
         raise InternalError("the cluster's state has no room for another running job")
-    state.count[N_RUNNING] += 1
+    state.nb_running += 1
     insert_in_order(state.expected_end, state.running, at, expected_end, job)
 
 
 @kernel
 def _remove_running(state, job):
-    count = state.count[N_RUNNING]
+    count = state.nb_running
     at = 0
     while state.running[at] != job:
         at += 1
     for i in range(at, count - 1):
         state.running[i] = state.running[i + 1]
         state.expected_end[i] = state.expected_end[i + 1]
-    state.count[N_RUNNING] = count - 1
+    state.nb_running = count - 1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
 
-from .cluster import N_ENDED, N_FORECAST, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, JobState, nb_hosts
+from .cluster import ClusterState, JobState, nb_hosts
 from .platform_facts import PlatformFacts
 
 
@@ -103,7 +103,7 @@ class JobView:
     @property
     def waiting_time(self) -> float:
         """Seconds from the submission to the start, or until now."""
-        until = self.start_time if not math.isnan(self.start_time) else float(self._state.now[0])
+        until = self.start_time if not math.isnan(self.start_time) else float(self._state.now)
         return until - self.submit_time
 
     @property
@@ -162,26 +162,26 @@ class ClusterView:
     @property
     def now(self) -> float:
         """Seconds."""
-        return float(self.arrays.now[0])
+        return float(self.arrays.now)
 
     @property
     def queue(self) -> list[JobView]:
         """Jobs that wait, in order of submission."""
-        return self._jobs(self.arrays.queue, N_QUEUED)
+        return self._jobs(self.arrays.queue, self.arrays.nb_queued)
 
     @property
     def running(self) -> list[JobView]:
         """Jobs that run, by expected end."""
-        return self._jobs(self.arrays.running, N_RUNNING)
+        return self._jobs(self.arrays.running, self.arrays.nb_running)
 
     @property
     def ended(self) -> list[JobView]:
         """Jobs that ended since the last decision."""
-        return self._jobs(self.arrays.ended, N_ENDED)
+        return self._jobs(self.arrays.ended, self.arrays.nb_ended)
 
-    def _jobs(self, numbers: NDArray[np.int32], counter: int) -> list[JobView]:
+    def _jobs(self, numbers: NDArray[np.int32], length: int) -> list[JobView]:
         state, names = self.arrays, self.names
-        return [JobView(state, names, number) for number in numbers[: state.count[counter]].tolist()]
+        return [JobView(state, names, number) for number in numbers[:length].tolist()]
 
     def job(self, number: int) -> JobView:
         """The job with this number.
@@ -189,7 +189,7 @@ class ClusterView:
         Raises:
             PolicyError: if there is none.
         """
-        if not 0 <= number < self.arrays.count[N_JOBS]:
+        if not 0 <= number < self.arrays.nb_jobs:
             raise PolicyError(f"t={self.now:.12g} s: there is no job number {number}")
         return JobView(self.arrays, self.names, number)
 
@@ -201,17 +201,17 @@ class ClusterView:
     @property
     def nb_free(self) -> int:
         """Hosts that can be given a job now."""
-        return int(self.arrays.count[N_FREE])
+        return int(self.arrays.nb_free)
 
     @property
     def supply(self) -> int:
         """Hosts that may compute at a time; all of them where power is not limited."""
-        return int(self.arrays.supply[0])
+        return int(self.arrays.supply)
 
     @property
     def forecast(self) -> list[int]:
         """Hosts that are expected to have power, by step of the supply from the next on."""
-        return self.arrays.forecast[: self.arrays.count[N_FORECAST]].tolist()
+        return self.arrays.forecast[: self.arrays.nb_forecast].tolist()
 
     @property
     def free_hosts(self) -> list[int]:

@@ -6,14 +6,7 @@ from decision.state.cluster import (
     COMPUTING,
     ENDED,
     IDLE,
-    N_ENDED,
-    N_FREE,
     N_HOST_STATES,
-    N_IN_STATE,
-    N_INTERVALS,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
     QUEUED,
     RUNNING,
     UNAVAILABLE,
@@ -35,22 +28,21 @@ def violations(state: ClusterState, facts: PlatformFacts) -> list[str]:
 
 def _counters(state: ClusterState) -> list[str]:
     """Counters that are not what they count."""
-    count, hosts = state.count, nb_hosts(state)
     recounts = {
-        "free hosts": (count[N_FREE], sum(int(word).bit_count() for word in state.free)),
-        "jobs": (count[N_JOBS], sum(_in_state(state, kind) for kind in (QUEUED, RUNNING, ENDED))),
-        "queued jobs": (count[N_QUEUED], _in_state(state, QUEUED)),
-        "running jobs": (count[N_RUNNING], _in_state(state, RUNNING)),
-        "hosts": (hosts, count[N_IN_STATE : N_IN_STATE + N_HOST_STATES].sum()),
+        "free hosts": (state.nb_free, sum(int(word).bit_count() for word in state.free)),
+        "jobs": (state.nb_jobs, sum(_in_state(state, kind) for kind in (QUEUED, RUNNING, ENDED))),
+        "queued jobs": (state.nb_queued, _in_state(state, QUEUED)),
+        "running jobs": (state.nb_running, _in_state(state, RUNNING)),
+        "hosts": (nb_hosts(state), state.nb_in_state.sum()),
     }
     for kind in range(N_HOST_STATES):
-        recounts[f"hosts in state {kind}"] = (count[N_IN_STATE + kind], (state.host_state == kind).sum())
+        recounts[f"hosts in state {kind}"] = (state.nb_in_state[kind], (state.host_state == kind).sum())
     return [f"{what}: counted {said}, there are {real}" for what, (said, real) in recounts.items() if said != real]
 
 
 def _in_state(state: ClusterState, kind: int) -> int:
     """Jobs that are queued, running or ended in whatever way."""
-    return int((np.minimum(state.job_state[: state.count[N_JOBS]], ENDED) == kind).sum())
+    return int((np.minimum(state.job_state[: state.nb_jobs], ENDED) == kind).sum())
 
 
 def _hosts(state: ClusterState, facts: PlatformFacts) -> list[str]:
@@ -65,24 +57,24 @@ def _hosts(state: ClusterState, facts: PlatformFacts) -> list[str]:
         "are free without power": [] if _power_is_kept(state, int(free.sum())) else hosts[free],
         "have a job but do not compute, or will not once they are back": hosts[has_job & (back != COMPUTING)],
         "compute without a job, or will once they are back": hosts[~has_job & (back == COMPUTING)],
-        "have been as they are since a time to come": hosts[state.host_since > state.now[0]],
+        "have been as they are since a time to come": hosts[state.host_since > state.now],
     }
     return [f"hosts {list(which)}: {what}" for what, which in wrong.items() if len(which)]
 
 
 def _power_is_kept(state: ClusterState, could: int) -> bool:
     """Whether as many hosts are free as power is left for, and no host is both free and without power."""
-    busy = int(state.size[state.running[: state.count[N_RUNNING]]].sum())
-    left = could if state.supply[0] >= nb_hosts(state) else max(int(state.supply[0]) - busy, 0)
-    return state.count[N_FREE] == min(could, left) and not (state.free & state.unpowered).any()
+    busy = int(state.size[state.running[: state.nb_running]].sum())
+    left = could if state.supply >= nb_hosts(state) else max(int(state.supply) - busy, 0)
+    return state.nb_free == min(could, left) and not (state.free & state.unpowered).any()
 
 
 def _jobs(state: ClusterState) -> list[str]:
     """Times are in order, and there where a job has come so far."""
-    jobs = np.arange(state.count[N_JOBS])
+    jobs = np.arange(state.nb_jobs)
     kind, submit, start, end = (getattr(state, n)[jobs] for n in ("job_state", "submit_time", "start_time", "end_time"))
     wrong = {
-        "submitted in a time to come": submit > state.now[0],
+        "submitted in a time to come": submit > state.now,
         "started before they were submitted": start < submit,
         "ended before they were submitted": end < submit,
         "ended before they started": end < start,
@@ -96,9 +88,9 @@ def _jobs(state: ClusterState) -> list[str]:
 
 def _lists(state: ClusterState) -> list[str]:
     """The queue, the running list and the list of recent ends name the right jobs in the right order."""
-    kind = state.job_state[: state.count[N_JOBS]]
-    queue, running = state.queue[: state.count[N_QUEUED]], state.running[: state.count[N_RUNNING]]
-    expected, ended = state.expected_end[: state.count[N_RUNNING]], state.ended[: state.count[N_ENDED]]
+    kind = state.job_state[: state.nb_jobs]
+    queue, running = state.queue[: state.nb_queued], state.running[: state.nb_running]
+    expected, ended = state.expected_end[: state.nb_running], state.ended[: state.nb_ended]
     checks = {
         "queue is not the queued jobs in order of submission": np.array_equal(queue, np.flatnonzero(kind == QUEUED)),
         "running is not the running jobs": np.array_equal(np.sort(running), np.flatnonzero(kind == RUNNING)),
@@ -115,9 +107,9 @@ def _lists(state: ClusterState) -> list[str]:
 def _allocations(state: ClusterState) -> list[str]:
     """Running jobs have their hosts to themselves, and `host_job` says so."""
     owner = np.full(nb_hosts(state), -1)
-    for job in state.running[: state.count[N_RUNNING]].tolist():
+    for job in state.running[: state.nb_running].tolist():
         begin = state.alloc_first[job]
-        if begin + state.alloc_count[job] > state.count[N_INTERVALS]:
+        if begin + state.alloc_count[job] > state.nb_intervals:
             return [f"job {job}: its intervals are beyond the pool's end"]
         for i in range(begin, begin + state.alloc_count[job]):
             hosts = slice(state.interval_first[i], state.interval_last[i] + 1)

@@ -12,10 +12,9 @@ import numpy as np
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.learned import ChoosingScheduler, Encoder, Episodes, register
-from decision.learned.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at
+from decision.learned.cycles import call_at, sleep_at, start_at, wake_at
 from decision.learned.kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
-from decision.learned.progress import JOULES
-from decision.state.cluster import N_SLEEPING, SLEEPING
+from decision.state.cluster import SLEEPING
 
 START, SLEEP, WAIT = range(3)  # actions
 DAY = 86400.0  # seconds
@@ -66,7 +65,7 @@ def _begin(state, facts, memory):
 @kernel
 def _sleeper(state, memory):
     """A host that sleeps and is not woken by this decision; -1 if there is none."""
-    first = memory.next_host[0] if memory.at[0] == state.now[0] else 0
+    first = memory.next_host[0] if memory.at[0] == state.now else 0
     for host in range(first, len(state.host_state)):
         if state.host_state[host] == SLEEPING:
             return host
@@ -84,7 +83,7 @@ def _last_free(facts, cycles):
 
 @kernel
 def _fits(state, cycles):
-    return cycles.number[LENGTH] > 0 and state.size[cycles.queue[0]] <= cycles.number[FREE_HOSTS]
+    return cycles.nb_queued > 0 and state.size[cycles.queue[0]] <= cycles.nb_free
 
 
 @ACT.entry_with(NightShiftMemory)
@@ -93,27 +92,27 @@ def _act(state, facts, cycles, plan, memory, action):
     if action == START and _fits(state, cycles):
         start_at(state, cycles, plan, 0)
         return 1
-    if action == START and cycles.number[LENGTH] > 0 and _sleeper(state, memory) >= 0:
+    if action == START and cycles.nb_queued > 0 and _sleeper(state, memory) >= 0:
         host = _sleeper(state, memory)
-        memory.at[0], memory.next_host[0] = state.now[0], host + 1
+        memory.at[0], memory.next_host[0] = state.now, host + 1
         wake_at(facts, plan, host)
         return 1
     if action == SLEEP and _last_free(facts, cycles) >= 0:
         sleep_at(facts, cycles, plan, _last_free(facts, cycles))
         return 1
-    if cycles.number[LENGTH] > 0:
-        call_at(cycles, plan, state.now[0] + memory.pause[0])
+    if cycles.nb_queued > 0:
+        call_at(cycles, plan, state.now + memory.pause[0])
     return 0
 
 
 @OBSERVE.entry_with(NightShiftMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     hosts = len(cycles.until)
-    observation[0] = cycles.number[FREE_HOSTS] / hosts
-    observation[1] = state.count[N_SLEEPING] / hosts
-    observation[2] = min(cycles.number[LENGTH] / 10.0, 1.0)
-    observation[3] = state.now[0] % DAY / DAY
-    waits = cycles.number[LENGTH] > 0
+    observation[0] = cycles.nb_free / hosts
+    observation[1] = state.nb_in_state[SLEEPING] / hosts
+    observation[2] = min(cycles.nb_queued / 10.0, 1.0)
+    observation[3] = state.now % DAY / DAY
+    waits = cycles.nb_queued > 0
     mask[START] = waits and (_fits(state, cycles) or _sleeper(state, memory) >= 0)
     mask[SLEEP] = not waits and _last_free(facts, cycles) >= 0
     mask[WAIT] = not mask[START]  # so that every job starts
@@ -124,14 +123,14 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
 def _reward(state, facts, cycles, progress, memory, moment):
     if moment != STEP_ENDS:
         return 0.0
-    joules = progress.total[JOULES] - memory.paid[0]
-    memory.paid[0] = progress.total[JOULES]
-    return -progress.parameters[0] * joules - 0.01 * cycles.number[LENGTH]
+    joules = progress.joules - memory.paid[0]
+    memory.paid[0] = progress.joules
+    return -progress.parameters[0] * joules - 0.01 * cycles.nb_queued
 
 
 @MEASURE.entry_with(NightShiftMemory)
 def _measure(state, facts, cycles, progress, memory, out):
-    out[0] = progress.total[JOULES]
+    out[0] = progress.joules
     return 0
 
 

@@ -33,7 +33,7 @@ class ReferenceEasy:
 
     def decide(self, cluster, plan) -> None:
         self._learn(cluster)
-        for number in range(len(self.predicted), int(cluster.arrays.count[0])):
+        for number in range(len(self.predicted), int(cluster.arrays.nb_jobs)):
             self._predict(cluster.job(number), cluster)
         for job in cluster.running:
             if self.estimate == "quantiles":

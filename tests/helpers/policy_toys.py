@@ -12,7 +12,7 @@ from decision.policies.config import PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_QUEUED, new_state, with_room
+from decision.state.cluster import new_state, with_room
 from decision.state.platform_facts import platform_facts
 from helpers.reference_policies import Job, Running
 
@@ -59,7 +59,7 @@ class Toy:
         self.facts, pstates = platform_facts(platform(hosts, sleeps, cores=cores), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
-        self.memory = new_memory(self.state, self.config)._replace(slots=slots_of(self.config))
+        self.memory = new_memory(self.state, self.config)._replace(**slots_of(self.config))
         self.plan = p.new_plan(self.state)
 
     def grow(self, jobs: int) -> None:
@@ -87,7 +87,7 @@ class Toy:
     def actions(self) -> Iterator[tuple[int, int, list[int]]]:
         """Kind, job and hosts of each action of the plan."""
         plan = self.plan
-        for at in range(plan.count[0]):
+        for at in range(plan.nb_actions):
             intervals = range(plan.begin[at], plan.end[at])
             hosts = [host for i in intervals for host in range(plan.first[i], plan.last[i] + 1)]
             yield int(plan.kind[at]), int(plan.job[at]), hosts
@@ -95,15 +95,15 @@ class Toy:
     def carry_out(self) -> None:
         """Do what the plan says about jobs, at once; the next instant begins."""
         plan = self.plan
-        for at in range(plan.count[0]):
+        for at in range(plan.nb_actions):
             if plan.kind[at] == p.START:
                 transitions.start(self.state, plan.job[at], plan.first, plan.last, plan.begin[at], plan.end[at])
         transitions.drop_started(self.state)
-        self.state.count[N_ENDED] = 0
+        self.state.nb_ended = 0
 
     @property
     def queue(self) -> list[int]:
-        return self.state.queue[: self.state.count[N_QUEUED]].tolist()
+        return self.state.queue[: self.state.nb_queued].tolist()
 
 
 @dataclass
@@ -129,7 +129,7 @@ def run_toy(work: Given, toy: Toy, look: Callable[[Instant], None] | None = None
     running: list[Running] = []
     calls: list[float] = []
     for now, ended, submitted, moved in _messages(work, running, calls):
-        toy.state.now[0] = now
+        toy.state.now = now
         for number in ended:
             toy.end(number)
             running[:] = [r for r in running if r.job.number != number]
@@ -142,7 +142,8 @@ def run_toy(work: Given, toy: Toy, look: Callable[[Instant], None] | None = None
         instant = Instant(now, list(queue), list(running), free, toy, toy.decide())
         if look:
             look(instant)
-        calls += [float(t) for t in toy.plan.time[: toy.plan.count[0]][toy.plan.kind[: toy.plan.count[0]] == p.CALL_AT]]
+        planned = slice(toy.plan.nb_actions)
+        calls += [float(t) for t in toy.plan.time[planned][toy.plan.kind[planned] == p.CALL_AT]]
         toy.carry_out()
         running += [Running(work.jobs[number], now) for number in instant.starts]
         queue = [job for job in queue if job.number not in instant.starts]

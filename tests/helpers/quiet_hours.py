@@ -13,8 +13,8 @@ DAY, BEGIN, END = 86400.0, 7200.0, 14400.0  # seconds
 def _decide_quietly(state, facts, memory, plan):
     if not ask_inner(memory, facts, plan):
         return NO_PLAN
-    if BEGIN <= state.now[0] % DAY < END:
-        put_off(plan, state.now[0] - state.now[0] % DAY + END)
+    if BEGIN <= state.now % DAY < END:
+        put_off(plan, state.now - state.now % DAY + END)
     return DECIDED
 
 
@@ -24,7 +24,7 @@ def put_off(plan, until):
 
     Calls before are left out, too: a guard asks for one after the other where what is due does not start.
     """
-    count = plan.count[0]
+    count = plan.nb_actions
     keep_only(plan, (plan.kind[:count] != START) & ((plan.kind[:count] != CALL_AT) | (plan.time[:count] >= until)))
     plan.time[add(plan, CALL_AT, -1)] = until
 

@@ -28,7 +28,7 @@ class PlainWindow:
         if cluster.queue and index > self._last and cluster.now <= index * self._period + TOLERANCE:
             self._last = index
             self._decide_window(cluster, plan, index)
-        if len(cluster.queue) > plan.arrays.count[0] and self._called_for <= index:
+        if len(cluster.queue) > plan.arrays.nb_actions and self._called_for <= index:
             self._called_for = index + 1
             plan.call_at((index + 1) * self._period)
 

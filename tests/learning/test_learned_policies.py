@@ -79,7 +79,7 @@ def in_environment(checkpoint: Path, jobs: Workload) -> dict[str, float]:
     observation, info = envs.reset(options={"first": 0})
     state, starts, over = envs.state_of(0), {}, False
     while not over:
-        begun = np.flatnonzero(state.alloc_first[: state.count[0]] >= 0)
+        begun = np.flatnonzero(state.alloc_first[: state.nb_jobs] >= 0)
         starts |= {setup.trace.ids[job]: float(state.start_time[job]) for job in begun}
         action = policy.choose(observation[0], info["action_mask"][0])
         observation, _, terminated, truncated, info = envs.step(np.array([action]))

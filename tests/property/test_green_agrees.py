@@ -34,7 +34,7 @@ def in_environment(made: Setup) -> tuple[set[tuple[str, int, float]], dict[str, 
         actions = np.array([choose(*each) for each in zip(observation, info["action_mask"], strict=True)])
         observation, _, terminated, truncated, info = envs.step(actions)
         over = bool(terminated[0] | truncated[0])
-        count = 0 if over else int(state.count[0])
+        count = 0 if over else int(state.nb_jobs)
         for job in np.flatnonzero(state.alloc_first[:count] >= 0).tolist():
             nth = int(state.nth_rest[job])
             first = int(state.origin[job]) if nth else job

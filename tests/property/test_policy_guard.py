@@ -13,7 +13,6 @@ from decision.model.workload import Delay, Workload
 from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
 from decision.policies.config import AUTO, Allocation, Backfill, Order, PolicyConfig
-from decision.policies.memory import GUARDED
 from decision.policies.profile import least_free
 from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
@@ -71,12 +70,12 @@ def test_guarded_jobs_start_by_their_first_reservation_which_never_gets_later(wo
 def test_every_job_starts_that_fits_beside_the_reservations(work, order, limit):
     def look(instant: Instant) -> None:
         memory, now = instant.toy.memory, instant.now
-        if not any(job.number < memory.counts[GUARDED] for job in instant.queue):
+        if not any(job.number < memory.nb_guarded for job in instant.queue):
             return
         begun = [job for job in instant.queue if job.number in instant.starts]
         free = work.hosts - sum(r.job.size for r in instant.running) - sum(job.size for job in begun)
         for job in instant.queue:
-            if job not in begun and job.number >= memory.counts[GUARDED] and job.size <= free:
+            if job not in begun and job.number >= memory.nb_guarded and job.size <= free:
                 assert least_free(memory, now, now + job.walltime) < job.size
 
     run(work, PolicyConfig(order=order, backfill=Backfill.FIRST_FIT, guard=limit), look)
@@ -128,7 +127,7 @@ def test_the_shadow_knows_in_the_end_how_long_easy_lets_jobs_wait(work, order, b
     toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=len(work.jobs))
     known: list[float] = []
     run_toy(work, toy, lambda instant: known.append(longest_known(toy.memory)))
-    toy.state.now[0] = 1e9
+    toy.state.now = 1e9
     assert longest_wait(toy.state, toy.memory) == pytest.approx(easy_waits(work).max())
     assert known == sorted(known) and known[-1] <= easy_waits(work).max() + 1e-9, "what is known is never too long"
 
@@ -269,10 +268,10 @@ def test_guarded_jobs_are_the_first_of_the_queue():
     toy.decide()
     toy.carry_out()
     toy.submit(1, 50.0)
-    toy.state.now[0] = 4.0
+    toy.state.now = 4.0
     toy.submit(1, 50.0)
     toy.decide()
-    toy.state.now[0] = 12.0
+    toy.state.now = 12.0
     toy.decide()
-    assert toy.memory.counts[GUARDED] == 2
+    assert toy.memory.nb_guarded == 2
     assert toy.memory.reserved[1] == 50.0

@@ -15,7 +15,6 @@ from decision.policies import ClusterView, Plan
 from decision.policies.config import PolicyConfig
 from decision.policies.kamelot import Kamelot
 from decision.simulation import simulate_workloads
-from decision.state.cluster import N_JOBS
 from decision.state.plan_arrays import new_plan
 
 SECURITY = st.sampled_from([0.0, 0.0, 0.3, 1.0, 60.0])  # seconds
@@ -32,7 +31,7 @@ class Both(Toy):
             policy.reset(platform(hosts), 0)
 
     def submit(self, size: int, walltime: float = np.inf) -> int:
-        if self.state.count[N_JOBS] == len(self.state.size):
+        if self.state.nb_jobs == len(self.state.size):
             self.grow(2 * len(self.state.size))
         return super().submit(size, walltime)
 
@@ -41,8 +40,8 @@ class Both(Toy):
         for policy in (self.fast, self.slow):
             self.plan = new_plan(self.state)
             policy.decide(ClusterView(self.state, self.facts, ()), Plan(self.plan, self.state, self.facts))
-            plans.append((list(self.actions()), self.plan.time[: self.plan.count[0]].tolist()))
-        assert plans[0] == plans[1], f"t={self.state.now[0]}"
+            plans.append((list(self.actions()), self.plan.time[: self.plan.nb_actions].tolist()))
+        assert plans[0] == plans[1], f"t={self.state.now}"
         return [job for job, _ in self.starts()]
 
 

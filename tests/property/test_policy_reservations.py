@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
-from decision.policies.memory import HEAD, SHADOW
-from decision.state.cluster import N_RUNNING
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 EASY = PolicyConfig(backfill=Backfill.EASY)
@@ -24,7 +22,7 @@ def head_bound(instant: Instant) -> tuple[int, float] | None:
     head, state = waiting[0], instant.toy.state
     started = [job for job in instant.queue if job.number in instant.starts]
     free = instant.free - sum(job.size for job in started)
-    count = state.count[N_RUNNING]
+    count = state.nb_running
     ends = list(zip(state.expected_end[:count], state.size[state.running[:count]], strict=True))
     ends += [(instant.now + job.walltime, job.size) for job in started if job.number < head.number]
     freed = sum(job.size for job in started if job.number > head.number)
@@ -57,8 +55,8 @@ def test_the_shadow_time_only_comes_nearer_while_a_job_is_head(work: Given) -> N
 
     def look(instant: Instant) -> None:
         waiting = [job.number for job in instant.queue if job.number not in instant.starts]
-        if waiting and instant.toy.memory.counts[HEAD] == waiting[0]:
-            now = float(instant.toy.memory.times[SHADOW])
+        if waiting and instant.toy.memory.head == waiting[0]:
+            now = float(instant.toy.memory.head_start)
             assert now <= shadow.get(waiting[0], np.inf)
             shadow[waiting[0]] = now
 

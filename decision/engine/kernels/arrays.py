@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I1, I4, I8, Bundle, F8x2, I4x2
+from decision.compiling.bundle import F8, I1, I4, I8, Bundle, F8x2, Float, I4x2, Int
 from decision.compiling.jit import kernel
 from decision.model.platform import Route
 from decision.model.record import HostState
@@ -86,71 +86,6 @@ STOPPED = 7  # the policy failed, or its plan cannot be carried out
 # Sim.kill_state of a job
 NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
 
-# Sim.number: counters, positions and switches that are 0 or 1
-(
-    N_ACTIVITIES,  # sleeps and tasks under way
-    N_INSTANT,  # those that take no time and end when the next message arrives; they are not among the others
-    N_TASKS,  # tasks among the activities
-    N_ACTORS,  # actors that are awake: length of Sim.actor
-    MAIL_HEAD,  # next message to handle
-    MAIL_TAIL,  # where the next one is put
-    IN_TRANSIT,  # 1 while a message is on its way to the server
-    DECISION_WAITS,  # 1 while the decision process waits for a question
-    NEXT_COMMAND,  # command that the reply sends next
-    TIMED_COMMANDS,  # 1 where Sim.command_time holds, 0 where every command is for now
-    N_SUBMITTERS,  # workloads that still submit
-    N_EVENT_LISTS,  # event lists that still come
-    REGISTRATION_OPEN,  # 1 while the decision process may register jobs
-    N_SUBMITTED,  # jobs submitted
-    N_FINISHED,  # jobs whose end the server has heard of, and length of Sim.finished
-    N_CALLS,  # calls asked for and not yet made
-    N_SWITCHING,  # hosts that switch
-    N_KILLERS,  # kills under way
-    N_LOADING,  # length of Sim.loading
-    ENDS_SENT,  # 1 after SIMULATION_ENDS
-    N_LOG,  # length of the log
-    LOG_SENT,  # 1 after the log became a question: the next entry begins a new one
-    N_SWITCHES,  # switch requests so far
-    N_SWITCH_INTERVALS,  # used length of switch_first and switch_last
-    N_SWITCHED_HOSTS,  # hosts asked to switch
-    N_KILLS,  # kill requests so far
-    N_KILL_JOBS,  # used length of kill_job
-    N_HOST_ROWS,
-    N_ENERGY_ROWS,
-    N_PSTATE_ROWS,
-    ENERGY_ON,  # 1 where energy is simulated
-    SWITCHES_ON,  # 1 where hosts may change their pstate
-    CALLS_IN_MS,  # 1 where calls are at whole milliseconds, and those for a time that has passed are due at once
-    TRACE_ON,  # 1 where host-state rows are kept
-    ACKNOWLEDGE,  # 1 where dynamic jobs are acknowledged
-    POLICY_WATCHES,  # 1 where a policy reads the state: ends of jobs and switches show when the server tells of them
-    FIRST_SUBMITTED,  # 1 once a job was submitted
-    REFUSED_COMMAND,  # the command that is impossible
-    RATES_CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
-    N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
-    N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
-    N_UNREGISTERED,  # rests of suspended jobs that are in the state, but not registered yet
-    N_RESTS,  # rests of suspended jobs so far
-    CHANGED_AWAY,  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
-    CHANGES_ONCE,  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
-    N_SIM_NUMBERS,
-) = range(46)
-
-# Sim.real: the clock and totals of the energy model
-(
-    SIM_NOW,  # seconds
-    TOTAL_JOULES,  # of all hosts, when a row of the energy trace was last written
-    TOTAL_REST,  # what of that did not fit into the sum
-    WATTS_MIN,  # of all hosts, at the least load
-    FIRST_JOULES,  # at the first submission, -1 before
-    LAST_JOULES,  # at the last end of a job, -1 before
-    REPLY_NOW,  # seconds: the reply's own time
-    RESTART,  # seconds that what is left of a suspended job takes before it goes on
-    EVERY,  # seconds between two checkpoints of a job that runs; 0 where there are none
-    CHANGED_AWAY_AT,  # seconds: when the host of CHANGED_AWAY came back
-    N_SIM_REALS,
-) = range(11)
-
 
 @kernel
 def pack(kind, arg):
@@ -204,11 +139,66 @@ class Truth(Bundle):
 class Sim(Bundle):
     """The simulation's moving parts. C activities, J jobs, H hosts; R = H + 1, or 0 where messages take no time."""
 
-    number: I8  # (N_SIM_NUMBERS,)
-    network: I8  # (2,) address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %; and of
-    # `network.flows`, 0 where no job communicates
-    root: I8  # (1,) address of `server.engine`, for loops that are compiled apart from it
-    real: F8  # (N_SIM_REALS,)
+    network: Int  # address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %
+    flows: Int  # address of `network.flows`, 0 where no job communicates
+    root: Int  # address of `server.engine`, for loops that are compiled apart from it
+    # the clock and totals of the energy model
+    now: Float  # seconds
+    total_joules: Float  # of all hosts, when a row of the energy trace was last written
+    total_rest: Float  # what of that did not fit into the sum
+    watts_min: Float  # of all hosts, at the least load
+    first_joules: Float = -1.0  # at the first submission; -1 before, as Batsim has it
+    last_joules: Float = -1.0  # at the last end of a job, -1 before
+    reply_now: Float  # seconds: the reply's own time
+    restart: Float  # seconds that what is left of a suspended job takes before it goes on
+    changed_away_at: Float  # seconds: when the host of changed_away came back
+    checkpoint_every: Float  # seconds between two checkpoints of a job that runs; 0 where there are none
+    # counters, positions and switches that are 0 or 1
+    nb_activities: Int  # sleeps and tasks under way
+    nb_instant: Int  # those that take no time and end when the next message arrives; they are not among the others
+    nb_tasks: Int  # tasks among the activities
+    nb_actors: Int  # actors that are awake: length of actor
+    mail_head: Int  # next message to handle
+    mail_tail: Int  # where the next one is put
+    in_transit: Int  # 1 while a message is on its way to the server
+    decision_waits: Int  # 1 while the decision process waits for a question
+    next_command: Int  # command that the reply sends next
+    timed_commands: Int  # 1 where command_time holds, 0 where every command is for now
+    nb_submitters: Int  # workloads that still submit
+    nb_event_lists: Int  # event lists that still come
+    registration_open: Int  # 1 while the decision process may register jobs
+    nb_submitted: Int  # jobs submitted
+    nb_finished: Int  # jobs whose end the server has heard of, and length of finished
+    nb_calls: Int  # calls asked for and not yet made
+    nb_switching: Int  # hosts that switch
+    nb_killers: Int  # kills under way
+    nb_loading: Int  # length of loading
+    ends_sent: Int  # 1 after SIMULATION_ENDS
+    nb_logged: Int  # length of the log
+    log_sent: Int  # 1 after the log became a question: the next entry begins a new one
+    nb_switches: Int  # switch requests so far
+    nb_switch_intervals: Int  # used length of switch_first and switch_last
+    nb_switched_hosts: Int  # hosts asked to switch
+    nb_kills: Int  # kill requests so far
+    nb_kill_jobs: Int  # used length of kill_job
+    nb_host_rows: Int
+    nb_energy_rows: Int
+    nb_pstate_rows: Int
+    energy_on: Int  # 1 where energy is simulated
+    switches_on: Int  # 1 where hosts may change their pstate
+    calls_in_ms: Int  # 1 where calls are at whole milliseconds, and those for a time that has passed are due at once
+    trace_on: Int  # 1 where host-state rows are kept
+    acknowledges: Int  # 1 where dynamic jobs are acknowledged
+    policy_watches: Int  # 1 where a policy reads the state: ends and switches show when the server tells of them
+    first_submitted: Int  # 1 once a job was submitted
+    refused_command: Int  # the command that is impossible
+    rates_changed: Int  # 1 where flows began or ended, or a host changed its speed, since rates were last set
+    nb_late_mail: Int  # messages at the mailbox's end that were put there after the reply, were it not still to come
+    nb_suspending: Int  # jobs that the policy suspends and that have not ended yet
+    nb_unregistered: Int  # rests of suspended jobs that are in the state, but not registered yet
+    changed_away: Int  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
+    changes_once: Int  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
+    nb_rests: Int  # rests of suspended jobs so far
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
     code: I8  # (C,) whom its end wakes
@@ -308,10 +298,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
     log = nb_jobs + len(truth.event_time) + room
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
     return Sim(
-        number=np.zeros(N_SIM_NUMBERS, i8),
-        network=np.array([NO_NETWORK.address, 0]),
-        root=np.zeros(1, i8),
-        real=np.zeros(N_SIM_REALS),
+        network=NO_NETWORK.address,
         **{name: np.zeros(room, f8) for name in ("left", "pace", "instant_left")},
         **{name: np.zeros(room, i8) for name in ("code", "instant")},
         actor=np.zeros(room, i8),
@@ -384,17 +371,16 @@ _SWITCH_ARRAYS = ("switch_left", "switch_begin", "switch_end", "switch_pstate")
 def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
     """The same simulation with room for `nb_jobs` jobs, `room` more activities, switches and kills, and so many log
     entries and `at_once` more."""
-    number = sim.number
     wanted = dict.fromkeys(_JOB_ARRAYS, nb_jobs)
-    wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, number[N_ACTIVITIES] + number[N_INSTANT] + room)
-    wanted |= dict.fromkeys(_SWITCH_ARRAYS, number[N_SWITCHES] + room)
-    wanted |= dict.fromkeys(("switch_first", "switch_last"), number[N_SWITCH_INTERVALS] + room)
-    wanted |= dict.fromkeys(("kill_begin", "kill_end"), number[N_KILLS] + room)
-    wanted["kill_job"] = number[N_KILL_JOBS] + room
+    wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, sim.nb_activities + sim.nb_instant + room)
+    wanted |= dict.fromkeys(_SWITCH_ARRAYS, sim.nb_switches + room)
+    wanted |= dict.fromkeys(("switch_first", "switch_last"), sim.nb_switch_intervals + room)
+    wanted |= dict.fromkeys(("kill_begin", "kill_end"), sim.nb_kills + room)
+    wanted["kill_job"] = sim.nb_kill_jobs + room
     changed = _lengthen(sim, wanted)
-    logged = 0 if number[LOG_SENT] else int(number[N_LOG])
+    logged = 0 if sim.log_sent else int(sim.nb_logged)
     changed |= _lengthen(sim, dict.fromkeys(_LOG_ARRAYS, logged + room + at_once), logged)
-    mail = number[MAIL_TAIL] - number[MAIL_HEAD] + room
+    mail = sim.mail_tail - sim.mail_head + room
     if mail > len(sim.mail):
         changed["mail"] = _unrolled(sim, _power_of_two(int(mail)))
     return sim._replace(**changed)
@@ -403,18 +389,18 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
 def _unrolled(sim: Sim, length: int) -> I8:
     """The mailbox's ring, laid out again in a longer one."""
     ring = np.zeros(length, np.int64)
-    waiting = np.arange(sim.number[MAIL_HEAD], sim.number[MAIL_TAIL])
+    waiting = np.arange(sim.mail_head, sim.mail_tail)
     ring[waiting & (length - 1)] = sim.mail[waiting & (len(sim.mail) - 1)]
     return ring
 
 
-def grow_rows(rows: Rows, number: I8, room: int) -> Rows:
+def grow_rows(rows: Rows, sim: Sim, room: int) -> Rows:
     """The same traces with room for `room` more rows of each."""
-    wanted = dict.fromkeys(("host_time", "host_counts"), number[N_HOST_ROWS] + room)
-    if number[ENERGY_ON]:
-        wanted |= {f"energy_{n}": number[N_ENERGY_ROWS] + room for n in ("time", "joules", "rest", "kind", "wattmin")}
-    if number[SWITCHES_ON]:
-        wanted |= {f"pstate_{n}": number[N_PSTATE_ROWS] + room for n in ("time", "switch", "value")}
+    wanted = dict.fromkeys(("host_time", "host_counts"), sim.nb_host_rows + room)
+    if sim.energy_on:
+        wanted |= {f"energy_{n}": sim.nb_energy_rows + room for n in ("time", "joules", "rest", "kind", "wattmin")}
+    if sim.switches_on:
+        wanted |= {f"pstate_{n}": sim.nb_pstate_rows + room for n in ("time", "switch", "value")}
     return rows._replace(**_lengthen(rows, wanted))
 
 

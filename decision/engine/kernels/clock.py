@@ -25,11 +25,11 @@ _SPLIT = 2.0**27 + 1.0  # cuts a number of 53 bits into two halves, whose produc
 def put(world, code):
     """Put a message into the server's mailbox."""
     sim = world.sim
-    tail = sim.number[a.MAIL_TAIL]
-    if tail - sim.number[a.MAIL_HEAD] >= len(sim.mail):
+    tail = sim.mail_tail
+    if tail - sim.mail_head >= len(sim.mail):
         raise InternalError("the engine's mailbox has no room for another message")
     sim.mail[tail & (len(sim.mail) - 1)] = code
-    sim.number[a.MAIL_TAIL] = tail + 1
+    sim.mail_tail = tail + 1
 
 
 @kernel
@@ -37,25 +37,25 @@ def put_reply(world, code):
     """Put the reply's first message into the mailbox, before those that came later than it."""
     sim = world.sim
     put(world, code)
-    at, mask = sim.number[a.MAIL_TAIL] - 1, len(sim.mail) - 1
-    for i in range(at, at - sim.number[a.N_LATE_MAIL], -1):
+    at, mask = sim.mail_tail - 1, len(sim.mail) - 1
+    for i in range(at, at - sim.nb_late_mail, -1):
         sim.mail[i & mask], sim.mail[(i - 1) & mask] = sim.mail[(i - 1) & mask], sim.mail[i & mask]
-    sim.number[a.N_LATE_MAIL] = 0
+    sim.nb_late_mail = 0
 
 
 @kernel
 def log(world, kind, arg, value):
     """Something happened now that the next question reports."""
     sim = world.sim
-    if sim.number[a.LOG_SENT]:
-        sim.number[a.LOG_SENT] = 0
-        sim.number[a.N_LOG] = 0
-    at = sim.number[a.N_LOG]
+    if sim.log_sent:
+        sim.log_sent = 0
+        sim.nb_logged = 0
+    at = sim.nb_logged
     if at >= len(sim.log_kind):
         raise InternalError("the engine's log has no room for another event")
-    sim.number[a.N_LOG] = at + 1
+    sim.nb_logged = at + 1
     sim.log_kind[at] = kind
-    sim.log_time[at] = world.state.now[0]
+    sim.log_time[at] = world.state.now
     sim.log_arg[at] = arg
     sim.log_value[at] = value
 
@@ -102,21 +102,21 @@ def begin_task(world, rate, code):
 
 @kernel
 def _begin(world, left, rate, code):
-    sim, number = world.sim, world.sim.number
-    if number[a.N_ACTIVITIES] + number[a.N_INSTANT] >= len(sim.actor):  # all may be over at once
+    sim = world.sim
+    if sim.nb_activities + sim.nb_instant >= len(sim.actor):  # all may be over at once
         raise InternalError("the engine has no room for another activity")
     brief = rate == np.inf if _is_task(code) else left < TIME_PRECISION
     if brief and not takes_time(world):
-        sim.instant[number[a.N_INSTANT]] = code
-        sim.instant_left[number[a.N_INSTANT]] = 0.0 if rate == np.inf else left
-        number[a.N_INSTANT] += 1
+        sim.instant[sim.nb_instant] = code
+        sim.instant_left[sim.nb_instant] = 0.0 if rate == np.inf else left
+        sim.nb_instant += 1
         return
     if rate == np.inf:
         left, rate = 0.0, 1.0
     if _is_task(code):
-        number[a.N_TASKS] += 1
-    at = number[a.N_ACTIVITIES]
-    number[a.N_ACTIVITIES] = at + 1
+        sim.nb_tasks += 1
+    at = sim.nb_activities
+    sim.nb_activities = at + 1
     sim.left[at] = left
     sim.pace[at] = rate
     sim.code[at] = code
@@ -140,10 +140,10 @@ def sender_of(world, code):
 @kernel
 def begin_transfer(world):
     """The next message in the mailbox sets off to the server."""
-    sim, number = world.sim, world.sim.number
-    code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
-    number[a.MAIL_HEAD] += 1
-    number[a.IN_TRANSIT] = 1
+    sim = world.sim
+    code = sim.mail[sim.mail_head & (len(sim.mail) - 1)]
+    sim.mail_head += 1
+    sim.in_transit = 1
     route = sender_of(world, code)
     if sim.route_latency[route] > 0.0:
         begin_sleep(world, sim.route_latency[route], a.pack(a.LATENCY_ENDS, code))
@@ -155,7 +155,7 @@ def begin_transfer(world):
 def find(world, code):
     """Index of an activity, -1 where there is none."""
     sim = world.sim
-    for at in range(sim.number[a.N_ACTIVITIES]):
+    for at in range(sim.nb_activities):
         if sim.code[at] == code:
             return at
     return -1
@@ -165,21 +165,21 @@ def find(world, code):
 def is_instant(world, code):
     """Whether this is an activity that takes no time, and has not ended."""
     sim = world.sim
-    return (sim.instant[: sim.number[a.N_INSTANT]] == code).any()
+    return (sim.instant[: sim.nb_instant] == code).any()
 
 
 @kernel
 def cancel(world, code):
     """End an activity without waking its actor, also where it is over now."""
     sim = world.sim
-    for i in range(sim.number[a.N_ACTIVITIES]):
+    for i in range(sim.nb_activities):
         if sim.code[i] == code:
             _remove(world, i)
             break
-    for i in range(sim.number[a.N_INSTANT]):
+    for i in range(sim.nb_instant):
         if sim.instant[i] == code:
             sim.instant[i] = a.CANCELLED
-    for i in range(sim.number[a.N_ACTORS]):
+    for i in range(sim.nb_actors):
         if sim.actor[i] == code:
             sim.actor[i] = a.CANCELLED
 
@@ -188,9 +188,9 @@ def cancel(world, code):
 def _remove(world, at):
     sim = world.sim
     if _is_task(sim.code[at]):
-        sim.number[a.N_TASKS] -= 1
-    last = sim.number[a.N_ACTIVITIES] - 1
-    sim.number[a.N_ACTIVITIES] = last
+        sim.nb_tasks -= 1
+    last = sim.nb_activities - 1
+    sim.nb_activities = last
     for i in range(at, last):
         sim.left[i], sim.pace[i], sim.code[i] = sim.left[i + 1], sim.pace[i + 1], sim.code[i + 1]
 
@@ -208,14 +208,14 @@ def pass_to_next_end(world):
     False where nothing takes time, and where the end is after `LAST_INSTANT`.
     """
     sim = world.sim
-    if sim.number[a.N_ACTIVITIES] + sim.number[a.N_INSTANT] == 0:
+    if sim.nb_activities + sim.nb_instant == 0:
         return False
     seconds = _next_end(world)
     if seconds > 0.0:
-        sim.real[a.SIM_NOW] += seconds
-        if sim.real[a.SIM_NOW] > LAST_INSTANT:
+        sim.now += seconds
+        if sim.now > LAST_INSTANT:
             return False
-        transitions.tick(world.state, six_decimals(sim.real[a.SIM_NOW]))
+        transitions.tick(world.state, six_decimals(sim.now))
         _spend(world, seconds)
     _wake_actors(world)
     return True
@@ -224,12 +224,12 @@ def pass_to_next_end(world):
 @kernel
 def _next_end(world):
     """Seconds to the next end. Where there are only sleeps, which is most often, nothing is divided by its pace."""
-    sim, seconds, count = world.sim, np.inf, world.sim.number[a.N_ACTIVITIES]
-    for i in range(sim.number[a.N_INSTANT]):
+    sim, seconds, count = world.sim, np.inf, world.sim.nb_activities
+    for i in range(sim.nb_instant):
         seconds = min(seconds, sim.instant_left[i])
     if seconds == 0.0:
         return 0.0
-    if sim.number[a.N_TASKS] == 0:
+    if sim.nb_tasks == 0:
         for i in range(count):
             seconds = min(seconds, sim.left[i])
     else:
@@ -241,8 +241,8 @@ def _next_end(world):
 @kernel
 def _spend(world, seconds):
     sim = world.sim
-    left, pace, count = sim.left, sim.pace, sim.number[a.N_ACTIVITIES]
-    if sim.number[a.N_TASKS] == 0:
+    left, pace, count = sim.left, sim.pace, sim.nb_activities
+    if sim.nb_tasks == 0:
         for i in range(count):
             left[i] -= seconds
     else:
@@ -254,21 +254,21 @@ def _spend(world, seconds):
 def _wake_actors(world):
     """Move what is over from the activities to `sim.actor`, keeping the order of both; then the instant ones."""
     sim, left, awake = world.sim, 0, 0
-    for i in range(sim.number[a.N_ACTIVITIES]):
+    for i in range(sim.nb_activities):
         if sim.left[i] < TIME_PRECISION and _is_over(world, i):
             if _is_task(sim.code[i]):
-                sim.number[a.N_TASKS] -= 1
+                sim.nb_tasks -= 1
             sim.actor[awake] = sim.code[i]
             awake += 1
         else:
             if left < i:
                 sim.left[left], sim.pace[left], sim.code[left] = sim.left[i], sim.pace[i], sim.code[i]
             left += 1
-    sim.number[a.N_ACTIVITIES] = left
-    for i in range(sim.number[a.N_INSTANT]):
+    sim.nb_activities = left
+    for i in range(sim.nb_instant):
         sim.actor[awake + i] = sim.instant[i]
-    sim.number[a.N_ACTORS] = awake + sim.number[a.N_INSTANT]
-    sim.number[a.N_INSTANT] = 0
+    sim.nb_actors = awake + sim.nb_instant
+    sim.nb_instant = 0
 
 
 @kernel
@@ -281,14 +281,14 @@ def _is_over(world, at):
     if a.code_kind(code) == a.FLOW_BEGINS:
         begin_flow(world, a.code_arg(code))
         sim.left[at], sim.pace[at], sim.code[at] = 1.0, 0.0, a.pack(a.TASK_ENDS, a.code_arg(code))
-        sim.number[a.N_TASKS] += 1
+        sim.nb_tasks += 1
         return False
     if a.code_kind(code) != a.LATENCY_ENDS:
         return True
     message = a.code_arg(code)
     rate = sim.route_rate[sender_of(world, message)]
     sim.left[at], sim.pace[at], sim.code[at] = 1.0, rate, a.pack(a.MESSAGE_ARRIVES, message)
-    sim.number[a.N_TASKS] += 1
+    sim.nb_tasks += 1
     return rate == np.inf
 
 
@@ -299,7 +299,7 @@ def end_instant(world, tasks):
     The next message to the server ends both, but sleepers act before the server handles it, and tasks after that.
     """
     sim, left, awake = world.sim, 0, 0
-    for i in range(sim.number[a.N_INSTANT]):
+    for i in range(sim.nb_instant):
         code = sim.instant[i]
         if (a.code_kind(code) in (a.TASK_ENDS, a.WALLTIME_ENDS)) == tasks:
             sim.actor[awake] = code
@@ -307,5 +307,5 @@ def end_instant(world, tasks):
         else:
             sim.instant[left], sim.instant_left[left] = code, sim.instant_left[i]
             left += 1
-    sim.number[a.N_ACTORS] = awake
-    sim.number[a.N_INSTANT] = left
+    sim.nb_actors = awake
+    sim.nb_instant = left

@@ -11,7 +11,7 @@ from decision.engine.constants import SHORTEST_CALL
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
 from decision.state import transitions
-from decision.state.cluster import N_JOBS, QUEUED, RUNNING
+from decision.state.cluster import QUEUED, RUNNING
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
@@ -45,9 +45,9 @@ def is_possible(world, at):
     if kind == KILL:
         return first_unkillable(world, at) < 0 and first_uncuttable(world, at) < 0
     if kind == CALL_AT:
-        return plan.time[at] > world.sim.real[a.SIM_NOW] or world.sim.number[a.CALLS_IN_MS] == 1
+        return plan.time[at] > world.sim.now or world.sim.calls_in_ms == 1
     if kind == SET_PSTATE:
-        return world.sim.number[a.SWITCHES_ON] == 1 and _can_switch_all(world, at)
+        return world.sim.switches_on == 1 and _can_switch_all(world, at)
     if kind == START_ELSEWHERE:
         return state.job_state[job] == QUEUED
     if kind == END_ELSEWHERE:
@@ -78,7 +78,7 @@ def first_uncuttable(world, at):
 def _end_of_kill(world, at):
     """One past the last KILL that belongs to the one at `at`."""
     plan, end = world.plan, at + 1
-    while end < plan.count[0] and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
+    while end < plan.nb_actions and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
         end += 1
     return end
 
@@ -118,21 +118,21 @@ def handle_command(world, at):
     elif kind == KILL:
         _note_kills(world, at)
     elif kind == CALL_AT:
-        sim.number[a.N_CALLS] += 1
+        sim.nb_calls += 1
     elif kind == SET_PSTATE:
         _as_decided(world, True)
         request_switch(world, at)
         _as_decided(world, False)
     elif kind == REGISTER:
-        sim.number[a.N_SUBMITTED] += 1
-        if sim.number[a.ACKNOWLEDGE]:
+        sim.nb_submitted += 1
+        if sim.acknowledges:
             log(world, a.LOG_SUBMITTED, job, 0.0)
     elif kind == QUERY_ENERGY:
         log(world, a.LOG_ENERGY, 0, total_joules(world))
     elif kind == SET_REGISTRATION:
-        sim.number[a.REGISTRATION_OPEN] = plan.value[at]
+        sim.registration_open = plan.value[at]
     elif kind == END_ELSEWHERE:
-        sim.end_time[job] = sim.real[a.SIM_NOW]
+        sim.end_time[job] = sim.now
         transitions.end(state, world.facts, job, plan.value[at])
         note_end(world, job)
 
@@ -146,21 +146,21 @@ def begin_command(world, at):
         _as_decided(world, True)
         begin_job(world, job, at)
         _as_decided(world, False)
-        if at + 1 == plan.count[0] or plan.kind[at + 1] != START:  # starts in a row leave the queue together
+        if at + 1 == plan.nb_actions or plan.kind[at + 1] != START:  # starts in a row leave the queue together
             transitions.drop_started(state)
     elif kind == START_ELSEWHERE:
-        sim.start_time[job] = sim.real[a.SIM_NOW]
+        sim.start_time[job] = sim.now
         sim.energy[job] = -1.0
         transitions.start(state, job, plan.first, plan.last, 0, 0)
         transitions.drop_started(state)
     elif kind == CALL_AT:
         time = plan.time[at]
-        if sim.number[a.CALLS_IN_MS]:
+        if sim.calls_in_ms:
             time = whole_milliseconds(time)
-        elif sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
+        elif sim.policy_watches:  # it is not written into a message, in which it would be short
             time = six_decimals(time)
-        if time > sim.real[a.SIM_NOW]:
-            begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, plan.value[at]))
+        if time > sim.now:
+            begin_sleep(world, max(time - sim.now, SHORTEST_CALL), a.pack(a.CALL_IS_DUE, plan.value[at]))
         else:
             put(world, a.pack(a.MSG_CALL, plan.value[at]))
 
@@ -172,8 +172,8 @@ def _as_decided(world, begin):
     To a policy its jobs start, and its hosts switch, when it decides so: Batsim does not tell it when they do. Where
     messages take time, that is later.
     """
-    if world.sim.number[a.POLICY_WATCHES]:
-        time = world.sim.real[a.REPLY_NOW] if begin else world.sim.real[a.SIM_NOW]
+    if world.sim.policy_watches:
+        time = world.sim.reply_now if begin else world.sim.now
         transitions.tick(world.state, six_decimals(time))
 
 
@@ -181,38 +181,38 @@ def _as_decided(world, begin):
 def take_suspensions(world):
     """The plan's suspensions are kills, after whose end `queue_rests` submits what is left."""
     plan = world.plan
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == SUSPEND:
             plan.kind[at] = KILL
             transitions.begin_suspension(world.state, plan.job[at], plan.value[at])
             plan.value[at] = 0
-            world.sim.number[a.N_SUSPENDING] += 1
+            world.sim.nb_suspending += 1
 
 
 @kernel
 def queue_rests(world, request):
     """What is left of the jobs that a kill request suspended waits from now on."""
-    state, sim, number = world.state, world.sim, world.sim.number
+    state, sim = world.state, world.sim
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         job = sim.kill_job[i]
         if state.suspended[job] == 0:
             continue
-        number[a.N_SUSPENDING] -= 1
+        sim.nb_suspending -= 1
         if sim.kill_state[job] == a.KILL_DONE:  # else it ended by itself
-            ran, paid = transitions.progress(state, job, sim.real[a.RESTART], sim.real[a.EVERY])
-            rest = transitions.resubmit(state, job, sim.real[a.RESTART], sim.real[a.EVERY])
+            ran, paid = transitions.progress(state, job, sim.restart, sim.checkpoint_every)
+            rest = transitions.resubmit(state, job, sim.restart, sim.checkpoint_every)
             sim.truth_of[rest] = sim.truth_of[job]
-            sim.rest[rest] = transitions.rest_of(six_decimals(delay_of(world, job)), ran, paid, sim.real[a.RESTART])
-            number[a.N_UNREGISTERED] += 1
-            number[a.N_RESTS] += 1
+            sim.rest[rest] = transitions.rest_of(six_decimals(delay_of(world, job)), ran, paid, sim.restart)
+            sim.nb_unregistered += 1
+            sim.nb_rests += 1
 
 
 @kernel
 def register_rests(world):
     """Put two commands for each of the new rests before the plan's, as a decision process does that talks in
     messages: its profile, and the job itself."""
-    number, last = world.sim.number, world.state.count[N_JOBS]
-    rests = np.zeros(2 * number[a.N_UNREGISTERED], np.int32)
+    last = world.state.nb_jobs
+    rests = np.zeros(2 * world.sim.nb_unregistered, np.int32)
     at = len(rests)
     while at > 0:
         last -= 1
@@ -221,40 +221,40 @@ def register_rests(world):
             rests[at : at + 2] = last
     put_first(world.plan, REGISTER, rests)
     world.plan.kind[: len(rests) : 2] = NO_ACTION
-    number[a.N_UNREGISTERED] = 0
+    world.sim.nb_unregistered = 0
 
 
 @kernel
 def note_end(world, job):
     """The server knows that a job is over."""
     sim = world.sim
-    if sim.number[a.N_FINISHED] >= len(sim.finished):
+    if sim.nb_finished >= len(sim.finished):
         raise InternalError("the engine has no room for another job that ended")
-    sim.finished[sim.number[a.N_FINISHED]] = job
-    sim.number[a.N_FINISHED] += 1
+    sim.finished[sim.nb_finished] = job
+    sim.nb_finished += 1
 
 
 @kernel
 def _note_kills(world, at):
     """Gather the kills that belong together into one request; they are merged into the first."""
-    sim, plan, number = world.sim, world.plan, world.sim.number
-    request = number[a.N_KILLS]
+    sim, plan = world.sim, world.plan
+    request = sim.nb_kills
     if request >= len(sim.kill_begin):
         raise InternalError("the engine has no room for another kill request")
-    sim.kill_begin[request] = number[a.N_KILL_JOBS]
+    sim.kill_begin[request] = sim.nb_kill_jobs
     for i in range(at, _end_of_kill(world, at)):
         job = plan.job[i]
         if sim.kill_state[job] == a.NOT_KILLED:
-            if number[a.N_KILL_JOBS] >= len(sim.kill_job):
+            if sim.nb_kill_jobs >= len(sim.kill_job):
                 raise InternalError("the engine has no room for another job to kill")
             sim.kill_state[job] = a.KILL_ASKED
-            sim.kill_job[number[a.N_KILL_JOBS]] = job
-            number[a.N_KILL_JOBS] += 1
+            sim.kill_job[sim.nb_kill_jobs] = job
+            sim.nb_kill_jobs += 1
         if i > at:
             plan.kind[i] = MERGED
-    sim.kill_end[request] = number[a.N_KILL_JOBS]
+    sim.kill_end[request] = sim.nb_kill_jobs
     if sim.kill_end[request] == sim.kill_begin[request]:  # all are being killed already: Batsim ignores the request
         plan.kind[at] = MERGED
         return
-    number[a.N_KILLS] += 1
-    number[a.N_KILLERS] += 1
+    sim.nb_kills += 1
+    sim.nb_killers += 1

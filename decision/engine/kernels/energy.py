@@ -11,8 +11,6 @@ from decision.engine import constants
 from decision.model.errors import InternalError
 from decision.state.cluster import N_HOST_STATES
 
-from . import arrays as a
-
 ROW_START, ROW_END, ROW_PSTATE = ord(constants.START_ROW), ord(constants.END_ROW), ord(constants.PSTATE_ROW)
 
 
@@ -38,7 +36,7 @@ def put_load(world, host, flops):
 @kernel
 def set_load(world, host, flops):
     """`flops` flop/s are computed on `host` from now on."""
-    if world.sim.number[a.ENERGY_ON] == 0:
+    if world.sim.energy_on == 0:
         return
     measure_host(world, host)
     put_load(world, host, flops)
@@ -48,7 +46,7 @@ def set_load(world, host, flops):
 def measure_host(world, host):
     """Bring a host's joules up to now."""
     sim = world.sim
-    now = sim.real[a.SIM_NOW]
+    now = sim.now
     if sim.host_joules_at[host] < now:
         watts = sim.host_watts[host]
         if sim.first_watts[host] >= 0.0:
@@ -61,7 +59,7 @@ def measure_host(world, host):
 @kernel
 def look_at(world, host):
     """SimGrid looks at a host, also where no time has passed."""
-    if world.sim.number[a.ENERGY_ON]:
+    if world.sim.energy_on:
         measure_host(world, host)
         world.sim.first_watts[host] = -1.0
 
@@ -70,8 +68,8 @@ def look_at(world, host):
 def note_pstate_change(world, host, old, load):
     """Bring the totals up to a host's new pstate, at a load of 0 or 1; `old` is the one before."""
     epsilon, pstate = world.facts.epsilon, world.state.pstate[host]
-    world.sim.real[a.WATTS_MIN] += epsilon[host, pstate] - epsilon[host, old]
-    if world.sim.number[a.ENERGY_ON]:
+    world.sim.watts_min += epsilon[host, pstate] - epsilon[host, old]
+    if world.sim.energy_on:
         look_at(world, host)
         put_load(world, host, load * world.facts.speed[host, pstate])
 
@@ -88,8 +86,8 @@ def total_joules(world):
         part = larger - total
         rest += (total - (larger - part)) + (more - part)  # exactly what the sum above has lost (Knuth's two-sum)
         total = larger
-    sim.real[a.TOTAL_JOULES] = total
-    sim.real[a.TOTAL_REST] = rest
+    sim.total_joules = total
+    sim.total_rest = rest
     return total
 
 
@@ -98,7 +96,7 @@ def joules_now(world):
     """Joules of all hosts up to now; unlike `total_joules` it leaves the measurements as they are."""
     sim, total = world.sim, 0.0
     for host in range(len(sim.host_joules)):
-        total += sim.host_joules[host] + sim.host_watts[host] * (sim.real[a.SIM_NOW] - sim.host_joules_at[host])
+        total += sim.host_joules[host] + sim.host_watts[host] * (sim.now - sim.host_joules_at[host])
     return total
 
 
@@ -118,7 +116,7 @@ def joules_of(world, job):
 def begin_energy(world):
     """Set each host's power at time 0."""
     for host in range(len(world.state.pstate)):
-        world.sim.real[a.WATTS_MIN] += world.facts.epsilon[host, world.state.pstate[host]]
+        world.sim.watts_min += world.facts.epsilon[host, world.state.pstate[host]]
         set_load(world, host, 0.0)
 
 
@@ -126,40 +124,40 @@ def begin_energy(world):
 def note_first_submission(world):
     """Batsim's total counts from the first submission."""
     sim = world.sim
-    if sim.number[a.ENERGY_ON] and sim.number[a.FIRST_SUBMITTED] == 0:
-        sim.number[a.FIRST_SUBMITTED] = 1
-        sim.real[a.FIRST_JOULES] = total_joules(world)
+    if sim.energy_on and sim.first_submitted == 0:
+        sim.first_submitted = 1
+        sim.first_joules = total_joules(world)
 
 
 @kernel
 def energy_row(world, kind):
     """One row of the energy trace; an end of a job also moves Batsim's total."""
     sim, rows = world.sim, world.rows
-    if sim.number[a.ENERGY_ON] == 0:
+    if sim.energy_on == 0:
         return
-    at = sim.number[a.N_ENERGY_ROWS]
+    at = sim.nb_energy_rows
     if at >= len(rows.energy_time):
         raise InternalError("the energy trace has no room for another row")
-    sim.number[a.N_ENERGY_ROWS] = at + 1
+    sim.nb_energy_rows = at + 1
     joules = total_joules(world)
-    rows.energy_time[at] = sim.real[a.SIM_NOW]
+    rows.energy_time[at] = sim.now
     rows.energy_joules[at] = joules
-    rows.energy_rest[at] = sim.real[a.TOTAL_REST]
+    rows.energy_rest[at] = sim.total_rest
     rows.energy_kind[at] = kind
-    rows.energy_wattmin[at] = sim.real[a.WATTS_MIN]
+    rows.energy_wattmin[at] = sim.watts_min
     if kind == ROW_END:
-        sim.real[a.LAST_JOULES] = joules
+        sim.last_joules = joules
 
 
 @kernel
 def pstate_row(world, request, value):
     """One row of the pstate trace: the hosts of a switch request go to `value`."""
     sim, rows = world.sim, world.rows
-    at = sim.number[a.N_PSTATE_ROWS]
+    at = sim.nb_pstate_rows
     if at >= len(rows.pstate_time):
         raise InternalError("the pstate trace has no room for another row")
-    sim.number[a.N_PSTATE_ROWS] = at + 1
-    rows.pstate_time[at] = sim.real[a.SIM_NOW]
+    sim.nb_pstate_rows = at + 1
+    rows.pstate_time[at] = sim.now
     rows.pstate_switch[at] = request
     rows.pstate_value[at] = value
 
@@ -169,7 +167,7 @@ def enter(world, host, new):
     """`host` is in another HostState; the policy may hear of it later."""
     sim, old = world.sim, world.sim.host_state[host]
     if old != new:
-        now = sim.real[a.SIM_NOW]
+        now = sim.now
         sim.in_state[old] -= 1
         sim.in_state[new] += 1
         sim.time_in_state[old] += now - sim.host_since[host]
@@ -181,13 +179,13 @@ def enter(world, host, new):
 def host_row(world):
     """One row of the host-state trace."""
     sim, rows = world.sim, world.rows
-    if sim.number[a.TRACE_ON] == 0:
+    if sim.trace_on == 0:
         return
-    at = sim.number[a.N_HOST_ROWS]
+    at = sim.nb_host_rows
     if at >= len(rows.host_time):
         raise InternalError("the host-state trace has no room for another row")
-    sim.number[a.N_HOST_ROWS] = at + 1
-    rows.host_time[at] = sim.real[a.SIM_NOW]
+    sim.nb_host_rows = at + 1
+    rows.host_time[at] = sim.now
     for i in range(N_HOST_STATES):
         if rows.host_counts[i, at] != sim.in_state[i]:  # memory that is only read stays unused
             rows.host_counts[i, at] = sim.in_state[i]

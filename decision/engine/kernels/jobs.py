@@ -11,7 +11,6 @@ from decision.state.cluster import COMPUTING, IDLE
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
-from .links import N_FLOWS
 from .network import (
     NOTE_PARTS,
     NOTE_SPEEDS,
@@ -41,10 +40,10 @@ def begin_job(world, job, at):
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
     _enter_all(world, job, IDLE, COMPUTING)
     sim.over[job] = 0
-    if sim.number[a.ENERGY_ON]:
+    if sim.energy_on:
         sim.energy[job] = -joules_of(world, job)
     host_row(world)
-    sim.start_time[job] = sim.real[a.SIM_NOW]
+    sim.start_time[job] = sim.now
     sim.leaf[job] = 0
     walltime = state.walltime[job] if state.nth_rest[job] else world.truth.walltime[sim.truth_of[job]]
     sim.walltime_left[job] = walltime if walltime < np.inf else -1.0
@@ -63,7 +62,7 @@ def _enter_all(world, job, old, new):
     Without such events nobody asks for the state of one host of a job, and its hosts are counted together.
     """
     state, sim = world.state, world.sim
-    now, hosts, begin = sim.real[a.SIM_NOW], 0, state.alloc_first[job]
+    now, hosts, begin = sim.now, 0, state.alloc_first[job]
     may_be_away = len(world.truth.event_time) > 0
     for i in range(begin, begin + state.alloc_count[job]):
         first, end = state.interval_first[i], state.interval_last[i] + 1
@@ -92,7 +91,7 @@ def present_leaf(world, job):
 def begin_delay(world, job):
     """The job's present leaf, a delay, begins; one as long as the walltime left is stopped by it, as in Batsim."""
     sim = world.sim
-    sim.leaf_start[job] = sim.real[a.SIM_NOW]
+    sim.leaf_start[job] = sim.now
     allowed, duration = sim.walltime_left[job], delay_of(world, job)
     if allowed < 0.0 or duration < allowed:
         begin_sleep(world, duration, a.pack(a.DELAY_ENDS, job))
@@ -118,13 +117,13 @@ def is_one_delay(world, job):
 def begin_computing(world, job):
     """The job's present leaf, a parallel task, begins and loads its hosts."""
     sim, leaf = world.sim, present_leaf(world, job)
-    sim.leaf_start[job] = sim.real[a.SIM_NOW]
+    sim.leaf_start[job] = sim.now
     sim.rate[job] = _task_rate(world, job, leaf)
-    if sim.number[a.ENERGY_ON]:
+    if sim.energy_on:
         if _nb_allocated(world, job) == 1:
             look_at(world, next_host(world, job, 0))
-        sim.loading[sim.number[a.N_LOADING]] = job
-        sim.number[a.N_LOADING] += 1
+        sim.loading[sim.nb_loading] = job
+        sim.nb_loading += 1
     if sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
         latency = ask_flows(world, SUM_LATENCY, job, leaf)
@@ -142,16 +141,16 @@ def share_network(world):
     False where arrays must grow first.
     """
     sim, network = world.sim, network_of(world)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         known = network.flow_first[flow] >= 0
         if not known and not ask_flows(world, NOTE_PARTS, flow, present_leaf(world, network.flow_job[flow])):
             return False
     ask_flows(world, SET_RATES, 0, 0)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))
-    for i in range(sim.number[a.N_ACTIVITIES]):
+    for i in range(sim.nb_activities):
         rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
         if rate < np.inf:  # those that do not communicate have theirs already
             sim.pace[i] = rate
@@ -166,11 +165,11 @@ def load_hosts(world):
     charged for the time before at its old load.
     """
     sim = world.sim
-    for i in range(sim.number[a.N_LOADING]):
+    for i in range(sim.nb_loading):
         job = sim.loading[i]
         if sim.over[job] == 0:
             _load_hosts(world, job, present_leaf(world, job))
-    sim.number[a.N_LOADING] = 0
+    sim.nb_loading = 0
 
 
 @kernel
@@ -212,7 +211,7 @@ def _load_hosts(world, job, leaf):
     measured, which shows only where a delay came before the task in the same job.
     """
     state, sim = world.state, world.sim
-    if sim.number[a.ENERGY_ON] == 0:
+    if sim.energy_on == 0:
         return
     begin, executor, hosts = state.alloc_first[job], 0, _nb_allocated(world, job)
     for i in range(begin, begin + state.alloc_count[job]):
@@ -237,7 +236,7 @@ def next_host(world, job, host):
 def unload_hosts(world, job):
     """The job's hosts compute nothing."""
     state = world.state
-    if world.sim.number[a.ENERGY_ON] == 0:
+    if world.sim.energy_on == 0:
         return
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
@@ -268,7 +267,7 @@ def speed_changed(world, job):
 def end_leaf(world, job):
     """A leaf ran to its end: the job ends with its exit code, is done, or comes to the next leaf."""
     sim, truth, leaf = world.sim, world.truth, present_leaf(world, job)
-    elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
+    elapsed = sim.now - sim.leaf_start[job]
     if truth.leaf_kind[leaf] == a.DELAY:
         elapsed = delay_of(world, job)
     else:
@@ -314,10 +313,10 @@ def _end_job(world, job, final_state, exit_code):
     """A job ends. Its energy is written down, and the server hears of it, some rounds later."""
     sim = world.sim
     sim.exit_code[job] = exit_code
-    sim.end_time[job] = sim.real[a.SIM_NOW]
+    sim.end_time[job] = sim.now
     sim.over[job] = 1 + final_state
     _enter_all(world, job, COMPUTING, IDLE)
-    if sim.number[a.POLICY_WATCHES] == 0:
+    if sim.policy_watches == 0:
         transitions.end(world.state, world.facts, job, final_state)
     host_row(world)
 
@@ -326,11 +325,11 @@ def _end_job(world, job, final_state, exit_code):
 def kill_job(world, job):
     """Kill a running job, and remember how far its leaf was. Its energy is written down some rounds later."""
     sim, leaf, task = world.sim, present_leaf(world, job), a.pack(a.TASK_ENDS, job)
-    elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
+    elapsed = sim.now - sim.leaf_start[job]
     if world.truth.leaf_kind[leaf] == a.DELAY:
         sim.progress[job] = elapsed / delay_of(world, job)
         exit_code = WALLTIME_CODE  # as Batsim leaves it where no task was cancelled
-        if sim.number[a.ENERGY_ON]:
+        if sim.energy_on:
             measure_host(world, next_host(world, job, 0))
     else:
         at, instant, waits = find(world, task), is_instant(world, task), find(world, a.pack(a.FLOW_BEGINS, job)) >= 0

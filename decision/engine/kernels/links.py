@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2
+from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2, Int
 from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.model.topology import FatTree, Flat
@@ -39,7 +39,9 @@ class LinkState(Bundle):
     cables: I4  # (L,) parallel cables
     cable_step: I4  # (L,) from a link to the one of the next cable
     backbone: I4  # (0 or 1,) link in the middle of each way
-    number: I8  # (N_NETWORK_NUMBERS,)
+    nb_flows: Int
+    nb_parts: Int
+    has_cables: Int  # 1 where a device has several cables to one switch
     flow_job: I4  # (F,)
     flow_first: I8  # (F,) its first part, -1 before its parts are known
     flow_end: I8  # (F,) one past its last part
@@ -62,15 +64,6 @@ class LinkState(Bundle):
     slot: I4  # (N,) -1 but in `share`
     hosts: I4  # (H,) of the job that is looked at
     way: I4  # (2L + 1,)
-
-
-# Network.number
-(
-    N_FLOWS,
-    N_PARTS,
-    HAS_CABLES,  # 1 where a device has several cables to one switch
-    N_NETWORK_NUMBERS,
-) = range(4)
 
 
 def new_network(platform: Platform | None) -> LinkState:
@@ -154,8 +147,6 @@ def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **m
     flows = _FLOWS_PER_HOST * hosts + 1
     below = np.asarray(more.get("below", [1] * levels), i4)
     cables = np.asarray(more.get("cables", [1] * levels), i4)
-    number = np.zeros(N_NETWORK_NUMBERS, i8)
-    number[HAS_CABLES] = bool((cables > 1).any())
     return LinkState(
         bandwidth=bandwidth,
         latency=latency,
@@ -169,7 +160,7 @@ def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **m
         cables=cables,
         cable_step=np.asarray(more.get("cable_step", [1] * levels), i4),
         backbone=np.asarray(more.get("backbone", []), i4),
-        number=number,
+        has_cables=bool((cables > 1).any()),
         flow_job=np.zeros(flows, i4),
         **{name: np.zeros(flows, i8) for name in ("flow_first", "flow_end", "flow_slot")},
         **{name: np.zeros(flows, f8) for name in ("flow_limit", "flow_rate", "flow_rise")},
@@ -195,7 +186,7 @@ NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 
 def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
-    used = int(network.number[N_PARTS])
+    used = int(network.nb_parts)
     more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))
     for name in ("part_link", "part_width", "part_amount"):
         more[name][:used] = getattr(network, name)[:used]
@@ -220,7 +211,7 @@ def find_way(network, sender, receiver):
     port = _NO_CABLE
     for level in range(top - 1, -1, -1):
         way[count] = network.down_towards[level, receiver]
-        if network.number[HAS_CABLES]:
+        if network.has_cables:
             port = _next_port(network, level, sender, receiver, port)
             way[count] += port // network.below[level] * network.cable_step[level]
         count += 1

@@ -7,7 +7,7 @@ from decision.engine.constants import TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
 
 from . import arrays as a
-from .links import N_FLOWS, N_PARTS, LinkState, find_way, top_of_way
+from .links import LinkState, find_way, top_of_way
 from .rates import LARGEST_RATE, set_rates
 
 _network_at = bundle_at(LinkState)
@@ -22,7 +22,7 @@ _call_flows = _FLOWS.caller()
 @kernel
 def network_of(world):
     """The links of a world, and what goes through them."""
-    return _network_at(world.sim.network[0])
+    return _network_at(world.sim.network)
 
 
 @kernel
@@ -85,11 +85,11 @@ def _latency_of(world, job, leaf):
 def begin_flow(world, job):
     """The job's task takes its share of links from now on."""
     network = network_of(world)
-    at = network.number[N_FLOWS]
+    at = network.nb_flows
     if at + 1 >= len(network.flow_job):
         raise InternalError("the engine has no room for another task that communicates")
-    network.number[N_FLOWS] = at + 1
-    world.sim.number[a.RATES_CHANGED] = 1
+    network.nb_flows = at + 1
+    world.sim.rates_changed = 1
     network.flow_job[at] = job
     network.flow_first[at] = network.flow_end[at] = -1
 
@@ -105,15 +105,15 @@ def end_flow(world, job):
     for part in range(first, end):
         if network.part_link[part] >= 0:
             network.users[network.part_link[part]] -= 1
-    for part in range(end, network.number[N_PARTS] if end > first else end):
+    for part in range(end, network.nb_parts if end > first else end):
         to = part - (end - first)
         network.part_link[to] = network.part_link[part]
         network.part_width[to] = network.part_width[part]
         network.part_amount[to] = network.part_amount[part]
-    network.number[N_PARTS] -= end - first
-    network.number[N_FLOWS] -= 1
-    world.sim.number[a.RATES_CHANGED] = 1
-    for flow in range(at, network.number[N_FLOWS]):
+    network.nb_parts -= end - first
+    network.nb_flows -= 1
+    world.sim.rates_changed = 1
+    for flow in range(at, network.nb_flows):
         known = network.flow_first[flow + 1] >= 0
         network.flow_job[flow] = network.flow_job[flow + 1]
         network.flow_first[flow] = network.flow_first[flow + 1] - (end - first if known else 0)
@@ -124,7 +124,7 @@ def end_flow(world, job):
 @kernel
 def _find_flow(world, job):
     network = network_of(world)
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         if network.flow_job[flow] == job:
             return flow
     return -1
@@ -140,7 +140,7 @@ def is_flow(world, job):
 def _note_speeds(world, job, leaf):
     """A host of a flow has changed its speed."""
     network, flow = network_of(world), _find_flow(world, job)
-    world.sim.number[a.RATES_CHANGED] = 1
+    world.sim.rates_changed = 1
     if network.flow_first[flow] < 0:
         return
     hosts, part = _list_hosts(world, job), network.flow_first[flow]
@@ -185,11 +185,11 @@ def _limit(world, leaf, hosts):
 @kernel
 def _note_parts(world, flow, leaf):
     """List what a flow needs of hosts and links. False where arrays must grow first."""
-    network, truth, number = network_of(world), world.truth, network_of(world).number
+    network, truth = network_of(world), world.truth
     hosts = _list_hosts(world, network.flow_job[flow])
     touched = _count_bytes(world, leaf, hosts)
-    fits = number[N_PARTS] + hosts + touched <= len(network.part_link)
-    part = number[N_PARTS]
+    fits = network.nb_parts + hosts + touched <= len(network.part_link)
+    part = network.nb_parts
     network.flow_first[flow] = part if fits else -1
     if fits:
         for i in range(hosts):
@@ -210,7 +210,7 @@ def _note_parts(world, flow, leaf):
         network.amount[link] = 0.0
     network.flow_end[flow] = part if fits else -1
     network.flow_limit[flow] = _limit(world, leaf, hosts)
-    number[N_PARTS] = part
+    network.nb_parts = part
     return fits
 
 
@@ -246,7 +246,7 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
         return 1.0 * _note_parts(world, which, leaf)
     if operation == SET_RATES:
         set_rates(network_of(world))
-        sim.number[a.RATES_CHANGED] = 0
+        sim.rates_changed = 0
     return 0.0
 
 
@@ -254,4 +254,4 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
 def ask_flows(world, operation, which, leaf):
     """As `flows`, which must be there: `Sim.network` has its address where jobs communicate."""
     given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, which, leaf)
-    return _call_flows(world.sim.network[1], given)
+    return _call_flows(world.sim.flows, given)

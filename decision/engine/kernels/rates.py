@@ -16,8 +16,6 @@ from decision.compiling.jit import kernel
 from decision.engine.constants import SHARE_PRECISION
 from decision.model.errors import InternalError
 
-from .links import N_FLOWS, N_PARTS
-
 LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
 _MOST_IDLE = 1000  # rounds in a row in which no flow stops to rise
 _LOOK_BACK = 32  # slots of a flow that are compared with a new one
@@ -27,7 +25,7 @@ _RISES, _STOPS, _FROZEN = range(3)
 @kernel
 def set_rates(network):
     """The rates of all flows, from links and hosts."""
-    flows, slots = network.number[N_FLOWS], _fill_slots(network)
+    flows, slots = network.nb_flows, _fill_slots(network)
     for flow in range(flows):
         network.flow_rate[flow] = 0.0
         network.flow_frozen[flow] = _RISES
@@ -46,7 +44,7 @@ def set_rates(network):
 def _fill_slots(network):
     """One slot for each link of several flows, and for those of one flow that are equal; returns how many."""
     slots, entry = 0, 0
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         network.flow_slot[flow] = entry
         own = slots
         for part in range(network.flow_first[flow], network.flow_end[flow]):
@@ -70,8 +68,8 @@ def _fill_slots(network):
             network.slot_of[entry] = at
             network.slot_amount[entry] = amount
             entry += 1
-    network.flow_slot[network.number[N_FLOWS]] = entry
-    for part in range(network.number[N_PARTS]):
+    network.flow_slot[network.nb_flows] = entry
+    for part in range(network.nb_parts):
         if network.part_link[part] >= 0:
             network.slot[network.part_link[part]] = -1
     return slots
@@ -93,7 +91,7 @@ def _raise(network, slots):
     for at in range(slots):
         if users[at] > 0:
             share[at] = left[at] / users[at]
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         if network.flow_frozen[flow] == _RISES:
             rise = LARGEST_RATE
             for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
@@ -110,7 +108,7 @@ def _raise(network, slots):
 def _use_up(network):
     """Slots lose what flows rose, the latest flow first; those that are frozen lose them their last rise again."""
     left = network.slot_left
-    for flow in range(network.number[N_FLOWS] - 1, -1, -1):
+    for flow in range(network.nb_flows - 1, -1, -1):
         rise = network.flow_rise[flow]
         for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
             at = network.slot_of[entry]
@@ -122,13 +120,13 @@ def _use_up(network):
 def _freeze(network):
     """Flows of a full slot, or at their limit, rise no more; returns how many have just come to that."""
     left, frozen, count = network.slot_left, network.flow_frozen, 0
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         if frozen[flow] == _RISES:
             for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
                 if left[network.slot_of[entry]] <= 0.0:
                     frozen[flow] = _STOPS
                     break
-    for flow in range(network.number[N_FLOWS]):
+    for flow in range(network.nb_flows):
         if frozen[flow] == _STOPS:
             frozen[flow] = _FROZEN
             count += 1

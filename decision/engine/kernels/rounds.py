@@ -77,7 +77,7 @@ def run_rounds(world):
 def first_round(world):
     """All whose activities are over go on to their first request; False where all wait then."""
     settle(world)
-    return wake(world, 0, world.sim.number[a.N_ACTORS])
+    return wake(world, 0, world.sim.nb_actors)
 
 
 @kernel
@@ -97,16 +97,16 @@ def other_rounds(world, awake):
     """Those who are `awake` after the first round go on until they wait again."""
     while awake:
         awake = next_round(world)
-    world.sim.number[a.N_ACTORS] = 0
+    world.sim.nb_actors = 0
 
 
 @kernel
 def settle(world):
     """What SimGrid measures when activities end: all hosts of a task, the first host of a job that slept."""
     state, sim = world.state, world.sim
-    if sim.number[a.ENERGY_ON] == 0:
+    if sim.energy_on == 0:
         return
-    for i in range(sim.number[a.N_ACTORS]):
+    for i in range(sim.nb_actors):
         kind, arg = a.code_kind(sim.actor[i]), a.code_arg(sim.actor[i])
         if sim.actor[i] == a.CANCELLED:
             pass
@@ -138,9 +138,9 @@ def _wake(world, i):
         _wake_job(world, i)
     elif kind == a.SWITCH_ENDS:  # Batsim 5 has these without energy, too
         _ask(world, i, LEAVE_VIRTUAL_PSTATE, 0)
-    elif sim.number[a.ENERGY_ON] == 0:
+    elif sim.energy_on == 0:
         _send(world, i)
-    elif kind == a.SUBMITTER_WAKES and sim.number[a.FIRST_SUBMITTED] == 0:
+    elif kind == a.SUBMITTER_WAKES and sim.first_submitted == 0:
         _measure_all(world, i, 0)
     else:
         _ask(world, i, COUNT_DOWN, 1)
@@ -155,7 +155,7 @@ def _wake_job(world, i):
     else:
         end_leaf(world, job)
     if world.sim.over[job]:
-        if world.sim.number[a.ENERGY_ON]:
+        if world.sim.energy_on:
             _measure_own(world, i, 0)
         else:
             put(world, a.pack(a.MSG_COMPLETED, job))
@@ -170,7 +170,7 @@ def _measure_own(world, i, host):
     """A job that ended measures its hosts from `host` on, one a round, and then all of them."""
     sim, job = world.sim, a.code_arg(world.sim.actor[i])
     host = next_host(world, job, host)
-    while host >= 0 and sim.host_joules_at[host] >= sim.real[a.SIM_NOW]:
+    while host >= 0 and sim.host_joules_at[host] >= sim.now:
         host = next_host(world, job, host + 1)
     if host >= 0:
         _ask(world, i, MEASURE_OWN, host)
@@ -185,7 +185,7 @@ def _measure_own(world, i, host):
 def _measure_all(world, i, host):
     """A job that ended, or the first submitter, measures the hosts from `host` on, one a round, and writes it down."""
     sim, hosts = world.sim, len(world.sim.host_joules_at)
-    while host < hosts and sim.host_joules_at[host] >= sim.real[a.SIM_NOW]:
+    while host < hosts and sim.host_joules_at[host] >= sim.now:
         host += 1
     if host < hosts:
         _ask(world, i, MEASURE_ALL, host)
@@ -201,7 +201,7 @@ def _measure_all(world, i, host):
 def _meet_requests(world):
     """SimGrid's kernel meets the requests of a round, in the actors' order."""
     sim = world.sim
-    for i in range(sim.number[a.N_ACTORS]):
+    for i in range(sim.nb_actors):
         request, arg = sim.request[i], a.code_arg(sim.actor[i])
         if request in (MEASURE_OWN, MEASURE_ALL):
             measure_host(world, sim.request_arg[i])
@@ -217,7 +217,7 @@ def _meet_requests(world):
 def next_round(world):
     """Requests are met, and those who are awake go on to their next one; False where all wait."""
     _meet_requests(world)
-    return _act(world, 0, world.sim.number[a.N_ACTORS])
+    return _act(world, 0, world.sim.nb_actors)
 
 
 @kernel
@@ -229,8 +229,8 @@ def round_of_reply(world, at):
     """
     _meet_requests(world)
     awake = _act(world, 0, at)
-    tail = world.sim.number[a.MAIL_TAIL]
-    return _act(world, at, world.sim.number[a.N_ACTORS]) or awake, tail
+    tail = world.sim.mail_tail
+    return _act(world, at, world.sim.nb_actors) or awake, tail
 
 
 @kernel
@@ -240,7 +240,7 @@ def rounds_of_killer(world, at):
     Jobs that are over already stay as they ended. Returns whether someone is awake after that.
     """
     sim = world.sim
-    request = sim.number[a.N_KILLS] - 1
+    request = sim.nb_kills - 1
     next_round(world)
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         if sim.over[sim.kill_job[i]] == 0:
@@ -248,7 +248,7 @@ def rounds_of_killer(world, at):
     _meet_requests(world)
     awake = _act(world, 0, at)
     put(world, a.pack(a.MSG_KILLED, request))
-    return _act(world, at, sim.number[a.N_ACTORS]) or awake
+    return _act(world, at, sim.nb_actors) or awake
 
 
 @kernel
@@ -260,13 +260,13 @@ def _rounds_of_kill(world, job):
         next_round(world)
     kill_job(world, job)
     sim.kill_state[job] = a.KILL_DONE
-    if sim.number[a.ENERGY_ON] == 0:
+    if sim.energy_on == 0:
         next_round(world)
         return
-    i = sim.number[a.N_ACTORS]
+    i = sim.nb_actors
     if i >= len(sim.actor):
         raise InternalError("the engine has no room for another actor")
-    sim.number[a.N_ACTORS] = i + 1
+    sim.nb_actors = i + 1
     sim.actor[i] = a.pack(a.OVERRUN_ENDS, job)
     _ask(world, i, MEASURE_OWN, next_host(world, job, 0))
     next_round(world)

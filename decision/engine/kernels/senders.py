@@ -16,18 +16,18 @@ from .jobs import end_overrun
 def continue_sender(world, kind, arg):
     """The sender of a handled message takes its next step."""
     if kind == a.MSG_COMMAND:
-        world.sim.number[a.NEXT_COMMAND] += 1
+        world.sim.next_command += 1
         continue_reply(world)
     elif kind == a.MSG_COMPLETED:
         if takes_time(world):
             end_overrun(world, arg)
     elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
         if kind == a.MSG_HELLO:
-            world.sim.workload_clock[arg] = world.sim.real[a.SIM_NOW]
+            world.sim.workload_clock[arg] = world.sim.now
         _continue_submitter(world, arg)
     elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
         if kind == a.MSG_EVENTS_HELLO:
-            world.sim.list_clock[arg] = world.sim.real[a.SIM_NOW]
+            world.sim.list_clock[arg] = world.sim.now
         _continue_event_list(world, arg)
 
 
@@ -35,19 +35,19 @@ def continue_sender(world, kind, arg):
 def continue_reply(world):
     """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
     sim, plan = world.sim, world.plan
-    at = sim.number[a.NEXT_COMMAND]
-    while at < plan.count[0] and plan.kind[at] < 0:  # merged into the one before
+    at = sim.next_command
+    while at < plan.nb_actions and plan.kind[at] < 0:  # merged into the one before
         at += 1
-    sim.number[a.NEXT_COMMAND] = at
-    code = a.pack(a.MSG_COMMAND, at) if at < plan.count[0] else a.pack(a.MSG_READY, 0)
-    time = sim.real[a.REPLY_NOW]
-    if at < plan.count[0]:
-        time = sim.command_time[at] if sim.number[a.TIMED_COMMANDS] else time
-    if sim.number[a.CALLS_IN_MS] == 1 and time == world.state.now[0]:  # the question's time, with the digits it had
-        time = twelve_decimals(sim.real[a.SIM_NOW])
-    if time > sim.real[a.SIM_NOW]:
-        sim.number[a.N_LATE_MAIL] = 0
-        begin_sleep(world, time - sim.real[a.SIM_NOW], a.pack(a.REPLY_WAKES, code))
+    sim.next_command = at
+    code = a.pack(a.MSG_COMMAND, at) if at < plan.nb_actions else a.pack(a.MSG_READY, 0)
+    time = sim.reply_now
+    if at < plan.nb_actions:
+        time = sim.command_time[at] if sim.timed_commands else time
+    if sim.calls_in_ms == 1 and time == world.state.now:  # the question's time, with the digits it had
+        time = twelve_decimals(sim.now)
+    if time > sim.now:
+        sim.nb_late_mail = 0
+        begin_sleep(world, time - sim.now, a.pack(a.REPLY_WAKES, code))
     else:
         put_reply(world, code)
 
@@ -72,9 +72,9 @@ def submit_due(world, w):
     note_first_submission(world)
     at = sim.workload_at[w]
     sim.workload_sent[w] = at
-    sim.workload_clock[w] = sim.real[a.SIM_NOW]
+    sim.workload_clock[w] = sim.now
     at += 1
-    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.real[a.SIM_NOW]:
+    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.now:
         at += 1
     sim.workload_at[w] = at
     put(world, a.pack(a.MSG_SUBMITTED, w))
@@ -99,9 +99,9 @@ def send_due_events(world, m):
     sim, truth = world.sim, world.truth
     at = sim.list_at[m]
     sim.list_sent[m] = at
-    sim.list_clock[m] = sim.real[a.SIM_NOW]
+    sim.list_clock[m] = sim.now
     at += 1
-    while at < truth.list_end[m] and truth.event_time[at] <= sim.real[a.SIM_NOW]:
+    while at < truth.list_end[m] and truth.event_time[at] <= sim.now:
         at += 1
     sim.list_at[m] = at
     put(world, a.pack(a.MSG_EVENTS, m))

@@ -9,10 +9,11 @@ logged becomes one question.
 
 import numpy as np
 
+from decision.compiling.bundle import begin_again
 from decision.compiling.entry import Interface
 from decision.compiling.jit import inlined, kernel, without_vectors
 from decision.state import transitions
-from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
+from decision.state.cluster import COMPUTING, IDLE, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
@@ -69,22 +70,22 @@ def engine(state, facts, truth, sim, rows, plan, operation, now):
 def ask_engine(world, operation, now):
     """As `engine`, whose address is in `Sim.root`."""
     given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, now)
-    return _call_engine(world.sim.root[0], given)
+    return _call_engine(world.sim.root, given)
 
 
 @kernel
 def begin_world(world):
     """Time 0: submitters and event lists say hello, and the first question is ready."""
-    truth, number = world.truth, world.sim.number
+    truth = world.truth
     begin_energy(world)
-    number[a.N_SUBMITTERS] = len(truth.workload_end)
-    number[a.N_EVENT_LISTS] = len(truth.list_end)
+    world.sim.nb_submitters = len(truth.workload_end)
+    world.sim.nb_event_lists = len(truth.list_end)
     for w in range(len(truth.workload_end)):
         put(world, a.pack(a.MSG_HELLO, w))
     for m in range(len(truth.list_end)):
         put(world, a.pack(a.MSG_EVENTS_HELLO, m))
     log(world, a.LOG_BEGINS, 0, 0.0)
-    number[a.LOG_SENT] = 1
+    world.sim.log_sent = 1
 
 
 @kernel
@@ -96,13 +97,15 @@ def rewind(world, pstates, energy, first, last, clock):
     run, and nothing is allocated. For runs without traces, and without jobs that the decision process registers. The
     first question is open then.
     """
-    sim, restart, every = world.sim, world.sim.real[a.RESTART], world.sim.real[a.EVERY]
+    sim = world.sim
+    network, flows, root, restart, every = sim.network, sim.flows, sim.root, sim.restart, sim.checkpoint_every
     _forget_kills(world)
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
-    sim.number[:] = 0
-    sim.number[a.ENERGY_ON] = energy
-    sim.number[a.SWITCHES_ON] = energy
-    sim.number[a.POLICY_WATCHES] = 1
+    begin_again(sim)
+    sim.network, sim.flows, sim.root, sim.restart, sim.checkpoint_every = network, flows, root, restart, every
+    sim.energy_on = energy
+    sim.switches_on = energy
+    sim.policy_watches = 1
     sim.host_state[:] = IDLE
     sim.host_since[:] = clock
     sim.in_state[:] = 0
@@ -112,12 +115,7 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.first_watts[:] = -1.0
     sim.host_joules_at[:] = clock
     sim.switch[:] = -1
-    sim.real[:] = 0.0
-    sim.real[a.FIRST_JOULES] = -1.0
-    sim.real[a.LAST_JOULES] = -1.0
-    sim.real[a.SIM_NOW] = clock
-    sim.real[a.RESTART] = restart
-    sim.real[a.EVERY] = every
+    sim.now = clock
     sim.workload_at[0] = first
     sim.workload_sent[0] = first
     world.truth.workload_end[0] = last
@@ -131,10 +129,10 @@ def rewind(world, pstates, energy, first, last, clock):
 def _forget_kills(world):
     """No job was killed, and none is what was left of another."""
     sim = world.sim
-    for i in range(sim.number[a.N_KILL_JOBS]):
+    for i in range(sim.nb_kill_jobs):
         sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
-    if sim.number[a.N_RESTS] > 0:
-        sim.rest[: world.state.count[N_JOBS]] = 0.0
+    if sim.nb_rests > 0:
+        sim.rest[: world.state.nb_jobs] = 0.0
 
 
 @kernel
@@ -145,14 +143,14 @@ def load_reply(world, now):
     """
     sim = world.sim
     transitions.take_ends(world.state)
-    sim.number[a.NEXT_COMMAND] = 0
-    if sim.number[a.POLICY_WATCHES]:
+    sim.next_command = 0
+    if sim.policy_watches:
         take_suspensions(world)
     if not _has_room(world):
         return False
-    if sim.number[a.N_UNREGISTERED]:
+    if sim.nb_unregistered:
         register_rests(world)
-    sim.real[a.REPLY_NOW] = now
+    sim.reply_now = now
     continue_reply(world)
     return True
 
@@ -167,18 +165,18 @@ def advance(world):
     """
     if takes_time(world):
         return _advance_over_network(world)
-    sim, number = world.sim, world.sim.number
+    sim = world.sim
     while True:
-        while number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
-            if number[a.RATES_CHANGED] and not share_network(world):
+        while sim.mail_head < sim.mail_tail:
+            if sim.rates_changed and not share_network(world):
                 return a.GROW
-            code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
-            number[a.MAIL_HEAD] += 1
+            code = sim.mail[sim.mail_head & (len(sim.mail) - 1)]
+            sim.mail_head += 1
             result = _take_at_once(world, code)
             if result != NOT_OVER:
                 return result
-        number[a.MAIL_HEAD] = number[a.MAIL_TAIL] = 0  # the next message takes the memory of the first
-        if not _has_room(world) or (number[a.RATES_CHANGED] and not share_network(world)):
+        sim.mail_head = sim.mail_tail = 0  # the next message takes the memory of the first
+        if not _has_room(world) or (sim.rates_changed and not share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):
@@ -189,22 +187,22 @@ def advance(world):
 @kernel
 def _advance_over_network(world):
     """`advance` where messages take time: the server takes one after the other."""
-    sim, number = world.sim, world.sim.number
+    sim = world.sim
     while True:
-        if number[a.IN_TRANSIT] == 0 and number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
+        if sim.in_transit == 0 and sim.mail_head < sim.mail_tail:
             begin_transfer(world)
-        if not _has_room(world) or (number[a.RATES_CHANGED] and not share_network(world)):
+        if not _has_room(world) or (sim.rates_changed and not share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):
             return a.DEADLOCK
         at = 0
-        while at < number[a.N_ACTORS] and a.code_kind(sim.actor[at]) != a.MESSAGE_ARRIVES:
+        while at < sim.nb_actors and a.code_kind(sim.actor[at]) != a.MESSAGE_ARRIVES:
             at += 1
-        if at == number[a.N_ACTORS]:
+        if at == sim.nb_actors:
             run_rounds(world)
             continue
-        number[a.IN_TRANSIT] = 0
+        sim.in_transit = 0
         result = _take_on_arrival(world, at)
         if result != NOT_OVER:
             return result
@@ -217,18 +215,17 @@ def _take_at_once(world, code):
     What takes no time either ends with it: sleepers act before the server does, tasks after it, unless the server first
     takes rounds to measure hosts, in which they act, too.
     """
-    number = world.sim.number
     kind, arg = a.code_kind(code), a.code_arg(code)
     if not _is_possible(world, kind, arg):
         return a.BAD_COMMAND
     load_hosts(world)
-    instant, slow, awake, tail = number[a.N_INSTANT] > 0, False, False, number[a.MAIL_TAIL]
+    instant, slow, awake, tail = world.sim.nb_instant > 0, False, False, world.sim.mail_tail
     if instant:
         end_instant(world, False)
         run_rounds(world)
         slow = _measures_first(world, kind, arg)
         if slow:
-            tail = number[a.MAIL_TAIL]
+            tail = world.sim.mail_tail
             end_instant(world, True)
             awake = first_round(world)
     result = _handle(world, kind, arg)
@@ -245,18 +242,18 @@ def _take_at_once(world, code):
 @kernel
 def _take_on_arrival(world, at):
     """The server takes actor `at`'s message, and all who are awake act, its sender among them; returns as above."""
-    sim, number = world.sim, world.sim.number
+    sim = world.sim
     code = a.code_arg(sim.actor[at])
     kind, arg = a.code_kind(code), a.code_arg(code)
     if not _is_possible(world, kind, arg):
         return a.BAD_COMMAND
-    tail = number[a.MAIL_TAIL]
+    tail = sim.mail_tail
     settle(world)
     slow = _measures_first(world, kind, arg)
-    awake = wake(world, 0, number[a.N_ACTORS] if slow else at)
+    awake = wake(world, 0, sim.nb_actors if slow else at)
     if slow:  # sleepers other than jobs have sent their messages by then, and jobs have written down that they ended
         awake = awake and next_round(world)
-        tail = number[a.MAIL_TAIL]
+        tail = sim.mail_tail
         other_rounds(world, awake)
         awake = False
     result = _handle(world, kind, arg)
@@ -264,7 +261,7 @@ def _take_on_arrival(world, at):
         return result
     must_ask = _must_ask(world, tail)
     if not slow:
-        awake = wake(world, at, number[a.N_ACTORS]) or awake
+        awake = wake(world, at, sim.nb_actors) or awake
     return _go_on(world, kind, arg, at, awake, must_ask)
 
 
@@ -272,10 +269,9 @@ def _take_on_arrival(world, at):
 def _go_on(world, kind, arg, at, awake, must_ask):
     """The rounds after a message was handled, and what its command sets going; actor `at` is the first after the
     server."""
-    number = world.sim.number
     if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
         awake = rounds_of_killer(world, at)
-    tail = number[a.MAIL_TAIL]
+    tail = world.sim.mail_tail
     if must_ask and awake:  # a message that takes more rounds than the reply comes after it
         for _ in range(ROUNDS_BEFORE_REPLY):
             awake = awake and next_round(world)
@@ -285,9 +281,9 @@ def _go_on(world, kind, arg, at, awake, must_ask):
         begin_command(world, arg)
     if not must_ask:
         return NOT_OVER
-    number[a.N_LATE_MAIL] = number[a.MAIL_TAIL] - tail
-    number[a.DECISION_WAITS] = 0
-    number[a.LOG_SENT] = 1
+    world.sim.nb_late_mail = world.sim.mail_tail - tail
+    world.sim.decision_waits = 0
+    world.sim.log_sent = 1
     return a.ASK
 
 
@@ -295,7 +291,7 @@ def _go_on(world, kind, arg, at, awake, must_ask):
 def _is_possible(world, kind, arg):
     """Whether a message is none of an impossible command; REFUSED_COMMAND says which."""
     if kind == a.MSG_COMMAND and not is_possible(world, arg):
-        world.sim.number[a.REFUSED_COMMAND] = arg
+        world.sim.refused_command = arg
         return False
     return True
 
@@ -306,69 +302,68 @@ def _measures_first(world, kind, arg):
     sim = world.sim
     done = kind == a.MSG_SWITCHED and sim.switch_left[sim.switch[arg]] == 1
     asked = kind == a.MSG_COMMAND and world.plan.kind[arg] == SET_PSTATE
-    return sim.number[a.ENERGY_ON] == 1 and (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
+    return sim.energy_on == 1 and (done or asked) and (sim.host_joules_at < sim.now).any()
 
 
 @inlined
 def _handle(world, kind, arg):
     """The server handles one message; returns NOT_OVER, or why the simulation stops."""
-    number, is_over = world.sim.number, False
+    is_over = False
     if kind == a.MSG_COMMAND:
         handle_command(world, arg)
     elif kind == a.MSG_READY:
-        number[a.DECISION_WAITS] = 1
-        is_over = number[a.ENDS_SENT] != 0
+        world.sim.decision_waits = 1
+        is_over = world.sim.ends_sent != 0
     elif kind == a.MSG_COMPLETED:
         _report_end(world, arg)
     elif kind == a.MSG_SUBMITTED:
         _report_submissions(world, arg)
     elif kind == a.MSG_BYE:
-        _count_out(world, a.N_SUBMITTERS, a.LOG_NO_MORE_JOBS)
+        world.sim.nb_submitters -= 1
+        _log_last(world, world.sim.nb_submitters, a.LOG_NO_MORE_JOBS)
     elif kind == a.MSG_CALL:
-        number[a.N_CALLS] -= 1
+        world.sim.nb_calls -= 1
         log(world, a.LOG_CALLED, arg, 0.0)
     elif kind == a.MSG_SWITCHED:
-        number[a.N_SWITCHING] -= 1
+        world.sim.nb_switching -= 1
         report_switched(world, arg)
     elif kind == a.MSG_KILLED:
         _report_kill(world, arg)
     elif kind == a.MSG_EVENTS:
         _report_events(world, arg)
     elif kind == a.MSG_EVENTS_BYE:
-        _count_out(world, a.N_EVENT_LISTS, a.LOG_NO_MORE_EVENTS)
+        world.sim.nb_event_lists -= 1
+        _log_last(world, world.sim.nb_event_lists, a.LOG_NO_MORE_EVENTS)
     return a.DONE if is_over else NOT_OVER
 
 
 @kernel
-def _count_out(world, counter, line):
-    """There is one sender fewer; after the last one this is logged."""
-    world.sim.number[counter] -= 1
-    if world.sim.number[counter] == 0:
+def _log_last(world, senders, line):
+    """There is one sender fewer, so many are left; after the last one this is logged."""
+    if senders == 0:
         log(world, line, 0, 0.0)
 
 
 @kernel
 def _must_ask(world, tail):
     """Whether a question goes out now, with messages up to `tail`; SIMULATION_ENDS is logged where all is over."""
-    number = world.sim.number
-    if number[a.DECISION_WAITS] == 0 or number[a.MAIL_HEAD] < tail:
+    if world.sim.decision_waits == 0 or world.sim.mail_head < tail:
         return False
-    if number[a.LOG_SENT] == 0:
+    if world.sim.log_sent == 0:
         return True
-    if number[a.ENDS_SENT] or not _is_finished(world):
+    if world.sim.ends_sent or not _is_finished(world):
         return False
     log(world, a.LOG_ENDS, 0, 0.0)
-    number[a.ENDS_SENT] = 1
+    world.sim.ends_sent = 1
     return True
 
 
 @kernel
 def _is_finished(world):
     """Whether nothing can happen any more and nothing is owed."""
-    number = world.sim.number
-    pending = number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS] + number[a.REGISTRATION_OPEN]
-    pending += number[a.N_SWITCHING] + number[a.N_CALLS] + number[a.N_KILLERS]
-    return pending == 0 and number[a.N_FINISHED] == number[a.N_SUBMITTED]
+    pending = world.sim.nb_submitters + world.sim.nb_event_lists + world.sim.registration_open
+    pending += world.sim.nb_switching + world.sim.nb_calls + world.sim.nb_killers
+    return pending == 0 and world.sim.nb_finished == world.sim.nb_submitted
 
 
 @kernel
@@ -381,7 +376,7 @@ def _report_submissions(world, w):
         if len(truth.worth):
             worth = truth.worth[t]
             transitions.appraise(state, job, worth[0], worth[1], worth[2], worth[3])
-        sim.number[a.N_SUBMITTED] += 1
+        sim.nb_submitted += 1
         log(world, a.LOG_SUBMITTED, job, 0.0)
 
 
@@ -398,11 +393,11 @@ def _report_events(world, m):
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
                 job = state.host_job[host]
-                if sim.host_state[host] != UNAVAILABLE and sim.number[a.CHANGED_AWAY] == 0:
-                    sim.number[a.CHANGED_AWAY], sim.real[a.CHANGED_AWAY_AT] = host + 1, sim.real[a.SIM_NOW]
+                if sim.host_state[host] != UNAVAILABLE and sim.changed_away == 0:
+                    sim.changed_away, sim.changed_away_at = host + 1, sim.now
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
-        elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.number[a.POLICY_WATCHES]:
+        elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.policy_watches:
             transitions.set_supply(state, hosts[0], hosts[1:])
         log(world, a.LOG_EVENT, event, 0.0)
 
@@ -410,7 +405,7 @@ def _report_events(world, m):
 @kernel
 def _report_end(world, job):
     """The server hears that a job ended."""
-    if world.sim.number[a.POLICY_WATCHES]:
+    if world.sim.policy_watches:
         transitions.end(world.state, world.facts, job, world.sim.over[job] - 1)
     note_end(world, job)
     log(world, a.LOG_COMPLETED, job, 0.0)
@@ -420,11 +415,11 @@ def _report_end(world, job):
 def _report_kill(world, request):
     """A kill is over: first the jobs that it really ended, then the request itself."""
     sim = world.sim
-    sim.number[a.N_KILLERS] -= 1
+    sim.nb_killers -= 1
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         if sim.kill_state[sim.kill_job[i]] == a.KILL_DONE:
             _report_end(world, sim.kill_job[i])
-    if sim.number[a.N_SUSPENDING]:
+    if sim.nb_suspending:
         queue_rests(world, request)
     log(world, a.LOG_KILLED, request, 0.0)
 
@@ -436,18 +431,18 @@ def _has_room(world):
     Until then each command still to come, each activity and each message makes at most one thing of a kind, or the
     two for which there is twice the room; all jobs may be submitted, and all external events happen.
     """
-    state, sim, number = world.state, world.sim, world.sim.number
-    commands = world.plan.count[0] - number[a.NEXT_COMMAND] + world.plan.count[1]
-    mail = number[a.MAIL_TAIL] - number[a.MAIL_HEAD]
-    more = commands + number[a.N_ACTIVITIES] + number[a.N_INSTANT] + mail + 3 * len(state.host_state) + 64
-    logged = 0 if number[a.LOG_SENT] else number[a.N_LOG]
-    if number[a.N_SUSPENDING] and jobs_to_come(world) > len(state.size):
+    state, sim = world.state, world.sim
+    commands = world.plan.nb_actions - sim.next_command + world.plan.nb_intervals
+    mail = sim.mail_tail - sim.mail_head
+    more = commands + sim.nb_activities + sim.nb_instant + mail + 3 * len(state.host_state) + 64
+    logged = 0 if sim.log_sent else sim.nb_logged
+    if sim.nb_suspending and jobs_to_come(world) > len(state.size):
         return False
     return (
-        number[a.N_ACTIVITIES] + more <= len(sim.left)
+        sim.nb_activities + more <= len(sim.left)
         and mail + more <= len(sim.mail)
         and logged + more + len(sim.finished) + len(world.truth.event_time) <= len(sim.log_kind)
-        and state.count[N_ENDED] + state.count[N_RUNNING] + commands <= len(state.ended)
+        and state.nb_ended + state.nb_running + commands <= len(state.ended)
         and _rows_have_room(world, more)
         and _requests_have_room(world, more)
     )
@@ -457,7 +452,7 @@ def _has_room(world):
 def jobs_to_come(world):
     """How many jobs the state will have at most, if none is suspended that is not being suspended now."""
     sim, truth = world.sim, world.truth
-    jobs = world.state.count[N_JOBS] + sim.number[a.N_SUSPENDING]
+    jobs = world.state.nb_jobs + sim.nb_suspending
     for w in range(len(truth.workload_end)):
         jobs += truth.workload_end[w] - sim.workload_sent[w]
     return jobs
@@ -465,21 +460,21 @@ def jobs_to_come(world):
 
 @kernel
 def _rows_have_room(world, more):
-    number, rows = world.sim.number, world.rows
-    if number[a.TRACE_ON] and number[a.N_HOST_ROWS] + more > len(rows.host_time):
+    rows = world.rows
+    if world.sim.trace_on and world.sim.nb_host_rows + more > len(rows.host_time):
         return False
-    if number[a.ENERGY_ON] and number[a.N_ENERGY_ROWS] + 2 * more > len(rows.energy_time):
+    if world.sim.energy_on and world.sim.nb_energy_rows + 2 * more > len(rows.energy_time):
         return False
-    return number[a.SWITCHES_ON] == 0 or number[a.N_PSTATE_ROWS] + 2 * more <= len(rows.pstate_time)
+    return world.sim.switches_on == 0 or world.sim.nb_pstate_rows + 2 * more <= len(rows.pstate_time)
 
 
 @kernel
 def _requests_have_room(world, more):
-    sim, number = world.sim, world.sim.number
+    sim = world.sim
     return (
-        number[a.N_SWITCHES] + more <= len(sim.switch_left)
-        and number[a.N_SWITCH_INTERVALS] + more <= len(sim.switch_first)
-        and number[a.N_KILLS] + more <= len(sim.kill_begin)
-        and number[a.N_KILL_JOBS] + more <= len(sim.kill_job)
-        and world.state.count[N_INTERVALS] + more <= len(world.state.interval_first)
+        sim.nb_switches + more <= len(sim.switch_left)
+        and sim.nb_switch_intervals + more <= len(sim.switch_first)
+        and sim.nb_kills + more <= len(sim.kill_begin)
+        and sim.nb_kill_jobs + more <= len(sim.kill_job)
+        and world.state.nb_intervals + more <= len(world.state.interval_first)
     )

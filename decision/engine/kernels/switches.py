@@ -33,23 +33,23 @@ def request_switch(world, action):
 @kernel
 def _note_request(world, action):
     """Copy a request's hosts; returns its number."""
-    sim, plan, number = world.sim, world.plan, world.sim.number
-    request, intervals = number[a.N_SWITCHES], plan.end[action] - plan.begin[action]
-    if request >= len(sim.switch_left) or number[a.N_SWITCH_INTERVALS] + intervals > len(sim.switch_first):
+    sim, plan = world.sim, world.plan
+    request, intervals = sim.nb_switches, plan.end[action] - plan.begin[action]
+    if request >= len(sim.switch_left) or sim.nb_switch_intervals + intervals > len(sim.switch_first):
         raise InternalError("the engine has no room for another switch request")
-    number[a.N_SWITCHES] = request + 1
-    sim.switch_begin[request] = number[a.N_SWITCH_INTERVALS]
+    sim.nb_switches = request + 1
+    sim.switch_begin[request] = sim.nb_switch_intervals
     hosts = 0
     for i in range(plan.begin[action], plan.end[action]):
-        at = number[a.N_SWITCH_INTERVALS]
-        number[a.N_SWITCH_INTERVALS] = at + 1
+        at = sim.nb_switch_intervals
+        sim.nb_switch_intervals = at + 1
         sim.switch_first[at] = plan.first[i]
         sim.switch_last[at] = plan.last[i]
         hosts += plan.last[i] - plan.first[i] + 1
-    sim.switch_end[request] = number[a.N_SWITCH_INTERVALS]
+    sim.switch_end[request] = sim.nb_switch_intervals
     sim.switch_left[request] = hosts
     sim.switch_pstate[request] = plan.value[action]
-    number[a.N_SWITCHED_HOSTS] += hosts
+    sim.nb_switched_hosts += hosts
     return request
 
 
@@ -71,7 +71,7 @@ def _switch(world, host, pstate):
     enter(world, host, SWITCHING_ON if wakes else SWITCHING_OFF)
     transitions.begin_switch(state, facts, host, virtual, wakes)
     note_pstate_change(world, host, old, 1.0)
-    world.sim.number[a.N_SWITCHING] += 1
+    world.sim.nb_switching += 1
     begin_task(
         world, facts.speed[host, virtual], a.pack(a.SWITCH_ENDS, host)
     )  # one flop, at the virtual pstate's speed
@@ -90,7 +90,7 @@ def reach_pstate(world, host):
     """A host has fallen asleep or woken up: that is its state now. The server hears of it in a later round."""
     sleeps = world.facts.pstate_kind[host, world.sim.target[host]] == PSTATE_SLEEP
     enter(world, host, SLEEPING if sleeps else IDLE)
-    if world.sim.number[a.POLICY_WATCHES] == 0:
+    if world.sim.policy_watches == 0:
         _end_switch(world, host)
 
 
@@ -104,7 +104,7 @@ def _end_switch(world, host):
 def report_switched(world, host):
     """The server hears that a host has switched; with the request's last host the next question says so."""
     if _is_last_of_request(world, host, True):
-        if world.sim.number[a.POLICY_WATCHES]:
+        if world.sim.policy_watches:
             _end_switches(world, world.sim.switch[host])
         host_row(world)
         log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
@@ -126,7 +126,7 @@ def _is_last_of_request(world, host, takes_time):
     if sim.switch_left[request] > 0:
         return False
     pstate_row(world, request, sim.switch_pstate[request])
-    if sim.number[a.CHANGES_ONCE] == 0 or takes_time:
+    if sim.changes_once == 0 or takes_time:
         energy_row(world, ROW_PSTATE)
     return True
 
@@ -137,10 +137,10 @@ def forget_requests(world):
 
     For runs whose questions and traces nobody reads.
     """
-    sim, number, left = world.sim, world.sim.number, 0
-    number[a.N_ENERGY_ROWS] = 0
-    number[a.N_PSTATE_ROWS] = 0
-    for request in range(number[a.N_SWITCHES]):
+    sim, left = world.sim, 0
+    sim.nb_energy_rows = 0
+    sim.nb_pstate_rows = 0
+    for request in range(sim.nb_switches):
         is_open = sim.switch_left[request] > 0
         for host in range(len(sim.switch)):
             if sim.switch[host] == request:
@@ -149,5 +149,5 @@ def forget_requests(world):
             sim.switch_left[left] = sim.switch_left[request]
             sim.switch_pstate[left] = sim.switch_pstate[request]
             left += 1
-    number[a.N_SWITCHES] = left
-    number[a.N_SWITCH_INTERVALS] = 0
+    sim.nb_switches = left
+    sim.nb_switch_intervals = 0

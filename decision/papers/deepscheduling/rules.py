@@ -18,10 +18,9 @@ from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
 from decision.learned import deepscheduling_seen as obs
 from decision.learned.deepscheduling_seen import DeepSchedulingMemory, fits
-from decision.learned.progress import JOULES, SWITCHED, USED, WASTED, is_over
+from decision.learned.progress import is_over
 from decision.model.record import Floats
 from decision.state.bitmap import count_hosts
-from decision.state.cluster import N_RUNNING
 from decision.state.plan_arrays import START
 
 SIMPLE_RULES = {"First-Fit": 0, "EASY": 1, "SAF": 2}
@@ -59,8 +58,9 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
         batch.step(choose(batch, out), False, out)
     jobs = setup.beginnings.last - setup.beginnings.row
     jobs = jobs[np.searchsorted(setup.beginnings.row, rows)]
-    total = np.array([env.progress.total[[WASTED, JOULES, USED]] for env in batch.envs])
-    switches = np.array([float(env.progress.number[SWITCHED]) for env in batch.envs])
+    every = [env.progress for env in batch.envs]
+    total = np.array([[progress.wasted, progress.joules, progress.used] for progress in every])
+    switches = np.array([float(progress.nb_switched) for progress in every])
     waits = [_waits(env.state, number) for env, number in zip(batch.envs, jobs.tolist(), strict=True)]
     return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
 
@@ -68,7 +68,7 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
 def _waits(state, number: int) -> Floats:
     """Of a day's jobs; one that was never started waits until the day is cut off."""
     start = state.start_time[:number]
-    return np.asarray(np.where(np.isfinite(start), start, state.now[0]) - state.submit_time[:number])
+    return np.asarray(np.where(np.isfinite(start), start, state.now) - state.submit_time[:number])
 
 
 def rule(name: str) -> ChooseIn:
@@ -108,7 +108,7 @@ def _choose(state, facts, plan, memory, which):
         rank = state.walltime[job] * state.size[job] if which == _SAF else i
         if rank < least and fits(state, memory, job):
             awake = state.size[job] <= count_hosts(plan.free)
-            begin = state.now[0] if awake else state.now[0] + facts.on_time[0]
+            begin = state.now if awake else state.now + facts.on_time[0]
             if begin + state.walltime[job] <= shadow:
                 best, least = i + 1, rank
     return best
@@ -117,16 +117,16 @@ def _choose(state, facts, plan, memory, which):
 @kernel
 def _shadow(state, facts, plan, memory):
     """When (seconds) the first job may start, by the walltimes of jobs that run or have booked hosts."""
-    running, booked = state.count[N_RUNNING], memory.booked_count[0]
+    running, booked = state.nb_running, memory.nb_booked
     end, size = np.empty(running + booked), np.empty(running + booked, np.int64)
     for i in range(running):
         end[i] = state.start_time[state.running[i]] + state.walltime[state.running[i]]
         size[i] = state.size[state.running[i]]
     for i in range(booked):
         job = memory.booked[i]
-        begin = state.now[0] if _starts(plan, job) else state.now[0] + facts.on_time[0]
+        begin = state.now if _starts(plan, job) else state.now + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
-    missing, shadow = state.size[memory.window[0]] - memory.counted[obs.AVAILABLE], state.now[0]
+    missing, shadow = state.size[memory.window[0]] - memory.counted[obs.AVAILABLE], state.now
     for i in np.argsort(end):
         if missing <= 0:
             break
@@ -138,6 +138,6 @@ def _shadow(state, facts, plan, memory):
 @kernel
 def _starts(plan, job):
     found = False
-    for action in range(plan.count[0]):
+    for action in range(plan.nb_actions):
         found |= plan.kind[action] == START and plan.job[action] == job
     return found

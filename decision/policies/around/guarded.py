@@ -8,16 +8,7 @@ from decision.policies.allocation import take_lowest
 from decision.policies.config import PolicyConfig, Power
 from decision.policies.conservative import take_due
 from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
-from decision.policies.memory import (
-    GUARDED,
-    KEPT,
-    Memory,
-    config_in,
-    grown_memory,
-    memory_at,
-    new_memory,
-    note_decision,
-)
+from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
 from decision.policies.policy import Policy
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.profile import add_free
@@ -25,7 +16,7 @@ from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.policies.watch import harms_watched, watch_start
 from decision.state.bitmap import count_hosts, remove_interval
-from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, ClusterState
+from decision.state.cluster import SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 from decision.state.platform_facts import PSTATE_SLEEP
 
@@ -82,10 +73,9 @@ def guard_plan(state, facts, memory, plan):
 
     Hosts that starts would have taken which were taken out go to others.
     """
-    config = config_in(memory)
-    guarded = follow_guard(state, config, memory)
-    if guarded > 0 or memory.watch_count[0] > 0:
-        reserve_guarded(state, facts, config, memory, guarded)
+    guarded = follow_guard(state, memory)
+    if guarded > 0 or memory.nb_watched > 0:
+        reserve_guarded(state, facts, memory, guarded)
         due = take_due(state, memory, state.queue, guarded)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
@@ -98,9 +88,9 @@ def guard_plan(state, facts, memory, plan):
     chosen, free = _note_starts(state, memory, plan)
     if guarded > 0:
         note_decision(state, memory, chosen)
-        memory.counts[KEPT] = 1
-        if state.count[N_SLEEPING] > 0 and not _switches(plan):
-            wake_lowest(state, facts, plan, state.count[N_SLEEPING])
+        memory.kept = 1
+        if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
+            wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
@@ -109,7 +99,7 @@ def guard_plan(state, facts, memory, plan):
 @kernel
 def _keep_harmless(state, facts, memory, plan):
     """Keep of a plan what delays no guarded job; returns whether a start was taken out."""
-    stays, refused = np.ones(plan.count[0], np.bool_), False
+    stays, refused = np.ones(plan.nb_actions, np.bool_), False
     for at in range(len(stays)):
         stays[at] = _may_stay(state, facts, memory, plan, at)
         refused |= plan.kind[at] == START and not stays[at]
@@ -128,7 +118,7 @@ def _start_due(state, plan, job):
         return
     unbooked = plan.free.copy()
     plan.free[:] = state.free
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         for i in range(plan.begin[at], plan.end[at]):
             remove_interval(plan.free, plan.first[i], plan.last[i])
     take_lowest(plan, add(plan, START, job), state.size[job])
@@ -141,13 +131,13 @@ def _start_others(state, memory, plan):
 
     The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
     """
-    now, free = state.now[0], count_hosts(plan.free)
-    for i in range(state.count[N_QUEUED]):
+    now, free = state.now, count_hosts(plan.free)
+    for i in range(state.nb_queued):
         job = state.queue[i]
         if free == 0:
             break
         size, end = state.size[job], now + state.expected_runtime[job]
-        if job < memory.counts[GUARDED] or size > free or harms_watched(state, memory, job) or _starts(plan, job):
+        if job < memory.nb_guarded or size > free or harms_watched(state, memory, job) or _starts(plan, job):
             continue
         if is_harmless(state, memory, job):
             watch_start(state, memory, job)
@@ -160,13 +150,13 @@ def _start_others(state, memory, plan):
 @kernel
 def _may_stay(state, facts, memory, plan, at):
     """Whether an action delays no guarded job; a start that stays is entered into the profile."""
-    kind, job, now = plan.kind[at], plan.job[at], state.now[0]
+    kind, job, now = plan.kind[at], plan.job[at], state.now
     if kind == SET_PSTATE:
         awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
-        return awake or state.count[N_QUEUED] == 0 or state.queue[0] >= memory.counts[GUARDED]
+        return awake or state.nb_queued == 0 or state.queue[0] >= memory.nb_guarded
     if kind != START:
         return True
-    exempt = job < memory.counts[GUARDED]
+    exempt = job < memory.nb_guarded
     if exempt and memory.reserved[job] <= now:  # what is due is in the profile already
         return True
     if not exempt:
@@ -188,7 +178,7 @@ def _may_stay(state, facts, memory, plan, at):
 def _starts(plan, job):
     """Whether a plan starts or rejects a job."""
     found = False
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         found |= plan.job[at] == job and plan.kind[at] in (START, REJECT)
     return found
 
@@ -197,7 +187,7 @@ def _starts(plan, job):
 def _switches(plan):
     """Whether a plan switches hosts."""
     found = False
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         found |= plan.kind[at] == SET_PSTATE
     return found
 
@@ -206,9 +196,9 @@ def _switches(plan):
 def _note_starts(state, memory, plan):
     """How many jobs the plan starts, and how many hosts it leaves free."""
     chosen = 0
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
-            memory.reserved[plan.job[at]] = state.now[0]
+            memory.reserved[plan.job[at]] = state.now
             chosen += 1
     return chosen, _left_free(state, plan)
 
@@ -216,8 +206,8 @@ def _note_starts(state, memory, plan):
 @kernel
 def _left_free(state, plan):
     """How many hosts the plan leaves free."""
-    free = state.count[N_FREE]
-    for at in range(plan.count[0]):
+    free = state.nb_free
+    for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             free -= state.size[plan.job[at]]
     return free

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from decision.compiling.bundle import I8, bundle_at
+from decision.compiling.bundle import Int, bundle_at
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
@@ -35,7 +35,9 @@ _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs dela
 class _SupplyMemory(BatteryState):
     """Its battery, and what the settings say."""
 
-    rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
+    rejects_late: Int  # 1: jobs that are too late
+    suspends_beyond: Int  # 1: jobs beyond the supply
+    failed: Int  # `Failed`
 
 
 _memory_at = bundle_at(_SupplyMemory)
@@ -44,20 +46,20 @@ _memory_at = bundle_at(_SupplyMemory)
 @DECIDE.entry
 def _decide_supplied(state, facts, memory, plan):
     own = _memory_at(own_memory(memory))
-    rules, lent = own.rules, follow_battery(state, own)
-    if rules[2] and some_failed(state):
+    lent = follow_battery(state, own)
+    if own.failed and some_failed(state):
         clear(plan, state)
-        if let_fail(state, plan, rules[2]):
+        if let_fail(state, plan, own.failed):
             return DECIDED
-    if rules[1] and runs_beyond(state, lent):
+    if own.suspends_beyond and runs_beyond(state, lent):
         clear(plan, state)
         make_way(state, plan, lent)
         return DECIDED
-    nb_hidden = set_aside(state, too_late(state)) if rules[0] else 0
+    nb_hidden = set_aside(state, too_late(state)) if own.rejects_late else 0
     if not ask_inner(memory, facts, plan):
         return NO_PLAN  # the jobs that are too late stay hidden, so that the fault is found again
     reject_hidden(state, plan, nb_hidden)
-    if rules[0]:
+    if own.rejects_late:
         ask_when_late(state, plan, nb_hidden)
     ask_when_empty(state, plan, own, lent)
     return DECIDED
@@ -83,8 +85,12 @@ class SuppliedPolicy(AroundPolicy):
         if memory is not None:
             return memory
         settings, battery = self.settings, new_battery(self.settings.battery)
-        rules = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
-        return _SupplyMemory(rules=rules, **{name: getattr(battery, name) for name in battery._fields})
+        return _SupplyMemory(
+            rejects_late=settings.rejects_late,
+            suspends_beyond=settings.suspends_beyond,
+            failed=settings.failed,
+            **battery.arrays(),
+        )
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, supplied>"

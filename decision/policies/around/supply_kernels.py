@@ -9,7 +9,7 @@ from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.policies.supply_settings import Failed
-from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE
+from decision.state.cluster import UNAVAILABLE
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
 from decision.state.transitions import bring_back, spare_power
 
@@ -20,14 +20,14 @@ _SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim bef
 @kernel
 def some_failed(state):
     """Whether hosts are unavailable."""
-    return state.count[N_UNAVAILABLE] > 0
+    return state.nb_in_state[UNAVAILABLE] > 0
 
 
 @kernel
 def let_fail(state, plan, failed):
     """End the jobs that run on unavailable hosts as `failed` (Failed) says; whether there are any."""
     found = False
-    for i in range(state.count[N_RUNNING]):
+    for i in range(state.nb_running):
         job = state.running[i]
         if state.suspended[job] == 0 and _has_failed(state, job):
             found = True
@@ -51,13 +51,13 @@ def _has_failed(state, job):
 @kernel
 def runs_beyond(state, lent):
     """Whether more hosts compute than have power: that of the supply, and of so many hosts besides."""
-    return state.supply[0] < len(state.host_state) and spare_power(state) + lent < 0
+    return state.supply < len(state.host_state) and spare_power(state) + lent < 0
 
 
 @kernel
 def too_late(state):
     """Which of the queue's jobs (n,) can no longer end in time."""
-    queue = state.queue[: state.count[N_QUEUED]]
+    queue = state.queue[: state.nb_queued]
     late = np.zeros(len(queue), np.bool_)
     for i in range(len(queue)):
         late[i] = _is_late(state, queue[i])
@@ -68,14 +68,14 @@ def too_late(state):
 def is_any_late(state):
     """Whether one of the queue's jobs can no longer end in time."""
     late = False
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         late |= _is_late(state, state.queue[i])
     return late
 
 
 @kernel
 def _is_late(state, job):
-    return state.now[0] > latest_start(state, job) + TOLERANCE
+    return state.now > latest_start(state, job) + TOLERANCE
 
 
 @kernel
@@ -92,7 +92,7 @@ def reject_hidden(state, plan, nb_hidden):
     """Bring the jobs back that are too late, and reject them before all else in the plan."""
     if nb_hidden > 0:
         bring_back(state, nb_hidden)
-        put_first(plan, REJECT, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
+        put_first(plan, REJECT, state.queue[state.nb_queued - nb_hidden : state.nb_queued])
 
 
 @kernel
@@ -101,18 +101,18 @@ def ask_when_late(state, plan, nb_hidden):
 
     It may never start: then nothing else would happen, and the simulation could not end.
     """
-    if state.count[N_RUNNING] > 0 or state.count[N_QUEUED] == nb_hidden:
+    if state.nb_running > 0 or state.nb_queued == nb_hidden:
         return
-    for at in range(plan.count[0]):
+    for at in range(plan.nb_actions):
         if plan.kind[at] in (START, CALL_AT):
             return
     soonest = np.inf
-    for i in range(state.count[N_QUEUED]):
+    for i in range(state.nb_queued):
         last = latest_start(state, state.queue[i]) + TOLERANCE
-        if last >= state.now[0]:
+        if last >= state.now:
             soonest = min(soonest, last)
     if soonest < np.inf:
-        plan.time[add(plan, CALL_AT, -1)] = max(soonest + _STEP, state.now[0] + _SOON)
+        plan.time[add(plan, CALL_AT, -1)] = max(soonest + _STEP, state.now + _SOON)
 
 
 @kernel
@@ -121,7 +121,7 @@ def make_way(state, plan, lent):
 
     `lent` is how many hosts have power besides the supply.
     """
-    running = state.running[: state.count[N_RUNNING]]
+    running = state.running[: state.nb_running]
     goes = state.suspended[running] > 0
     over = -spare_power(state) - lent - np.sum(state.size[running] * goes)
     while over > 0:

@@ -38,12 +38,12 @@ def backfill(w, now):
     set_free(w, True)
     sort_running(w)
     _forget_counts(w)
-    if w.parameters[at.RUNNING_RESERVE] != 0:
-        for i in range(w.timers[at.NB_RUNNING]):
+    if w.bf_running_job_reserve != 0:
+        for i in range(w.nb_running):
             _keep_running(w, w.running[i])
-    tested, started, p = 0, 0, w.parameters
+    tested, started = 0, 0
     for i in range(length):
-        if tested >= p[at.MAX_TEST] or _is_over(w, tested):
+        if tested >= w.bf_max_job_test or _is_over(w, tested):
             break
         entry = w.queue[i]
         if not _is_next(w, entry, now):
@@ -56,7 +56,7 @@ def backfill(w, now):
             clear_rejected(w, w.entry_job[entry])
         if outcome == STARTED:
             started += 1
-            if started == p[at.MAX_START]:
+            if started == w.bf_max_job_start:
                 break
     return tested
 
@@ -75,9 +75,9 @@ def _is_next(w, entry, now):
 @kernel
 def _is_over(w, tested):
     """Whether the time of a cycle is over: what a test costs is known from the log, or 0."""
-    passed = tested * w.weights[at.TEST_COST]
-    limit = w.weights[at.CYCLE_LIMIT] if w.parameters[at.CONTINUE] != 0 else w.weights[at.YIELD_AFTER]
-    return passed > 0 and passed >= min(limit, w.weights[at.CYCLE_LIMIT])
+    passed = tested * w.test_cost
+    limit = w.cycle_limit if w.bf_continue != 0 else w.yield_after
+    return passed > 0 and passed >= min(limit, w.cycle_limit)
 
 
 @kernel
@@ -95,18 +95,18 @@ def _forget_counts(w):
 @kernel
 def _array_lets(w, job):
     """Whether fewer tasks of a job's array than bf_max_job_array_resv have got a reservation."""
-    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.parameters[at.MAX_ARRAY])
+    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.bf_max_job_array_resv)
 
 
 @kernel
 def _counts_let(w, job, part):
     """Whether the limits of a cycle let a job be tested; if so, it counts for its user, partition and association."""
-    p, user, leaf = w.parameters, w.user[job], w.association[job]
+    user, leaf = w.user[job], w.association[job]
     if (
-        (p[at.MAX_USER] > 0 and w.seen_user[user] >= p[at.MAX_USER])
-        or (p[at.MAX_PART] > 0 and w.seen_part[part] >= p[at.MAX_PART])
-        or (p[at.MAX_USER_PART] > 0 and w.seen_user_part[user, part] >= p[at.MAX_USER_PART])
-        or (p[at.MAX_ASSOC] > 0 and leaf >= 0 and w.seen_assoc[leaf] >= p[at.MAX_ASSOC])
+        (w.bf_max_job_user > 0 and w.seen_user[user] >= w.bf_max_job_user)
+        or (w.bf_max_job_part > 0 and w.seen_part[part] >= w.bf_max_job_part)
+        or (w.bf_max_job_user_part > 0 and w.seen_user_part[user, part] >= w.bf_max_job_user_part)
+        or (w.bf_max_job_assoc > 0 and leaf >= 0 and w.seen_assoc[leaf] >= w.bf_max_job_assoc)
     ):
         return False
     w.seen_user[user] += 1
@@ -191,24 +191,23 @@ def _start_now(w, entry, count, now):
 @kernel
 def _keep_running(w, job):
     """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
-    t, p = w.timers, w.parameters
-    whole = p[at.LINEAR] == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
-    if (not whole and w.job_licences[job].sum() == 0) or t[at.NB_RECORDS] >= p[at.TABLE_SIZE]:
+    whole = w.linear == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
+    if (not whole and w.job_licences[job].sum() == 0) or w.nb_records >= w.table_size:
         return
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve_slots(w, 0, w.expected_end[job] // p[at.BF_RESOLUTION] * p[at.BF_RESOLUTION], mask, job)
+    reserve_slots(w, 0, w.expected_end[job] // w.bf_resolution * w.bf_resolution, mask, job)
 
 
 @kernel
 def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
-    job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
-    step = p[at.BF_RESOLUTION]
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    step = w.bf_resolution
     begin, end = found // step * step, (found + w.limit[job]) // step * step
-    if found > now + p[at.BF_WINDOW]:
+    if found > now + w.bf_window:
         w.estimated[job] = 1
         return _NOTHING, 0
     mask = np.zeros(len(w.usable), np.uint64)
@@ -219,8 +218,8 @@ def _plan(w, entry, found, count, now):
         return NOT_TESTED, found
     if not within_amounts(w, job):
         return _NOTHING, 0
-    if p[at.ONE_RESERVATION] == 0 or w.estimated[job] == 0:
-        if w.timers[at.NB_RECORDS] >= p[at.TABLE_SIZE]:
+    if w.bf_one_resv_per_job == 0 or w.estimated[job] == 0:
+        if w.nb_records >= w.table_size:
             return TABLE_FULL, 0
         reserve_slots(w, begin, end, mask, job)
     w.estimated[job] = 1
@@ -233,10 +232,10 @@ def _plan(w, entry, found, count, now):
 @kernel
 def _may_reserve(w, entry, now):
     """Whether the job is one that gets a reservation; if not, it is only tested for a start now."""
-    job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
+    job, part = w.entry_job[entry], w.entry_part[entry]
     return not (
-        (p[at.PART_RESERVE] > 0 and w.kept_part[part] >= p[at.PART_RESERVE])
-        or (p[at.MIN_AGE] > 0 and now - w.eligible[job] < p[at.MIN_AGE])
-        or (p[at.MIN_PRIO] > 0 and w.priority[entry] < p[at.MIN_PRIO])
-        or (p[at.ONE_RESERVATION] != 0 and w.estimated[job] != 0)
+        (w.bf_job_part_count_reserve > 0 and w.kept_part[part] >= w.bf_job_part_count_reserve)
+        or (w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve)
+        or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
+        or (w.bf_one_resv_per_job != 0 and w.estimated[job] != 0)
     )

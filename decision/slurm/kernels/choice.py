@@ -8,7 +8,6 @@ from decision.compiling.jit import kernel
 from .leaves import by_switches, choose_on_switches
 from .named import choose_with_named
 from .taking import CORES, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_named, take_named
-from .world import LINEAR, LLN
 
 
 @kernel
@@ -19,10 +18,10 @@ def choose_nodes(w, job, part):
     `TOO_FAR_APART` says that they fit on more switches than the job wants.
     """
     capacity, found = w.capacity, 0
-    at_once = w.parameters[LINEAR] == 0 and w.must_have[job] >= 0
-    if w.last_step[0] == 0 or at_once:
+    at_once = w.linear == 0 and w.must_have[job] >= 0
+    if w.last_step == 0 or at_once:
         return choose_at_once(w, job, part, capacity)
-    for step in range(w.last_step[0] + 1):
+    for step in range(w.last_step + 1):
         room = capacity.copy()
         for node in range(len(room)):
             if w.node_step[node] > step and not is_named(w, job, node):
@@ -39,7 +38,7 @@ def choose_at_once(w, job, part, capacity):
 
     Most steps fail, and most of those can be recognised by the run of neighbours that `_choose` would begin with.
     """
-    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    linear, by_load = w.linear != 0, w.lln != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     room, above = needed if most == 1 else 1, 0  # nodes with less are no neighbours of a job on one node
     count, largest = _list_spots(w, capacity, room)
@@ -79,7 +78,7 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     for i in range(count):
         w.room_left[w.spots[i]] = capacity[w.spots[i]]
     found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
-    if found > 0 and w.parameters[LINEAR] == 0:
+    if found > 0 and w.linear == 0:
         _leave_parts(w, job, found)
         _take_whole(w, job, found)
     return found
@@ -94,7 +93,7 @@ def _best_run_above(w, job, capacity, nb_spots, above):
     Returns:
         The first spot of the run, how many spots are kept, and the sum and the least of their room.
     """
-    cores = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    cores = w.nodes_min[job] if w.linear != 0 else w.cores[job]
     best, best_size, best_enough, best_weight = -1, 0, False, NO_WEIGHT
     kept, total, least = 0, 0, above
     first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
@@ -123,10 +122,10 @@ def _best_run_above(w, job, capacity, nb_spots, above):
 @kernel
 def _choose(w, job, part, nb_spots):
     """Choose nodes run by run of the first spots; their ``w.room_left`` is used up."""
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     cores = w.nodes_min[job] if linear else w.cores[job]
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
-    by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    by_load = w.lln != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
         if not by_load:
             return choose_with_named(w, job, nb_spots)

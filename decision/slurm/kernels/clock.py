@@ -23,26 +23,25 @@ def submit_job(w, job, now):
 @kernel
 def begin_log(w):
     """Shares before anything has run, as slurmctld knows them when it starts."""
-    if w.parameters[at.AGES] != 0 and len(w.leaf):
+    if w.ages != 0 and len(w.leaf):
         set_factors(w)
 
 
 @kernel
 def step_scheduler(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
-    t, p = w.timers, w.parameters
-    t[at.NOW], t[at.NB_STARTED], t[at.NB_KILLED] = now, 0, 0
-    if p[at.PREEMPTS] != 0:
+    w.now, w.nb_started, w.nb_killed = now, 0, 0
+    if w.preempts_by != 0:
         end_grace(w, now)
     _requeue_completed(w, now)
     _move_windows(w, now)
-    while p[at.MULTIFACTOR] != 0 and t[at.NEXT_CALC] <= now:
-        calculate(w, t[at.NEXT_CALC])
-        t[at.NEXT_CALC] += p[at.CALC_PERIOD]
+    while w.multifactor != 0 and w.next_calc <= now:
+        calculate(w, w.next_calc)
+        w.next_calc += w.calc_period
     waits = _waits_for_completing(w, now)
     if not waits:
         _main(w, now)
-    if p[at.BUILTIN] == 0 and (not waits or p[at.CYCLES_GIVEN] != 0):
+    if w.builtin == 0 and (not waits or w.cycles_given != 0):
         _backfill(w, now)
 
 
@@ -53,15 +52,15 @@ def _waits_for_completing(w, now):
     Recorded cycles were not kept.
     """
     waits = False
-    for i in range(w.timers[at.NB_COMPLETING]):
-        waits |= now - w.end[w.completing[i]] < w.parameters[at.COMPLETE_WAIT]
+    for i in range(w.nb_completing_jobs):
+        waits |= now - w.end[w.completing[i]] < w.complete_wait
     return waits
 
 
 @kernel
 def _requeue_completed(w, now):
     """Give nodes back; jobs that were preempted wait again."""
-    nb_completing = w.timers[at.NB_COMPLETING]
+    nb_completing = w.nb_completing_jobs
     if nb_completing == 0:
         return
     ready = w.completing[:nb_completing].copy()
@@ -73,79 +72,76 @@ def _requeue_completed(w, now):
 
 @kernel
 def _move_windows(w, now):
-    t = w.timers
-    while t[at.NEXT_WINDOW] < len(w.window_times) and w.window_times[t[at.NEXT_WINDOW]] <= now:
-        i = t[at.NEXT_WINDOW]
+    while w.next_window < len(w.window_times) and w.window_times[w.next_window] <= now:
+        i = w.next_window
         node = w.window_node[i]
         w.away[node] += w.window_step[i]
         if w.window_reservation[i] >= 0:
             w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
-        t[at.NEXT_WINDOW] += 1
-        t[at.CHANGED], t[at.ASKED] = 1, 1
+        w.next_window += 1
+        w.changed, w.asked = 1, 1
 
 
 @kernel
 def _main(w, now):
     """The main loop: over the whole queue each sched_interval, whether or not jobs wait, else when it was asked for."""
-    t, p = w.timers, w.parameters
-    passed = (now - t[at.LAST_FULL]) // p[at.SCHED_INTERVAL]
-    t[at.LAST_FULL] += max(0, passed) * p[at.SCHED_INTERVAL]
-    t[at.LAST_MAIN] = max(t[at.LAST_MAIN], t[at.LAST_FULL])
-    if passed > 0 and t[at.LAST_FULL] == now:
-        t[at.LAST_MAIN], t[at.ASKED], t[at.GO] = now, 0, 0
+    passed = (now - w.last_full) // w.sched_interval
+    w.last_full += max(0, passed) * w.sched_interval
+    w.last_main = max(w.last_main, w.last_full)
+    if passed > 0 and w.last_full == now:
+        w.last_main, w.asked, w.goes = now, 0, 0
         main_loop(w, now, True)
-    elif t[at.ASKED] != 0 and now - t[at.LAST_MAIN] >= p[at.SCHED_DELAY]:
-        t[at.LAST_MAIN], t[at.ASKED], t[at.GO] = now, 0, 0
+    elif w.asked != 0 and now - w.last_main >= w.batch_sched_delay:
+        w.last_main, w.asked, w.goes = now, 0, 0
         main_loop(w, now, False)
-    elif t[at.GO] != 0:
-        t[at.GO] = 0
+    elif w.goes != 0:
+        w.goes = 0
         main_loop(w, now, False)
 
 
 @kernel
 def _backfill(w, now):
-    t = w.timers
-    if w.parameters[at.CYCLES_GIVEN] != 0:
-        while t[at.NEXT_CYCLE] < len(w.cycles) and w.cycles[t[at.NEXT_CYCLE]] <= now:
-            t[at.NEXT_CYCLE] += 1
-            t[at.NB_TESTED] += backfill(w, now)
-            t[at.NB_CYCLES] += 1
-    elif now >= w.next_backfill[0] and (t[at.CHANGED] != 0 or t[at.NB_PENDING] > 0):
-        t[at.CHANGED] = 0
+    if w.cycles_given != 0:
+        while w.next_cycle < len(w.cycles) and w.cycles[w.next_cycle] <= now:
+            w.next_cycle += 1
+            w.nb_tested += backfill(w, now)
+            w.nb_cycles += 1
+    elif now >= w.next_backfill and (w.changed != 0 or w.nb_pending > 0):
+        w.changed = 0
         tested = backfill(w, now)
-        t[at.NB_TESTED] += tested
-        t[at.NB_CYCLES] += 1
-        began = max(w.next_backfill[0], now - 1.0)
-        w.next_backfill[0] = began + w.parameters[at.BF_INTERVAL] + w.weights[at.CYCLE_COST] + _time_of(w, tested)
+        w.nb_tested += tested
+        w.nb_cycles += 1
+        began = max(w.next_backfill, now - 1.0)
+        w.next_backfill = began + w.bf_interval + w.cycle_cost + _time_of(w, tested)
 
 
 @kernel
 def _time_of(w, tested):
     """Seconds that a cycle takes for its tests, and for letting others in."""
-    busy = tested * w.weights[at.TEST_COST]
-    return busy + np.floor(busy / max(1e-3, w.weights[at.YIELD_AFTER])) * w.weights[at.YIELD_SLEEP]
+    busy = tested * w.test_cost
+    return busy + np.floor(busy / max(1e-3, w.yield_after)) * w.yield_sleep
 
 
 @kernel
 def due(w):
     """When the scheduler acts next by itself, seconds; `FAR` where nothing but an event makes it."""
-    t, p, time = w.timers, w.parameters, at.FAR
-    for i in range(t[at.NB_COMPLETING]):
+    time = at.FAR
+    for i in range(w.nb_completing_jobs):
         time = min(time, w.free_at[w.completing[i]])
-    if t[at.NEXT_WINDOW] < len(w.window_times):
-        time = min(time, w.window_times[t[at.NEXT_WINDOW]])
-    for i in range(t[at.NB_RUNNING] if p[at.PREEMPTS] != 0 else 0):
+    if w.next_window < len(w.window_times):
+        time = min(time, w.window_times[w.next_window])
+    for i in range(w.nb_running if w.preempts_by != 0 else 0):
         time = min(time, next_check(w, w.grace_end[w.running[i]]))
-    if t[at.ASKED] != 0:
-        time = min(time, t[at.LAST_MAIN] + p[at.SCHED_DELAY])
-    if t[at.NB_PENDING] > 0:
-        time = min(time, t[at.LAST_FULL] + p[at.SCHED_INTERVAL])
-        if p[at.MULTIFACTOR] != 0:
-            time = min(time, t[at.NEXT_CALC])
-    if p[at.BUILTIN] == 0:
-        if p[at.CYCLES_GIVEN] != 0:
-            if t[at.NEXT_CYCLE] < len(w.cycles) and t[at.NB_PENDING] > 0:
-                time = min(time, w.cycles[t[at.NEXT_CYCLE]])
-        elif t[at.CHANGED] != 0 or t[at.NB_PENDING] > 0:
-            time = min(time, np.int64(np.ceil(w.next_backfill[0])))
-    return max(time, t[at.NOW] + 1)
+    if w.asked != 0:
+        time = min(time, w.last_main + w.batch_sched_delay)
+    if w.nb_pending > 0:
+        time = min(time, w.last_full + w.sched_interval)
+        if w.multifactor != 0:
+            time = min(time, w.next_calc)
+    if w.builtin == 0:
+        if w.cycles_given != 0:
+            if w.next_cycle < len(w.cycles) and w.nb_pending > 0:
+                time = min(time, w.cycles[w.next_cycle])
+        elif w.changed != 0 or w.nb_pending > 0:
+            time = min(time, np.int64(np.ceil(w.next_backfill)))
+    return max(time, w.now + 1)

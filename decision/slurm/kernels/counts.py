@@ -2,8 +2,6 @@
 
 from decision.compiling.jit import kernel
 
-from .world import NB_RUNNING
-
 _LICENCE = 32  # SlurmWorld.bucket_checks
 
 
@@ -49,7 +47,7 @@ def has_licences(w, job):
     free = True
     for kind in range(len(w.licence_total)):
         used = w.job_licences[job, kind]
-        for i in range(w.timers[NB_RUNNING] if used else 0):
+        for i in range(w.nb_running if used else 0):
             used += w.job_licences[w.running[i], kind]
         free &= used <= w.licence_total[kind]
     return free

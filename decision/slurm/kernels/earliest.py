@@ -13,7 +13,7 @@ from .choice import choose_at_once, choose_nodes
 from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
 from .trial import begin_trial_without_completing, end_in_trial, give_back, measure_nodes
-from .world import BUSY_NODES, FAR, LINEAR, NB_RUNNING, PREEMPTS, ROOM_ROW, WINDOW_SCALE
+from .world import FAR
 
 _END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
 _MOST_TOGETHER = 200  # jobs
@@ -27,7 +27,7 @@ BY_PREEMPTION = 2
 @kernel
 def _room_time(w, mask, fewest):
     """From when on at least so many nodes of the bitmap have room, as `find_room` found it; beyond `FAR`: never."""
-    found, row = 0, w.timers[ROOM_ROW]
+    found, row = 0, w.room_row
     if fewest == 0:
         return 0
     for i in range(w.nb_roomy[row]):
@@ -55,7 +55,7 @@ def earliest_start(w, entry, now, later, fewest):
         count = choose_nodes(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
-        if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+        if count == TOO_FAR_APART and w.linear != 0:
             return -1, 0, LATER
     return _after_ends(w, entry, now, later, when)
 
@@ -67,8 +67,8 @@ def _after_ends(w, entry, now, later, when):
     Before `when` the job has no room.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
-    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    if w.parameters[PREEMPTS] != 0:
+    needed = w.nodes_min[job] if w.linear != 0 else w.cores[job]
+    if w.preempts_by != 0:
         begin_trial_without_completing(w)
         for i in range(find_candidates(w, entry)):
             end_in_trial(w, w.candidates[i])
@@ -76,20 +76,20 @@ def _after_ends(w, entry, now, later, when):
             count = choose_nodes(w, job, part)
             if count > 0:
                 return now, count, BY_PREEMPTION
-    at, window, until, length, ended = 0, _END_WINDOW, 0, w.timers[NB_RUNNING], 0
+    at, window, until, length, ended = 0, _END_WINDOW, 0, w.nb_running, 0
     while at < length:
         at, end, until = _end_together(w, entry, at, until, window)
         if end < 0 or (later > 0 and end > later):
             break
         window = _next_window(w, at, until, window)
         if end >= when:
-            if ended == 0 and w.parameters[PREEMPTS] == 0:
+            if ended == 0 and w.preempts_by == 0:
                 begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
             count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
             if count > 0:
                 return max(now + 1, end), count, LATER
-            if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+            if count == TOO_FAR_APART and w.linear != 0:
                 break
     return -1, 0, LATER
 
@@ -98,17 +98,17 @@ def _after_ends(w, entry, now, later, when):
 def _next_window(w, at, until, window):
     """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
     while True:
-        window = window + w.parameters[WINDOW_SCALE] if w.parameters[WINDOW_SCALE] > 0 else 2 * window
-        if at >= w.timers[NB_RUNNING] or w.ends[at] <= until + window:
+        window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
+        if at >= w.nb_running or w.ends[at] <= until + window:
             return window
 
 
 @kernel
 def _choose_planned(w, job, part):
     """`choose_nodes` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
-    if w.parameters[LINEAR] != 0:
+    if w.linear != 0:
         return choose_at_once(w, job, part, w.capacity)
-    if w.parameters[BUSY_NODES] != 0:
+    if w.bf_busy_nodes != 0:
         room = w.capacity.copy()
         for node in range(len(room)):
             if w.nb_jobs[node] == 0:
@@ -130,7 +130,7 @@ def _end_together(w, entry, at, until, window):
     Returns:
         Where to go on, the expected end of the last one (-1 where there was none), and `until`.
     """
-    length = w.timers[NB_RUNNING]
+    length = w.nb_running
     while at < length and not _frees_nodes(w, at, entry):
         at += 1
     if at == length:
@@ -139,7 +139,7 @@ def _end_together(w, entry, at, until, window):
     if until == 0:
         until = end + _END_WINDOW - end % _END_WINDOW
     first, at = at, at + 1
-    if w.parameters[LINEAR] == 0:
+    if w.linear == 0:
         at = max(at, np.searchsorted(w.ends[:length], until + window, "right"))
     if at - first > _MOST_TOGETHER:
         most, taken, at = at, 0, first
@@ -165,7 +165,7 @@ def _end_up_to(w, entry, begin, end):
 @kernel
 def _gives_way_already(w, i, entry):
     """Whether the trial began without the running job at place `i`."""
-    return w.parameters[PREEMPTS] != 0 and gives_way(w, w.by_end[i], entry)
+    return w.preempts_by != 0 and gives_way(w, w.by_end[i], entry)
 
 
 @kernel

@@ -9,7 +9,6 @@ from .counts import count_limits
 @kernel
 def begin_on_nodes(w, job, part, count, now, reason):
     """Start a job on the nodes chosen."""
-    t = w.timers
     first = w.alloc_begin[job]
     w.alloc_count[job] = count
     for i in range(count):
@@ -23,13 +22,13 @@ def begin_on_nodes(w, job, part, count, now, reason):
     w.expected_end[job] = min(at.FAR, now + w.limit[job])
     w.end[job] = min(at.FAR, now + w.runtime[job], w.cancel[job])
     w.charged[job] = now
-    w.running[t[at.NB_RUNNING]] = job
-    t[at.NB_RUNNING] += 1
-    w.started[t[at.NB_STARTED]] = job
-    t[at.NB_STARTED] += 1
+    w.running[w.nb_running] = job
+    w.nb_running += 1
+    w.started[w.nb_started] = job
+    w.nb_started += 1
     leave_queue(w, job)
     count_limits(w, job, count, 1)
-    t[at.CHANGED] = 1
+    w.changed = 1
 
 
 @kernel
@@ -45,56 +44,54 @@ def hold(w, job, node, cores, sign):
 @kernel
 def leave_queue(w, job):
     """Take all entries of a job out of the queue."""
-    kept, t = 0, w.timers
-    for i in range(t[at.NB_PENDING]):
+    kept = 0
+    for i in range(w.nb_pending):
         if w.entry_job[w.pending[i]] != job:
             w.pending[kept] = w.pending[i]
             kept += 1
-    t[at.NB_PENDING] = kept
+    w.nb_pending = kept
 
 
 @kernel
 def join_queue(w, job):
     """Put all entries of a job into the queue, in order of the log."""
-    t = w.timers
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
-        place = t[at.NB_PENDING]
+        place = w.nb_pending
         while place > 0 and w.pending[place - 1] > entry:
             w.pending[place] = w.pending[place - 1]
             place -= 1
         w.pending[place] = entry
-        t[at.NB_PENDING] += 1
+        w.nb_pending += 1
     w.status[job] = at.PENDING_JOB
-    t[at.UNSORTED], t[at.ASKED], t[at.CHANGED] = 1, 1, 1
+    w.unsorted, w.asked, w.changed = 1, 1, 1
 
 
 @kernel
 def end_job(w, job, now):
     """A job ended: its nodes complete for a while."""
-    t = w.timers
     kept = 0
-    for i in range(t[at.NB_RUNNING]):
+    for i in range(w.nb_running):
         if w.running[i] != job:
             w.running[kept] = w.running[i]
             kept += 1
-    t[at.NB_RUNNING] = kept
+    w.nb_running = kept
     w.status[job], w.end[job] = at.COMPLETING_JOB, now
     charge(w, job, now)
     first = w.alloc_begin[job]
     for i in range(first, first + w.alloc_count[job]):
         w.nb_completing[w.alloc_node[i]] += 1
     count_limits(w, job, w.alloc_count[job], -1)
-    w.completing[t[at.NB_COMPLETING]] = job
-    w.free_at[job] = now + w.parameters[at.COMPLETING]
-    t[at.NB_COMPLETING] += 1
-    t[at.ASKED], t[at.CHANGED] = 1, 1
+    w.completing[w.nb_completing_jobs] = job
+    w.free_at[job] = now + w.completing_time
+    w.nb_completing_jobs += 1
+    w.asked, w.changed = 1, 1
 
 
 @kernel
 def release_completed(w, now):
     """Give back the nodes of jobs that have completed."""
-    t, kept = w.timers, 0
-    for i in range(t[at.NB_COMPLETING]):
+    kept = 0
+    for i in range(w.nb_completing_jobs):
         job = w.completing[i]
         if w.free_at[job] > now:
             w.completing[kept] = job
@@ -108,9 +105,12 @@ def release_completed(w, now):
             w.nb_completing[node] -= 1
         if w.status[job] == at.COMPLETING_JOB:
             w.status[job] = at.DONE_JOB
-        t[at.CHANGED] = 1
-        t[at.ASKED if w.parameters[at.DEFER] != 0 else at.GO] = 1
-    t[at.NB_COMPLETING] = kept
+        w.changed = 1
+        if w.defer != 0:
+            w.asked = 1
+        else:
+            w.goes = 1
+    w.nb_completing_jobs = kept
 
 
 @kernel
@@ -135,7 +135,7 @@ def let_arrays_age(w, now):
 
     Those submitted in this second are not: a queue is built before their time is known.
     """
-    for i in range(w.timers[at.NB_PENDING]):
+    for i in range(w.nb_pending):
         job = w.entry_job[w.pending[i]]
         if w.array_limited[job] != 0 and w.submit[job] < now:
             is_eligible(w, job, now)
@@ -170,7 +170,7 @@ def cancel_pending(w, job, now):
     if w.status[job] == at.PENDING_JOB or w.status[job] == at.UNKNOWN:
         leave_queue(w, job)
         w.status[job], w.end[job] = at.CANCELLED_JOB, now
-        w.timers[at.CHANGED] = 1
+        w.changed = 1
 
 
 @kernel
@@ -178,7 +178,7 @@ def charge(w, job, now):
     """Add to the usage of a job's association and of all above it what it used since it was last charged."""
     seconds = now - w.charged[job]
     w.charged[job] = now
-    if w.parameters[at.AGES] == 0 or seconds <= 0:
+    if w.ages == 0 or seconds <= 0:
         return
     account = w.association[job]
     while account >= 0:

@@ -9,9 +9,9 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
 from .taking import CORES, MOST, NODES, TAKEN, begin_taking, is_enough, is_named, take_node
-from .world import BY_SWITCHES, FAR, LINEAR, NOW
+from .world import FAR
 
-ALWAYS = 1  # SlurmWorld.parameters[BY_SWITCHES]
+ALWAYS = 1  # SlurmWorld.by_switches
 IF_ASKED = 2
 TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits for
 
@@ -19,14 +19,14 @@ TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits
 @kernel
 def by_switches(w, job):
     """Whether switches decide which nodes a job gets."""
-    asked = w.parameters[BY_SWITCHES]
+    asked = w.by_switches
     return asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0)
 
 
 @kernel
 def choose_on_switches(w, job, nb_spots):
     """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 or `TOO_FAR_APART`."""
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     begin_taking(w, job)
     _count(w, job, nb_spots)
     top = _lowest(w, job) if linear else _highest(w, job)
@@ -47,7 +47,7 @@ def choose_on_switches(w, job, nb_spots):
     leaves = _fill_smallest(w, job, nb_spots) if linear else _fill_nearest(w, job, nb_spots)
     if not is_enough(w):
         return 0
-    waited = w.timers[NOW] - w.submit[job]
+    waited = w.now - w.submit[job]
     if 0 < w.max_switches[job] < leaves and waited < w.switch_wait[job]:
         return TOO_FAR_APART
     return w.wanted[TAKEN]
@@ -60,7 +60,7 @@ def _count(w, job, nb_spots):
     w.switch_cores[:] = 0
     w.switch_named[:] = 0
     w.switch_weight[:] = FAR
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     for i in range(nb_spots):
         node = w.spots[i]
         if w.room_left[node] <= 0:
@@ -131,7 +131,7 @@ def _largest_weight(w, job, nb_spots):
 def _take_first(w, job, nb_spots, weight):
     """Take the nodes that the job names, then those below the weight; mark their switches, and fill their leaves."""
     w.switch_used[:] = 0
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     for by_weight in range(2):
         for i in range(nb_spots):
             node = w.spots[i]

@@ -20,9 +20,8 @@ _ABOVE_TIERS = 58  # bits
 @kernel
 def sort_pending(w):
     """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
-    t = w.timers
-    count = t[at.NB_PENDING]
-    if t[at.UNSORTED] == 0:
+    count = w.nb_pending
+    if w.unsorted == 0:
         kept = 0
         for i in range(len(w.queue)):
             entry = w.queue[i]
@@ -34,11 +33,11 @@ def sort_pending(w):
         if kept < len(w.queue):
             w.queue[kept] = -1
         return kept
-    t[at.UNSORTED] = 0
+    w.unsorted = 0
     keys = np.empty(count, np.int64)
     for i in range(count):
         entry = w.pending[i]
-        tier = 0 if w.parameters[at.FIFO] != 0 else w.part_tier[w.entry_part[entry]]
+        tier = 0 if w.fifo != 0 else w.part_tier[w.entry_part[entry]]
         reserved = w.reservation[w.entry_job[entry]] >= 0
         keys[i] = -((reserved << _ABOVE_TIERS) + (tier << 40) + w.priority[entry])
     order = np.argsort(keys, kind="mergesort")
@@ -55,7 +54,7 @@ def set_free(w, with_completing):
 
     A node on which any part of a job completes starts nothing, but a plan counts on it.
     """
-    linear = w.parameters[at.LINEAR] != 0
+    linear = w.linear != 0
     w.free_now[:] = 0
     for node in range(len(w.node_cores)):
         completing = w.nb_completing[node]
@@ -70,7 +69,7 @@ def set_free(w, with_completing):
 @kernel
 def leave_out_taken(w, count):
     """Nodes just chosen that have nothing left are no longer free."""
-    linear = w.parameters[at.LINEAR] != 0
+    linear = w.linear != 0
     for i in range(count):
         node = w.chosen[i]
         if linear or w.free_cores[node] <= 0:
@@ -80,7 +79,7 @@ def leave_out_taken(w, count):
 @kernel
 def main_loop(w, now, full):
     """Look at the queue once: all of it, or as deep as default_queue_depth says."""
-    p, length = w.parameters, sort_pending(w)
+    length = sort_pending(w)
     if length == 0:
         return
     set_free(w, False)
@@ -99,7 +98,7 @@ def main_loop(w, now, full):
             continue
         if not _depth_lets(w, part):
             continue
-        if not full and looked > p[at.DEPTH]:
+        if not full and looked > w.default_queue_depth:
             break
         looked += 1
         if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
@@ -108,17 +107,17 @@ def main_loop(w, now, full):
         if _look_in_reservation(w, entry, now) if reserved else w.failed[part] == 0 and _look(w, entry, now):
             started += 1
             clear_rejected(w, job)
-            if started == p[at.SCHED_START]:
+            if started == w.sched_max_job_start:
                 break
 
 
 @kernel
 def _depth_lets(w, part):
     """Whether fewer jobs of the partition than partition_job_depth were looked at; if so, one more is."""
-    if w.parameters[at.PART_DEPTH] <= 0:
+    if w.partition_job_depth <= 0:
         return True
     w.seen_part[part] += 1
-    return w.seen_part[part] <= w.parameters[at.PART_DEPTH]
+    return w.seen_part[part] <= w.partition_job_depth
 
 
 @kernel
@@ -147,7 +146,7 @@ def _look_in_reservation(w, entry, now):
     mask = w.masks[w.entry_mask[entry]]
     w.usable[:] = 0
     for node in range(len(w.away)):
-        idle = w.nb_jobs[node] == 0 if w.parameters[at.LINEAR] != 0 else w.nb_completing[node] == 0
+        idle = w.nb_jobs[node] == 0 if w.linear != 0 else w.nb_completing[node] == 0
         if has_host(mask, node) and idle and w.away[node] == 1 and w.reserved_by[node] == w.reservation[job]:
             insert_interval(w.usable, node, node)
     if not within_counts(w, job) or not within_amounts(w, job):
@@ -173,11 +172,11 @@ def _leave_out_reserved(w, mask, now, end):
 @kernel
 def _look(w, entry, now):
     """Whether an entry starts; if it does not fit, its partition closes, or the nodes that it names."""
-    p, job, part = w.parameters, w.entry_job[entry], w.entry_part[entry]
+    job, part = w.entry_job[entry], w.entry_part[entry]
     w.usable[:] = w.part_mask[part] & w.open
     has_room = count_hosts(w.usable) >= w.nodes_min[job]
     if not within_counts(w, job) or (has_room and not within_amounts(w, job)):
-        if p[at.LIMIT_STOP] != 0:
+        if w.assoc_limit_stop != 0:
             _close(w, part)
         return False
     count = _try(w, entry, now) if has_room else 0
@@ -210,7 +209,7 @@ def _try(w, entry, now):
         count = choose_nodes(w, job, part)
         if count > 0:
             return count
-    if w.parameters[at.PREEMPTS] != 0:
+    if w.preempts_by != 0:
         w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
@@ -220,8 +219,8 @@ def _try(w, entry, now):
 def _keeps_others_back(w, entry, now):
     """Whether a job that does not fit closes its partition: not if it is young or of low priority."""
     job = w.entry_job[entry]
-    young = w.parameters[at.MIN_AGE] > 0 and now - w.eligible[job] < w.parameters[at.MIN_AGE]
-    return not young and not (w.parameters[at.MIN_PRIO] > 0 and w.priority[entry] < w.parameters[at.MIN_PRIO])
+    young = w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve
+    return not young and not (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
 
 
 @kernel

@@ -3,7 +3,6 @@
 from decision.compiling.jit import kernel
 
 from .taking import CORES, MOST, NO_WEIGHT, NODES, TAKEN, is_enough, is_named, take_named, take_node
-from .world import LINEAR
 
 
 @kernel
@@ -15,7 +14,7 @@ def choose_with_named(w, job, nb_spots):
         first, last, named = _best_run(w, job, nb_spots)
         if first < 0:
             return 0
-        if named < 0 and w.wanted[NODES] <= 1 and w.parameters[LINEAR] == 0:
+        if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
             single = _tightest(w, first, last)
             if single >= 0:
                 first = last = single
@@ -42,7 +41,7 @@ def _best_run(w, job, nb_spots):
     Named nodes join their neighbours to one run. On shared nodes a run has one weight.
     """
     best = (-1, -1, -1, NO_WEIGHT, 0, 0)
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     first, named, weight, size, nodes, begun_by_weight = -1, -1, -1, 0, 0, False
     for i in range(nb_spots + 1):
         node = w.spots[i] if i < nb_spots else -1

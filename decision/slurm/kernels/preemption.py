@@ -8,7 +8,7 @@ from decision.state.bitmap import has_host
 from .choice import choose_nodes
 from .holding import end_job, join_queue
 from .trial import begin_trial, end_in_trial, measure_nodes
-from .world import CANCELLED_JOB, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
+from .world import CANCELLED_JOB, FAR
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
 _REQUEUED = 1  # SlurmWorld.part_gives_way
@@ -18,17 +18,17 @@ _CHECKED = 30  # seconds from one look at the ends of running jobs to the next
 @kernel
 def way_of(w, job):
     """How a running job gives way: 0: never, 1: it is requeued, 2: cancelled."""
-    if w.parameters[PREEMPTS] == 1:
+    if w.preempts_by == 1:
         return w.part_gives_way[w.part_of[job]]
-    return w.quality_gives_way[w.quality[job]] if w.parameters[PREEMPTS] != 0 and w.quality[job] >= 0 else 0
+    return w.quality_gives_way[w.quality[job]] if w.preempts_by != 0 and w.quality[job] >= 0 else 0
 
 
 @kernel
 def gives_way(w, job, to):
     """Whether a running job gives way to an entry."""
-    if way_of(w, job) == 0 or w.timers[NOW] < w.start[job] + w.exempt[job]:
+    if way_of(w, job) == 0 or w.now < w.start[job] + w.exempt[job]:
         return False
-    if w.parameters[PREEMPTS] == 1:
+    if w.preempts_by == 1:
         return w.part_tier[w.part_of[job]] < w.part_tier[w.entry_part[to]]
     mine, other = w.quality[job], w.quality[w.entry_job[to]]
     return mine >= 0 and other >= 0 and w.quality_preempts[other, mine] != 0
@@ -38,7 +38,7 @@ def gives_way(w, job, to):
 def find_candidates(w, entry):
     """The running jobs that may give way into ``w.candidates``, those that go first in front; returns how many."""
     count = 0
-    for i in range(w.timers[NB_RUNNING]):
+    for i in range(w.nb_running):
         job = w.running[i]
         if gives_way(w, job, entry) and _overlaps(w, job, w.usable):
             w.candidates[count] = job
@@ -46,8 +46,8 @@ def find_candidates(w, entry):
     keys = np.empty(count, np.int64)
     for i in range(count):
         job = w.candidates[i]
-        rank = w.part_tier[w.part_of[job]] if w.parameters[PREEMPTS] == 1 else w.quality_order[w.quality[job]]
-        keys[i] = -w.start[job] if w.parameters[YOUNGEST] != 0 else (rank << 16) + min(w.alloc_count[job], 65535)
+        rank = w.part_tier[w.part_of[job]] if w.preempts_by == 1 else w.quality_order[w.quality[job]]
+        keys[i] = -w.start[job] if w.preempt_youngest_first != 0 else (rank << 16) + min(w.alloc_count[job], 65535)
     order = np.argsort(keys, kind="mergesort")
     w.candidates[:count] = w.candidates[:count][order]
     return count
@@ -124,17 +124,17 @@ def _fewest(w, entry, taken):
 def _preempt(w, job, now):
     """A running job gives way: it is requeued or cancelled, when the time of grace that it has is over."""
     if w.grace_end[job] == FAR:
-        grace = w.part_grace[w.part_of[job]] if w.parameters[PREEMPTS] == 1 else w.quality_grace[w.quality[job]]
+        grace = w.part_grace[w.part_of[job]] if w.preempts_by == 1 else w.quality_grace[w.quality[job]]
         w.grace_end[job] = w.expected_end[job] = min(w.expected_end[job], now + grace)
-        w.timers[CHANGED] = 1
+        w.changed = 1
         if grace > 0:
             return
     if now < w.grace_end[job]:
         return
     w.grace_end[job] = FAR
     again = way_of(w, job) == _REQUEUED and w.runs_once[job] == 0
-    w.killed[w.timers[NB_KILLED]] = job
-    w.timers[NB_KILLED] += 1
+    w.killed[w.nb_killed] = job
+    w.nb_killed += 1
     end_job(w, job, now)
     if not again:
         w.status[job] = CANCELLED_JOB
@@ -148,14 +148,14 @@ def _preempt(w, job, now):
 @kernel
 def next_check(w, at):
     """When slurmctld next looks at the ends of running jobs, from a time on."""
-    return at + (w.timers[LAST_FULL] - at) % _CHECKED
+    return at + (w.last_full - at) % _CHECKED
 
 
 @kernel
 def end_grace(w, now):
     """End jobs whose time of grace is over, when slurmctld looks at the ends of jobs."""
     i = 0
-    while i < w.timers[NB_RUNNING]:
+    while i < w.nb_running:
         job = w.running[i]
         if w.grace_end[job] < FAR and next_check(w, w.grace_end[job]) <= now:
             _preempt(w, job, now)

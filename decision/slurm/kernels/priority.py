@@ -11,47 +11,46 @@ from .holding import charge, is_eligible
 @kernel
 def set_priority(w, entry, now, aged):
     """The priority of an entry; at its submission a job has no age."""
-    p = w.parameters
-    if p[at.MULTIFACTOR] == 0:
+    if w.multifactor == 0:
         w.priority[entry] = 0
         return
     job, total = w.entry_job[entry], w.entry_base[entry]
-    if p[at.AGES] != 0:
-        since = w.submit[job] if p[at.ACCRUE_ALWAYS] != 0 else w.eligible[job]
-        if aged and since < at.FAR and p[at.MAX_AGE] > 0:
-            total += w.weights[at.AGE_WEIGHT] * min(1.0, max(0, now - since) / p[at.MAX_AGE])
+    if w.ages != 0:
+        since = w.submit[job] if w.accrue_always != 0 else w.eligible[job]
+        if aged and since < at.FAR and w.max_age > 0:
+            total += w.age_weight * min(1.0, max(0, now - since) / w.max_age)
         if w.association[job] >= 0:
-            total += w.weights[at.SHARE_WEIGHT] * w.factor[w.association[job]]
+            total += w.share_weight * w.factor[w.association[job]]
     found = max(1, np.int64(total))
-    w.priority[entry] = max(found, w.priority[entry]) if p[at.INCREASE_ONLY] != 0 else found
+    w.priority[entry] = max(found, w.priority[entry]) if w.increase_only != 0 else found
 
 
 @kernel
 def calculate(w, now):
     """The periodic calculation: usage decays and grows, then shares, then all waiting jobs."""
-    if w.parameters[at.MULTIFACTOR] == 0:
+    if w.multifactor == 0:
         return
-    if w.parameters[at.AGES] != 0 and w.weights[at.SHARE_WEIGHT] > 0 and len(w.leaf):
-        factor = w.weights[at.DECAY] ** w.parameters[at.CALC_PERIOD]
+    if w.ages != 0 and w.share_weight > 0 and len(w.leaf):
+        factor = w.decay**w.calc_period
         for account in range(len(w.usage)):
             w.usage[account] *= factor
-        for i in range(w.timers[at.NB_RUNNING]):
+        for i in range(w.nb_running):
             charge(w, w.running[i], now)
         set_factors(w)
-    for i in range(w.timers[at.NB_PENDING]):
+    for i in range(w.nb_pending):
         entry = w.pending[i]
         if w.submit[w.entry_job[entry]] <= now:  # it may be late, where nothing waited
             is_eligible(w, w.entry_job[entry], now)
             set_priority(w, entry, now, True)
-    if w.timers[at.NB_PENDING]:
-        w.timers[at.UNSORTED] = 1
-        w.timers[at.CHANGED] = 1
+    if w.nb_pending:
+        w.unsorted = 1
+        w.changed = 1
 
 
 @kernel
 def set_factors(w):
     """The fair-share factor of each leaf, from usage."""
-    if w.parameters[at.FAIR_TREE] != 0:
+    if w.fair_tree != 0:
         _fair_tree(w)
     else:
         _classic(w)
@@ -105,4 +104,4 @@ def _classic(w):
                 above = effective if level else own
                 effective = own + (above - own) * w.share_norm[account]
                 shares *= w.share_norm[account]
-        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.weights[at.DAMPENING])) if shares > 0 else 0.0
+        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.dampening)) if shares > 0 else 0.0

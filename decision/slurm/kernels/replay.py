@@ -4,7 +4,7 @@ from decision.compiling.jit import kernel
 
 from .clock import begin_log, due, step_scheduler, submit_job
 from .holding import begin_on_nodes, cancel_pending, end_job
-from .world import BY_NOBODY, CANCELLED_JOB, NB_PENDING, NB_RUNNING, NB_SUBMITTED
+from .world import BY_NOBODY, CANCELLED_JOB
 
 
 @kernel
@@ -15,7 +15,7 @@ def run_log(w, until):
         w: a fresh world.
         until: seconds at which it ends whatever is left.
     """
-    t, nb_jobs = w.timers, len(w.submit)
+    nb_jobs = len(w.submit)
     begin_log(w)
     while True:
         now = _next(w, nb_jobs)
@@ -23,21 +23,20 @@ def run_log(w, until):
             break
         _end_jobs(w, now)
         _cancel_jobs(w, now)
-        while t[NB_SUBMITTED] < nb_jobs and w.submit[t[NB_SUBMITTED]] <= now:
-            _arrive(w, t[NB_SUBMITTED], now)
-            t[NB_SUBMITTED] += 1
+        while w.nb_submitted < nb_jobs and w.submit[w.nb_submitted] <= now:
+            _arrive(w, w.nb_submitted, now)
+            w.nb_submitted += 1
         step_scheduler(w, now)
 
 
 @kernel
 def _next(w, nb_jobs):
-    t = w.timers
     at = due(w)
-    if t[NB_SUBMITTED] < nb_jobs:
-        at = min(at, w.submit[t[NB_SUBMITTED]])
-    for i in range(t[NB_RUNNING]):
+    if w.nb_submitted < nb_jobs:
+        at = min(at, w.submit[w.nb_submitted])
+    for i in range(w.nb_running):
         at = min(at, w.end[w.running[i]])
-    for i in range(t[NB_PENDING]):
+    for i in range(w.nb_pending):
         job = w.entry_job[w.pending[i]]
         at = min(at, w.cancel[job])
         if w.recorded[job] >= 0:
@@ -48,7 +47,7 @@ def _next(w, nb_jobs):
 @kernel
 def _end_jobs(w, now):
     i = 0
-    while i < w.timers[NB_RUNNING]:
+    while i < w.nb_running:
         job = w.running[i]
         if w.end[job] <= now:
             end_job(w, job, now)
@@ -58,8 +57,8 @@ def _end_jobs(w, now):
 
 @kernel
 def _cancel_jobs(w, now):
-    for i in range(w.timers[NB_PENDING] - 1, -1, -1):
-        if i < w.timers[NB_PENDING]:
+    for i in range(w.nb_pending - 1, -1, -1):
+        if i < w.nb_pending:
             job = w.entry_job[w.pending[i]]
             if w.cancel[job] <= now:
                 cancel_pending(w, job, now)

@@ -6,14 +6,14 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
 from .trial import begin_trial_without_completing, give_back, room_on
-from .world import FAR, LINEAR, NB_RUNNING, PREEMPTS, ROOM_ROW, RUNNING_STAMP
+from .world import FAR
 
 
 @kernel
 def sort_running(w):
     """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
-    count, at = w.timers[NB_RUNNING], 0
-    w.timers[RUNNING_STAMP] += 1
+    count, at = w.nb_running, 0
+    w.running_stamp += 1
     order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
     for i in range(count):
         job = w.running[order[i]]
@@ -36,18 +36,18 @@ def find_room(w, entry):
     Returns:
         How many such nodes the job needs at least; 0 where nothing can be said, because running jobs may give way.
     """
-    t, job = w.timers, w.entry_job[entry]
-    if w.parameters[PREEMPTS] != 0:
+    job = w.entry_job[entry]
+    if w.preempts_by != 0:
         return 0
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     needed = w.nodes_min[job] if linear else w.cores[job]
-    largest = 1 if linear else min(w.per_node[job], w.largest_node[0])
+    largest = 1 if linear else min(w.per_node[job], w.largest_node)
     row = w.entry_kind[entry] % len(w.room_kind)
-    if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != t[RUNNING_STAMP]:
-        w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], t[RUNNING_STAMP]
+    if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != w.running_stamp:
+        w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], w.running_stamp
         # the other nodes of the job give as much as the largest node at most
         _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
-    t[ROOM_ROW] = row
+    w.room_row = row
     return max(w.nodes_min[job], (needed + largest - 1) // largest)
 
 
@@ -62,7 +62,7 @@ def _fill_row(w, entry, row, least):
         if has_host(mask, node) and room_on(w, job, node) >= least:
             _note_room(w, row, node, 0)
     possible = count_hosts(mask)
-    for i in range(w.timers[NB_RUNNING]):
+    for i in range(w.nb_running):
         if w.nb_roomy[row] == possible:
             break
         for k in range(w.held_begin[i], w.held_begin[i + 1]):

@@ -8,32 +8,30 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
-from .world import BF_RESOLUTION, BF_WINDOW, NB_RECORDS, NB_SLOTS
-
 
 @kernel
 def begin_table(w, now):
     """One slot from now to the end of the window: all nodes are free, but those that are down or will be reserved."""
-    step = w.parameters[BF_RESOLUTION]
+    step = w.bf_resolution
     w.slot_begin[0] = now // step * step
-    w.slot_end[0] = (now + w.parameters[BF_WINDOW]) // step * step
+    w.slot_end[0] = (now + w.bf_window) // step * step
     w.slot_mask[0] = ~np.uint64(0)
     w.slot_licences[0] = w.licence_total
-    w.timers[NB_SLOTS] = 1
+    w.nb_slots = 1
     mask = np.zeros(len(w.open), np.uint64)
     for node in range(len(w.away)):
         if w.away[node] > (w.reserved_by[node] >= 0):
             w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
     for i in range(len(w.window_times)):
         planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
-        if planned and w.window_times[i] <= now + w.parameters[BF_WINDOW]:
+        if planned and w.window_times[i] <= now + w.bf_window:
             end = window_end(w, i)
             if end > now:
                 node = w.window_node[i]
                 mask[:] = 0
                 mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
                 reserve_slots(w, w.window_times[i], end, mask, -1)
-    w.timers[NB_RECORDS] = 1
+    w.nb_records = 1
 
 
 @kernel
@@ -53,7 +51,7 @@ def usable_from(w, job, mask, begin, end):
     Returns:
         When more nodes or licences come free, 0: never; and whether there are licences enough for the job.
     """
-    later, licensed, nb_slots = 0, True, w.timers[NB_SLOTS]
+    later, licensed, nb_slots = 0, True, w.nb_slots
     for word in range(len(mask)):
         w.usable[word] = mask[word]
     for k in range(np.searchsorted(w.slot_end[:nb_slots], begin, "right"), nb_slots):
@@ -87,7 +85,7 @@ def _has_licences(w, slot, job):
 @kernel
 def is_planned(w, job, begin, end, mask):
     """Whether a node of the mask, or a licence that the job needs, is planned between."""
-    for k in range(w.timers[NB_SLOTS]):
+    for k in range(w.nb_slots):
         if w.slot_end[k] > begin and w.slot_begin[k] < end:
             if not _has_licences(w, k, job):
                 return True
@@ -100,19 +98,18 @@ def is_planned(w, job, begin, end, mask):
 @kernel
 def reserve_slots(w, begin, end, mask, job):
     """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
-    t = w.timers
     begin = max(begin, w.slot_begin[0])
-    end = max(end, begin + w.parameters[BF_RESOLUTION])
+    end = max(end, begin + w.bf_resolution)
     at = 0
-    while at < t[NB_SLOTS] and w.slot_end[at] < begin:
+    while at < w.nb_slots and w.slot_end[at] < begin:
         at += 1
-    if at == t[NB_SLOTS]:
+    if at == w.nb_slots:
         return
     first = max(0, at - 1)
     if w.slot_end[at] > begin:
         _split(w, at, begin)
     last = -1
-    for k in range(at + 1, t[NB_SLOTS]):
+    for k in range(at + 1, w.nb_slots):
         if end < w.slot_end[k]:
             _split(w, k, end)
         for word in range(len(mask)):
@@ -128,15 +125,14 @@ def reserve_slots(w, begin, end, mask, job):
 @kernel
 def _split(w, at, time):
     """Split a slot in two at a time; the first one may become empty."""
-    t = w.timers
-    for i in range(t[NB_SLOTS], at, -1):
+    for i in range(w.nb_slots, at, -1):
         w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
         for word in range(w.slot_mask.shape[1]):
             w.slot_mask[i, word] = w.slot_mask[i - 1, word]
         w.slot_licences[i] = w.slot_licences[i - 1]
     w.slot_end[at] = w.slot_begin[at + 1] = time
-    t[NB_SLOTS] += 1
-    t[NB_RECORDS] += 1
+    w.nb_slots += 1
+    w.nb_records += 1
 
 
 @kernel
@@ -152,16 +148,15 @@ def _is_same(w, one, other):
 @kernel
 def _join(w, first, last):
     """Join the first two equal neighbours from one slot up to another."""
-    t = w.timers
     i = first
-    while i != last and i + 1 < t[NB_SLOTS]:
+    while i != last and i + 1 < w.nb_slots:
         if _is_same(w, i, i + 1):
             w.slot_end[i] = w.slot_end[i + 1]
-            for k in range(i + 1, t[NB_SLOTS] - 1):
+            for k in range(i + 1, w.nb_slots - 1):
                 w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
                 for word in range(w.slot_mask.shape[1]):
                     w.slot_mask[k, word] = w.slot_mask[k + 1, word]
                 w.slot_licences[k] = w.slot_licences[k + 1]
-            t[NB_SLOTS] -= 1
+            w.nb_slots -= 1
             return
         i += 1

@@ -5,8 +5,6 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .world import LINEAR
-
 # SlurmWorld.wanted: what is still to be taken
 CORES = 0
 NODES = 1
@@ -34,7 +32,7 @@ def has_named(w, job, mask):
 @kernel
 def begin_taking(w, job):
     """Set what is wanted to all that the job needs."""
-    w.wanted[CORES] = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    w.wanted[CORES] = w.nodes_min[job] if w.linear != 0 else w.cores[job]
     w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
 
 

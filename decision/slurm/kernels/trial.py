@@ -3,8 +3,6 @@
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
-from .world import HAS_MEMORY, LINEAR, NB_COMPLETING
-
 
 @kernel
 def begin_trial(w):
@@ -42,13 +40,13 @@ def measure_nodes(w, job, mask):
 @kernel
 def room_on(w, job, node):
     """The cores that a job can have on a node in the trial; it is asked so often that divisions show."""
-    linear = w.parameters[LINEAR] != 0
+    linear = w.linear != 0
     if w.trial_jobs[node] != 0 and (linear or w.exclusive[job] != 0):
         return 0
     if linear:
         return 1
     room = min(w.trial_cores[node], w.per_node[job])
-    if w.parameters[HAS_MEMORY] != 0 and w.memory[job] > 0:
+    if w.has_memory != 0 and w.memory[job] > 0:
         memory = w.trial_memory[node]
         if w.memory_per_core[job] == 0:
             room = room if memory >= w.memory[job] else 0
@@ -67,7 +65,7 @@ def room_on(w, job, node):
 def begin_trial_without_completing(w):
     """Copy what is free, and what completing jobs still hold."""
     begin_trial(w)
-    for i in range(w.timers[NB_COMPLETING]):
+    for i in range(w.nb_completing_jobs):
         end_in_trial(w, w.completing[i])
 
 

@@ -1,65 +1,6 @@
 """All that the scheduler knows: the cluster, its parameters, the jobs, and the state that changes."""
 
-from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2
-
-# SlurmWorld.parameters
-LINEAR = 0  # whether jobs get whole nodes
-BUILTIN = 1  # whether there is no backfill
-MULTIFACTOR = 2
-FIFO = 3  # whether the queue is a plain list
-HAS_MEMORY = 4  # whether memory is allocated
-LLN = 5  # whether the least loaded nodes come first
-SCHED_INTERVAL = 6  # seconds
-SCHED_DELAY = 7  # seconds
-DEPTH = 8  # jobs
-PART_DEPTH = 9  # jobs, 0: all
-SCHED_START = 10  # jobs, 0: all
-DEFER = 11
-LIMIT_STOP = 12
-BF_INTERVAL = 13  # bf_*, seconds
-BF_WINDOW = 14  # seconds
-BF_RESOLUTION = 15  # seconds
-MAX_TEST = 16
-MAX_USER = 17
-MAX_PART = 18
-MAX_ASSOC = 19
-MAX_USER_PART = 20
-MAX_START = 21
-MAX_ARRAY = 22
-MIN_AGE = 23  # seconds
-MIN_PRIO = 24
-PART_RESERVE = 25
-ONE_RESERVATION = 26
-WINDOW_SCALE = 27  # seconds
-COMPLETING = 28  # seconds
-CALC_PERIOD = 29  # seconds
-FAIR_TREE = 30
-AGES = 31  # whether jobs age and shares count
-MAX_AGE = 32  # seconds
-PREEMPTS = 33  # 0: no, 1: by partition, 2: by QOS
-YOUNGEST = 34
-INCREASE_ONLY = 35
-ACCRUE_ALWAYS = 36
-CONTINUE = 37
-CYCLES_GIVEN = 38  # whether the times of cycles are given
-BUSY_NODES = 39  # whether planned jobs prefer nodes in use
-TABLE_SIZE = 40  # slots that a cycle of backfill may use
-RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
-COMPLETE_WAIT = 42  # seconds
-BY_SWITCHES = 43  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
-NB_PARAMETERS = 44
-
-# SlurmWorld.weights
-AGE_WEIGHT = 0
-SHARE_WEIGHT = 1
-DECAY = 2  # of usage, per second
-DAMPENING = 3
-TEST_COST = 4  # seconds per job
-CYCLE_COST = 5  # seconds
-CYCLE_LIMIT = 6  # seconds
-YIELD_AFTER = 7  # seconds
-YIELD_SLEEP = 8  # seconds
-NB_WORLD_WEIGHTS = 9
+from decision.compiling.bundle import F8, I8, U8, Bundle, Float, I8x2, Int, U8x2
 
 # SlurmWorld.status
 UNKNOWN = 0  # not submitted yet
@@ -68,31 +9,6 @@ RUNNING_JOB = 2
 COMPLETING_JOB = 3
 DONE_JOB = 4
 CANCELLED_JOB = 5
-
-# SlurmWorld.timers
-NOW = 0
-LAST_MAIN = 1
-LAST_FULL = 2
-ASKED = 3  # whether something asked for a main loop
-GO = 4  # whether a main loop runs at once
-CHANGED = 5  # whether anything changed since the last cycle
-NEXT_CALC = 6
-NEXT_CYCLE = 7  # of `cycles`
-NEXT_WINDOW = 8  # of `window_times`
-UNSORTED = 9
-NB_PENDING = 10
-NB_RUNNING = 11
-NB_COMPLETING = 12
-NB_STARTED = 13  # entries of `started`
-NB_KILLED = 14  # entries of `killed`
-NB_TESTED = 15  # jobs tested by backfill
-NB_CYCLES = 16
-NB_SUBMITTED = 17
-NB_SLOTS = 18
-NB_RECORDS = 19  # slots ever used by the cycle
-ROOM_ROW = 20  # of `room_from`, the one of the entry that is tested
-RUNNING_STAMP = 21  # how often `by_end` was made
-NB_TIMERS = 22
 
 # who started a job: SlurmWorld.reason
 BY_NOBODY = 0
@@ -114,8 +30,60 @@ class SlurmWorld(Bundle):
     A job has an entry for each of its partitions, one behind the other.
     """
 
-    parameters: I8
-    weights: F8
+    # parameters; 1 or 0 where they are said to be so or not
+    linear: Int  # whether jobs get whole nodes
+    builtin: Int  # whether there is no backfill
+    multifactor: Int
+    fifo: Int  # whether the queue is a plain list
+    has_memory: Int  # whether memory is allocated
+    lln: Int  # whether the least loaded nodes come first
+    sched_interval: Int  # seconds
+    batch_sched_delay: Int  # seconds
+    default_queue_depth: Int  # jobs
+    partition_job_depth: Int  # jobs, 0: all
+    sched_max_job_start: Int  # jobs, 0: all
+    defer: Int
+    assoc_limit_stop: Int
+    bf_interval: Int  # seconds
+    bf_window: Int  # seconds
+    bf_resolution: Int  # seconds
+    bf_max_job_test: Int
+    bf_max_job_user: Int
+    bf_max_job_part: Int
+    bf_max_job_assoc: Int
+    bf_max_job_user_part: Int
+    bf_max_job_start: Int
+    bf_max_job_array_resv: Int
+    bf_min_age_reserve: Int  # seconds
+    bf_min_prio_reserve: Int
+    bf_job_part_count_reserve: Int
+    bf_one_resv_per_job: Int
+    bf_window_linear: Int  # seconds
+    completing_time: Int  # seconds
+    calc_period: Int  # seconds
+    fair_tree: Int
+    ages: Int  # whether jobs age and shares count
+    max_age: Int  # seconds
+    preempts_by: Int  # 0: no, 1: by partition, 2: by QOS
+    preempt_youngest_first: Int
+    increase_only: Int
+    accrue_always: Int
+    bf_continue: Int
+    cycles_given: Int  # whether the times of cycles are given
+    bf_busy_nodes: Int  # whether planned jobs prefer nodes in use
+    table_size: Int  # slots that a cycle of backfill may use
+    bf_running_job_reserve: Int  # whether exclusive jobs that run take slots
+    complete_wait: Int  # seconds
+    by_switches: Int  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+    age_weight: Float
+    share_weight: Float
+    decay: Float  # of usage, per second
+    dampening: Float
+    test_cost: Float  # seconds per job
+    cycle_cost: Float  # seconds
+    cycle_limit: Float  # seconds
+    yield_after: Float  # seconds
+    yield_sleep: Float  # seconds
     # nodes
     node_cores: I8  # (N,)
     node_memory: I8  # (N,) megabytes
@@ -123,8 +91,8 @@ class SlurmWorld(Bundle):
     node_weight: I8  # (N,)
     weight_steps: I8  # (K,) ascending
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
-    last_step: I8  # (1,)
-    largest_node: I8  # (1,) cores
+    last_step: Int
+    largest_node: Int  # cores
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
@@ -137,7 +105,7 @@ class SlurmWorld(Bundle):
     part_gives_way: I8  # (P,) 0: its jobs are never preempted, 1: requeued, 2: cancelled
     part_grace: I8  # (P,) seconds that they have left then
     # qualities
-    quality_gives_way: I8  # (Q,) as of partitions, which of them counts is PREEMPTS
+    quality_gives_way: I8  # (Q,) as of partitions, which of them counts is preempts_by
     quality_grace: I8  # (Q,) seconds
     quality_preempts: I8x2  # (Q, Q)
     quality_order: I8  # (Q,) priority
@@ -203,8 +171,29 @@ class SlurmWorld(Bundle):
     level_share: F8  # (A,)
     factor: F8  # (A,) fair-share factor of leaves
     # state
-    timers: I8
-    next_backfill: F8  # (1,) seconds
+    now: Int
+    last_main: Int
+    last_full: Int
+    asked: Int  # whether something asked for a main loop
+    goes: Int  # whether a main loop runs at once
+    changed: Int  # whether anything changed since the last cycle
+    next_calc: Int
+    next_cycle: Int  # of `cycles`
+    next_window: Int  # of `window_times`
+    unsorted: Int
+    nb_pending: Int
+    nb_running: Int
+    nb_completing_jobs: Int
+    nb_started: Int  # entries of `started`
+    nb_killed: Int  # entries of `killed`
+    nb_tested: Int  # jobs tested by backfill
+    nb_cycles: Int
+    nb_submitted: Int
+    nb_slots: Int
+    nb_records: Int  # slots ever used by the cycle
+    room_row: Int  # of `room_from`, the one of the entry that is tested
+    running_stamp: Int  # how often `by_end` was made
+    next_backfill: Float  # seconds
     cycles: I8  # (C,) seconds, ascending
     window_times: I8  # (X,) ascending: when a node goes or comes back
     window_node: I8
@@ -265,7 +254,7 @@ class SlurmWorld(Bundle):
     held_cores: I8  # (pool,)
     held_memory: I8  # (pool,) megabytes
     room_kind: I8  # (K,) the kind of entries that a row is of, -1
-    room_stamp: I8  # (K,) RUNNING_STAMP when it was made
+    room_stamp: I8  # (K,) running_stamp when it was made
     room_from: I8x2  # (K, N) seconds from which a node has the room that a job needs of it
     room_order: I8x2  # (K, N) nodes that have it some time, by time
     nb_roomy: I8  # (K,) how many there are

@@ -16,14 +16,12 @@ from decision.engine.kernels.energy import ROW_START, energy_row, host_row, psta
 from decision.engine.options import EngineOptions
 from decision.envs import DbfEnv
 from decision.learned.cycles import begin_decision, new_cycles
-from decision.learned.progress import STEPS
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.backfill import take
 from decision.policies.config import Backfill, Order, PolicyConfig, Power
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING
 
 CANARY, BEYOND = 77, 8
 SLEEPING_PSTATE = 1
@@ -49,8 +47,10 @@ class Guarded:
 
     def _with_canaries(self, bundle: Bundle) -> Bundle:
         arrays = {}
-        for name in bundle._fields:
-            array = getattr(bundle, name)
+        for name, array in bundle.arrays().items():
+            if not array.ndim:
+                arrays[name] = array
+                continue
             longer = np.full((len(array) + BEYOND, *array.shape[1:]), CANARY, array.dtype)
             longer[: len(array)] = array
             arrays[name] = longer[: len(array)]
@@ -64,10 +64,6 @@ class Guarded:
     @property
     def plan(self):
         return self.world.plan
-
-    @property
-    def number(self):
-        return self.world.sim.number
 
     def start(self, job: int, host: int) -> None:
         hosts = np.array([host], np.int32)
@@ -85,53 +81,49 @@ class Guarded:
         return all((longer[end:] == CANARY).all() for end, longer in self._longer)
 
 
-def fill(counters: str, index: int, array: str):
-    """Let a counter say that an array, ``bundle.field``, is full."""
+def fill(counter: str, array: str):
+    """Let a counter, of the simulation or of the array's bundle, say that an array, ``bundle.field``, is full."""
 
     def to_the_brim(given: Guarded) -> None:
         bundle, field = array.split(".")
-        holder = given.state.count if counters == "state" else given.number
-        holder = given.plan.count if counters == "plan" else holder
-        holder[index] = len(getattr(getattr(given.world, bundle), field))
+        holder = getattr(given.world, bundle)
+        setattr(given.world.sim if bundle == "rows" else holder, counter, len(getattr(holder, field)))
 
     return to_the_brim
 
 
 FULL = {
-    "jobs": (fill("state", N_JOBS, "state.size"), lambda g: transitions.submit(g.state, 1, 1.0, -1)),
-    "allocations": (fill("state", N_INTERVALS, "state.interval_first"), lambda g: g.start(0, 0)),
-    "running jobs": (fill("state", N_RUNNING, "state.running"), lambda g: g.start(0, 0)),
+    "jobs": (fill("nb_jobs", "state.size"), lambda g: transitions.submit(g.state, 1, 1.0, -1)),
+    "allocations": (fill("nb_intervals", "state.interval_first"), lambda g: g.start(0, 0)),
+    "running jobs": (fill("nb_running", "state.running"), lambda g: g.start(0, 0)),
     "ended jobs": (
-        lambda g: (g.start(0, 0), fill("state", N_ENDED, "state.ended")(g)),
+        lambda g: (g.start(0, 0), fill("nb_ended", "state.ended")(g)),
         lambda g: transitions.end(g.state, g.world.facts, 0, 0),
     ),
     "no running job": (lambda g: None, lambda g: transitions.end(g.state, g.world.facts, 0, 0)),
-    "actions": (fill("plan", 0, "plan.kind"), lambda g: p.add(g.plan, p.START, 0)),
+    "actions": (fill("nb_actions", "plan.kind"), lambda g: p.add(g.plan, p.START, 0)),
     "intervals of a plan": (
-        lambda g: (p.add(g.plan, p.START, 0), fill("plan", 1, "plan.first")(g)),
+        lambda g: (p.add(g.plan, p.START, 0), fill("nb_intervals", "plan.first")(g)),
         lambda g: p.add_interval(g.plan, 0, 0, 0),
     ),
     "messages": (
-        lambda g: g.number.__setitem__(a.MAIL_TAIL, g.number[a.MAIL_HEAD] + len(g.world.sim.mail)),
+        lambda g: setattr(g.world.sim, "mail_tail", g.world.sim.mail_head + len(g.world.sim.mail)),
         lambda g: put(g.world, 0),
     ),
     "log": (
-        lambda g: (g.number.__setitem__(a.LOG_SENT, 0), fill("sim", a.N_LOG, "sim.log_kind")(g)),
+        lambda g: (setattr(g.world.sim, "log_sent", 0), fill("nb_logged", "sim.log_kind")(g)),
         lambda g: log(g.world, a.LOG_CALLED, 0, 0.0),
     ),
-    "activities": (fill("sim", a.N_ACTIVITIES, "sim.left"), lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE)),
-    "instant activities": (fill("sim", a.N_INSTANT, "sim.instant"), lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE)),
-    "energy rows": (fill("sim", a.N_ENERGY_ROWS, "rows.energy_time"), lambda g: energy_row(g.world, ROW_START)),
-    "pstate rows": (fill("sim", a.N_PSTATE_ROWS, "rows.pstate_time"), lambda g: pstate_row(g.world, 0, 0)),
-    "host rows": (fill("sim", a.N_HOST_ROWS, "rows.host_time"), lambda g: host_row(g.world)),
-    "finished jobs": (fill("sim", a.N_FINISHED, "sim.finished"), lambda g: note_end(g.world, 0)),
-    "switch requests": (fill("sim", a.N_SWITCHES, "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
-    "hosts of switches": (
-        fill("sim", a.N_SWITCH_INTERVALS, "sim.switch_first"),
-        lambda g: g.command(p.SET_PSTATE, -1, 0),
-    ),
-    "kill requests": (fill("sim", a.N_KILLS, "sim.kill_begin"), lambda g: g.command(p.KILL, 0)),
-    "jobs to kill": (fill("sim", a.N_KILL_JOBS, "sim.kill_job"), lambda g: g.command(p.KILL, 0)),
+    "activities": (fill("nb_activities", "sim.left"), lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE)),
+    "instant activities": (fill("nb_instant", "sim.instant"), lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE)),
+    "energy rows": (fill("nb_energy_rows", "rows.energy_time"), lambda g: energy_row(g.world, ROW_START)),
+    "pstate rows": (fill("nb_pstate_rows", "rows.pstate_time"), lambda g: pstate_row(g.world, 0, 0)),
+    "host rows": (fill("nb_host_rows", "rows.host_time"), lambda g: host_row(g.world)),
+    "finished jobs": (fill("nb_finished", "sim.finished"), lambda g: note_end(g.world, 0)),
+    "switch requests": (fill("nb_switches", "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
+    "hosts of switches": (fill("nb_switch_intervals", "sim.switch_first"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
+    "kill requests": (fill("nb_kills", "sim.kill_begin"), lambda g: g.command(p.KILL, 0)),
+    "jobs to kill": (fill("nb_kill_jobs", "sim.kill_job"), lambda g: g.command(p.KILL, 0)),
 }
 
 
@@ -221,14 +213,14 @@ def env() -> DbfEnv:
 
 def test_an_episode_has_no_more_choices_than_there_is_room_for(env):
     episode = env._batch.envs[0].progress
-    episode.number[STEPS] = len(episode.actions)
+    episode.nb_steps = len(episode.actions)
     with pytest.raises(InternalError):
         env.step(0)
 
 
 def test_an_environment_whose_arrays_would_have_to_grow_says_so(env):
     state = env._batch.envs[0].state
-    state.count[N_INTERVALS] = len(state.interval_first)
+    state.nb_intervals = len(state.interval_first)
     with pytest.raises(InternalError):
         for _ in range(9):  # the arrivals of this instant
             env.step(env.encoder.window)

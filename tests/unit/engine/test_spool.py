@@ -70,11 +70,11 @@ def test_a_run_that_puts_aside_writes_the_same_files(workload, tmp_path, request
         return find_policy(name, dict(pair.split("=") for pair in options.split(",") if pair))
 
     kept = simulated(workload, policy_(), energy)
-    assert kept.state.count[cluster.N_INTERVALS] == kept.state.alloc_count.sum()
+    assert kept.state.nb_intervals == kept.state.alloc_count.sum()
     wanted = files(kept, tmp_path / "kept")
     request.getfixturevalue("brief_memory")
     aside = simulated(workload, policy_(), energy)
-    assert aside.state.count[cluster.N_INTERVALS] < kept.state.count[cluster.N_INTERVALS] / 2
+    assert aside.state.nb_intervals < kept.state.nb_intervals / 2
     assert len(aside.world.rows.host_time) < len(kept.world.rows.host_time) / 2
     for again in ("once", "twice"):
         assert files(aside, tmp_path / again) == wanted

@@ -31,7 +31,7 @@ def in_environment(made: Setup) -> dict[str, tuple[float, str]]:
         observation, _, terminated, truncated, info = envs.step(scrambled(observation, info["action_mask"]))
         if terminated | truncated:
             break
-        for job in np.flatnonzero(state.alloc_first[: state.count[0]] >= 0):
+        for job in np.flatnonzero(state.alloc_first[: state.nb_jobs] >= 0):
             begin = state.alloc_first[job]
             spans = slice(begin, begin + state.alloc_count[job])
             hosts = zip(state.interval_first[spans].tolist(), state.interval_last[spans].tolist(), strict=True)

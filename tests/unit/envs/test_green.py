@@ -51,12 +51,12 @@ def test_a_job_takes_the_hosts_of_one_that_is_worth_less_at_the_same_instant():
     _, info = env.reset()
     assert info["action_mask"].nonzero()[0].tolist() == [0, NO_OP]
     _, _, _, _, info = env.step(0)
-    assert env.state.now[0] == 60
+    assert env.state.now == 60
     assert info["action_mask"].nonzero()[0].tolist() == [SUSPEND, NO_OP]
     _, reward, over, _, info = env.step(SUSPEND)
-    assert reward == 30 and not over and env.state.now[0] == 120
+    assert reward == 30 and not over and env.state.now == 120
     _, reward, over, _, info = env.step(0)
-    assert reward == 10 and over and env.state.now[0] == 180, "the other has lost no time but what it waited"
+    assert reward == 10 and over and env.state.now == 180, "the other has lost no time but what it waited"
     assert env.state.start_time[:3].tolist() == [0, 60, 120]
     assert env.state.nth_rest[2] == 1 and env.state.origin[2] == 0
     assert info["metrics"]["value_share"] == 1 and info["metrics"]["suspensions"] == 1
@@ -111,10 +111,10 @@ def test_on_power_of_the_grid_jobs_run_on():
 def test_jobs_are_looked_at_at_each_step_while_they_are_ready():
     env = env_of((30, 1, 60, 5, 20))
     env.reset()
-    times = [env.state.now[0]]
+    times = [env.state.now]
     for _ in range(3):
         env.step(NO_OP)
-        times.append(env.state.now[0])
+        times.append(env.state.now)
     assert times == [30, 60, 120, 180]
 
 

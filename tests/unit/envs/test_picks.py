@@ -102,7 +102,7 @@ def test_nothing_that_would_delay_the_chosen_job_is_backfilled():
     env.step(0)
     observation, *_ = env.step(0)
     state = env.state
-    assert state.now[0] == 50, "nothing is to be chosen until the chosen job begins"
+    assert state.now == 50, "nothing is to be chosen until the chosen job begins"
     assert env._batch.envs[0].plan.job[0] == 1
     assert state.start_time[:5].tolist() == pytest.approx([0, np.nan, np.nan, np.nan, 2], nan_ok=True)
     assert observation[0::4].tolist() == [0.25, 0.25, 0, 0], "the two that would have ended too late wait"

@@ -15,7 +15,7 @@ INF = np.inf
 def memory_for(jobs: int) -> Bundle:
     regression = new_regression(room_for_habits(jobs))
     spread = room_for_quantiles(len(regression.habit_key), jobs)
-    return QuantileMemory(**{name: getattr(regression, name) for name in regression._fields}, **spread)
+    return QuantileMemory(**regression.arrays(), **spread)
 
 
 def test_kernels_say_what_the_predictor_in_python_says() -> None:

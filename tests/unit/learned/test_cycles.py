@@ -8,7 +8,7 @@ from decision.learned import cycles as c
 from decision.learned.dbf import Dbf, DbfEncoder
 from decision.model.platform import Host, Platform, PowerState
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, new_state
+from decision.state.cluster import new_state
 from decision.state.plan_arrays import clear, new_plan
 from decision.state.platform_facts import platform_facts
 
@@ -31,7 +31,7 @@ class Cluster:
             transitions.submit(self.state, size, walltime, -1)
 
     def begin(self, now: float) -> bool:
-        self.state.now[0] = now
+        self.state.now = now
         clear(self.plan, self.state)
         return c.begin_decision(self.state, self.cycles)
 
@@ -39,14 +39,14 @@ class Cluster:
         return int(c.show_arrival(self.state, self.cycles))
 
     def act(self, action: int) -> int:
-        before, memory = self.plan.count[0], PER_CORE.new_memory(self.state)
+        before, memory = self.plan.nb_actions, PER_CORE.new_memory(self.state)
         goes_on = Dbf.act(self.state, self.facts, self.cycles, self.plan, memory, action)
-        assert goes_on == (self.plan.count[0] > before)
+        assert goes_on == (self.plan.nb_actions > before)
         return int(self.plan.job[before]) if goes_on else -1
 
     def finish(self) -> None:
         carry_out(self.state, self.facts, self.plan)
-        self.state.count[N_ENDED] = 0
+        self.state.nb_ended = 0
 
     def see(self, encoder: DbfEncoder = PER_CORE) -> tuple[np.ndarray, list[int]]:
         observation, mask = np.full(encoder.shape, np.nan, np.float32), np.full(4, 9, np.int8)
@@ -55,7 +55,7 @@ class Cluster:
 
     @property
     def queue(self) -> list[int]:
-        return self.cycles.queue[: self.cycles.number[c.LENGTH]].tolist()
+        return self.cycles.queue[: self.cycles.nb_queued].tolist()
 
 
 def test_arrivals_are_shown_one_by_one_and_choices_stay_until_the_decision_ends():
@@ -87,7 +87,7 @@ def test_the_next_decision_begins_with_the_jobs_that_ended():
     cluster.finish()
     assert not cluster.begin(5.0), "nothing happened: no cycle"
     assert cluster.show() == -1
-    cluster.state.now[0] = 10.0
+    cluster.state.now = 10.0
     transitions.end(cluster.state, cluster.facts, 0, 0)
     cluster.submit((1, 1.0))
     assert cluster.begin(10.0)

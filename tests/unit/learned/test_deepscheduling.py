@@ -46,7 +46,7 @@ def make(trace=TWO, on=SERVERS, **options) -> DeepSchedulingEnv:
 
 def minute(env) -> float:
     """Since midnight."""
-    return float(env.state.now[0] - DAY_LEAD) / MINUTE
+    return float(env.state.now - DAY_LEAD) / MINUTE
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_day_begins_asleep_with_its_first_submission_and_ends_asleep(env):
     assert set(env.state.host_state) == {HostState.SLEEPING}
     over = False
     while not over:
-        _, _, over, cut, info = env.step(1 if env.state.now[0] < 2 * DAY_LEAD else 0)
+        _, _, over, cut, info = env.step(1 if env.state.now < 2 * DAY_LEAD else 0)
     assert not cut
     assert set(env.state.host_state) == {HostState.SLEEPING}
     assert minute(env) == 10 + 1 + 30 + 5 + 3, "woken, run, idle for the timeout, and put to sleep"
@@ -78,7 +78,7 @@ def test_a_job_is_bound_at_once_and_starts_when_its_servers_are_awake(env):
     assert (minute(env), reward) == (10, 0)
     env.step(0)
     assert minute(env) == 11, "the queue is empty: on to the event that the server is awake"
-    assert env.state.start_time[0] == env.state.now[0] or env.state.host_job[0] == -1
+    assert env.state.start_time[0] == env.state.now or env.state.host_job[0] == -1
     env.step(0)
     assert minute(env) == 12
     assert env.state.start_time[0] == DAY_LEAD + 11 * MINUTE
@@ -169,12 +169,12 @@ def test_a_users_confidence_is_of_the_last_twenty_jobs():
     env, seen = make(trace), None
     env.reset()
     while minute(env) < 240:
-        seen, *_ = env.step(1 if env.state.count[1] else 0)
+        seen, *_ = env.step(1 if env.state.nb_queued else 0)
     assert seen[2] == pytest.approx((19 * 0.1 + 1.0) / 20)
     nobody = make(jobs(*rows[:3]))
     nobody.reset()
     while minute(nobody) < 30:
-        seen, *_ = nobody.step(1 if nobody.state.count[1] else 0)
+        seen, *_ = nobody.step(1 if nobody.state.nb_queued else 0)
     assert seen[2] == 1, "whose user is unknown"
 
 

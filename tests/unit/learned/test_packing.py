@@ -45,11 +45,11 @@ def test_the_observation_has_the_length_of_the_papers():
 def test_vectors_stand_one_after_the_other():
     env = make(estimate="walltime")
     seen, _ = env.reset()
-    assert env.state.now[0] == 0
+    assert env.state.now == 0
     expected = [0] * 8 + [3 / 4, 0, 0] + [200 / 400, 0, 0] + [200 / 400, 0, 0]
     assert seen.tolist() == expected
     seen, *_ = env.step(0)  # the queue is empty: on to the first tick after the arrivals
-    assert env.state.now[0] == 60
+    assert env.state.now == 60
     left = [140 / 400] * 3 + [0]
     expected = [*left, *left, 2 / 4, 1 / 4, 0, 100 / 400, 400 / 400, 0, 100 / 400, 400 / 400, 0]
     assert seen == pytest.approx(expected)
@@ -71,7 +71,7 @@ def test_jobs_say_how_long_they_run_at_most_their_walltime_which_holds_once_that
     late = make(predicted(workload(2, (0, 1, 300, 300), (1, 2, 10, 10)), [30, 10]), estimate="given")
     late.reset()
     seen, *_ = late.step(0)
-    assert late.state.now[0] == 60
+    assert late.state.now == 60
     assert seen[:4] == pytest.approx([240 / 300, 0, 240 / 300, 0]), "it has run for 60 s and not for 30"
 
 
@@ -101,19 +101,19 @@ def test_the_clock_stands_still_at_a_start_and_at_a_failure_and_passes_after_fou
     env.step(0)
     for _ in range(3):
         env.step(0)  # 2 nodes, and one is free
-        assert env.state.now[0] == 60
+        assert env.state.now == 60
     env.step(0)
-    assert env.state.now[0] == 120, "the job of 3 nodes ended at 100"
+    assert env.state.now == 120, "the job of 3 nodes ended at 100"
     for _ in range(3):
         env.step(2)  # an empty slot
-        assert env.state.now[0] > 120
+        assert env.state.now > 120
     env.reset()
     env.step(0)
     for action in (0, 0, 0, 1, 0, 0, 0):  # a start begins the count again
         env.step(action)
-        assert env.state.now[0] == 60
+        assert env.state.now == 60
     env.step(0)
-    assert env.state.now[0] == 120
+    assert env.state.now == 120
 
 
 @pytest.mark.parametrize(("doubling", "times"), [(False, [120, 180, 240]), (True, [120, 240, 480])])
@@ -121,10 +121,10 @@ def test_jobs_that_wait_beside_free_nodes_are_looked_at_again(doubling, times):
     env = make(workload(4, (0, 1, 900, 900), (1, 1, 10, 10)), doubling=doubling)
     env.reset()
     env.step(0)
-    assert env.state.now[0] == 60, "a job came"
+    assert env.state.now == 60, "a job came"
     for time in times:
         env.step(X)
-        assert env.state.now[0] == time
+        assert env.state.now == time
 
 
 def test_without_ticks_decisions_are_made_when_something_happens():
@@ -133,11 +133,11 @@ def test_without_ticks_decisions_are_made_when_something_happens():
     times = []
     for _ in range(4):
         env.step(X)
-        times.append(env.state.now[0])
+        times.append(env.state.now)
     assert times == [10, 20, 80, 140], "arrivals, and then 60 s each on an idle cluster"
     env.step(0)
     env.step(X)
-    assert env.state.now[0] == 240, "the end of the job that started at 140"
+    assert env.state.now == 240, "the end of the job that started at 140"
 
 
 def test_jobs_that_come_together_are_seen_together():
@@ -152,7 +152,7 @@ def test_the_reward_is_three_shares_at_the_end():
     assert step(env, 0) == (0, False, False)
     assert step(env, 1) == (0, False, False)  # 1 node from 60 to 460
     assert step(env, X) == (0, False, False)
-    assert env.state.now[0] == 120
+    assert env.state.now == 120
     _, reward, terminated, truncated, info = env.step(0)  # 2 nodes from 120 to 170
     used = 3 * 100 + 2 * 50 + 1 * 400
     assert (terminated, truncated) == (True, False)
@@ -185,7 +185,7 @@ def test_masks_allow_jobs_that_fit_and_x_where_something_runs():
     _, info = env.reset()
     assert info["action_mask"].tolist() == [1, 0, 0, 0], "nothing would end a wait"
     *_, info = env.step(0)
-    assert env.state.now[0] == 20, "at 10 nothing fits"
+    assert env.state.now == 20, "at 10 nothing fits"
     assert info["action_mask"].tolist() == [0, 1, 0, 1]
 
 

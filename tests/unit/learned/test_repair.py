@@ -47,7 +47,7 @@ def test_gymnasium_finds_nothing_wrong():
 def test_a_window_is_placed_job_by_job_the_largest_first_and_paid_for_at_its_end():
     env = make_env(jobs((1, 2, 100), (2, 5, 100), (3, 1, 100), (35, 2, 100)), jobs=4, online=False)
     seen, info = env.reset(options={"first": 0})
-    assert env.state.now[0] == 10
+    assert env.state.now == 10
     features = seen.reshape(5, 14)
     assert features[0] == pytest.approx(np.repeat([0, 1, 2, 3], [4, 4, 4, 2]) / 5)
     assert features[1] == pytest.approx(np.repeat([0, 1], [8, 6]) / 2)
@@ -60,7 +60,7 @@ def test_a_window_is_placed_job_by_job_the_largest_first_and_paid_for_at_its_end
     seen, reward, terminated, *_ = env.step(2)  # hosts 2 and 8; the job on one host gets host 0
     # 5 hosts: 12 pairs on a switch, 8 in the pod, over 5 hosts; 2 hosts: one pair in two pods, both ways, over 2
     assert reward == pytest.approx(-((12 * 2 + 8 * 4) / 5 + 2 * 6 / 2))
-    assert env.state.now[0] == 40
+    assert env.state.now == 40
     assert not terminated
     assert np.flatnonzero(env.state.host_job >= 0).tolist() == [0, 2, 3, 4, 5, 6, 7, 8]
     _, reward, terminated, truncated, info = env.step(0)

@@ -10,7 +10,7 @@ from decision.learned import learned, rollout_outcomes, rollout_sets
 from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
-from decision.state.cluster import N_FREE, new_state
+from decision.state.cluster import new_state
 from decision.state.platform_facts import platform_facts
 
 HOSTS = 4
@@ -103,7 +103,7 @@ def test_more_jobs_than_are_looked_at_wait():
 def memory():
     """Of a policy on four hosts, three of which are used until 50 s."""
     state = new_state(*platform_facts(equal_hosts(HOSTS), energy=False), 3)
-    state.count[N_FREE] = 1
+    state.nb_free = 1
     found = by_walltime().memory_for(state)
     found.release_time[0], found.release_hosts[0] = 50.0, 3
     for at, (size, walltime) in enumerate([(4, 60.0), (1, 100.0), (1, 10.0)]):
@@ -176,7 +176,7 @@ def test_what_follows_a_set_is_easy_counted_at_each_instant(jobs, first, second,
     starts = [at == own and size <= HOSTS - 2 for at, (size, _) in enumerate(jobs)]
     state = new_state(*platform_facts(equal_hosts(HOSTS), energy=False), 1)
     memory = by_walltime().memory_for(state)
-    state.count[N_FREE] = HOSTS - 2
+    state.nb_free = HOSTS - 2
     memory.end[:2], memory.end_hosts[:2] = sorted([first, second]), 1
     for at, (size, length) in enumerate(jobs):
         memory.window_size[at], memory.window_runtime[at], memory.starts[0, at] = size, length, starts[at]

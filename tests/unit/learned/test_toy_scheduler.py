@@ -53,7 +53,7 @@ def test_a_host_that_sleeps_draws_less_and_the_day_ends_at_midnight():
     env = make_env(pause=DAY, price=1.0).unwrapped
     env.reset(options={"first": 0})
     first = days().jobs[0].submit_time
-    assert env.state.now[0] == first
+    assert env.state.now == first
     paid = [env.step(SLEEP)[1] for _ in range(HOSTS)]
     assert paid == pytest.approx([-HOSTS * 95 * first - 0.01] + [-0.01] * (HOSTS - 1)), "from midnight on"
     assert env.action_masks().tolist() == [False, False, True], "nothing is free, and nothing sleeps yet"
@@ -64,7 +64,7 @@ def test_a_host_that_sleeps_draws_less_and_the_day_ends_at_midnight():
         if ended := terminated or truncated:
             break
     assert (ended, terminated, truncated) == (True, False, True)
-    assert env.state.now[0] == pytest.approx(DAY)
+    assert env.state.now == pytest.approx(DAY)
     joules = HOSTS * (95 * first + 100 * 6 + 9 * (DAY - first - 6))
     assert info["metrics"]["joules"] == pytest.approx(joules)
 

@@ -18,7 +18,7 @@ from decision.placement.hops import count_hops, network_codes
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_near, take_on_tree
 from decision.policies.config import Allocation, PolicyConfig
-from decision.state.cluster import N_FREE, pack_hosts
+from decision.state.cluster import pack_hosts
 from decision.state.plan_arrays import START, add, clear
 from decision.state.platform_facts import platform_facts
 
@@ -38,7 +38,7 @@ def allocate(
     for _ in range(job + 1):
         toy.submit(size)
     toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
-    toy.state.count[N_FREE] = len(free)
+    toy.state.nb_free = len(free)
     clear(toy.plan, toy.state)
     if allocation in (Allocation.TREE, Allocation.SLURM_TREE):
         action, exact = add(toy.plan, START, job), allocation == Allocation.TREE

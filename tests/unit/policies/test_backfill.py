@@ -7,8 +7,6 @@ from helpers.policy_toys import Given, Toy, given, run
 from helpers.reference_policies import Job
 
 from decision.policies.config import Backfill, Order, PolicyConfig
-from decision.policies.memory import EXTRA, SHADOW
-from decision.state.cluster import N_RUNNING
 
 # (submission, hosts, walltime, runtime)
 TOY = given(4, (0, 2, 4, 4), (0, 4, 4, 4), (0, 2, 4, 4))
@@ -53,8 +51,8 @@ def test_easy_counts_all_hosts_that_come_free_at_the_shadow_time_as_left_over():
     toy = Toy(8, PolicyConfig(backfill=Backfill.EASY))
     toy.submit(3, 10.0), toy.submit(4, 10.0), toy.submit(6, 5.0)
     assert toy.decide() == [0, 1]
-    assert toy.memory.times[SHADOW] == 10.0
-    assert toy.memory.counts[EXTRA] == 2
+    assert toy.memory.head_start == 10.0
+    assert toy.memory.extra == 2
 
 
 def test_easy_may_delay_the_second_job_that_waits_and_conservative_may_not():
@@ -120,8 +118,8 @@ def test_a_memory_that_grows_forgets_nothing(backfill, order):
     small, roomy = Toy(4, config, jobs=1), Toy(4, config, jobs=64)
     for i in range(40):
         for toy in (small, roomy):
-            toy.state.now[0] = float(i)
-            if i % 3 == 2 and toy.state.count[N_RUNNING]:
+            toy.state.now = float(i)
+            if i % 3 == 2 and toy.state.nb_running:
                 toy.end(int(toy.state.running[0]))
             toy.grow(i + 1)
             toy.submit(1 + i % 4, 5.0 + i % 7)

@@ -16,10 +16,10 @@ JOBS = [(4, 100.0), (1, 300.0), (2, 50.0), (4, 50.0), (8, 10.0)]
 def order_of(order: Order, jobs=JOBS, now: float = 100.0, **numbers: float) -> list[int]:
     toy = Toy(8, PolicyConfig(order=order, backfill=Backfill.EASY, **numbers))
     for i, (size, walltime) in enumerate(jobs):
-        toy.state.now[0] = 10.0 * i
+        toy.state.now = 10.0 * i
         toy.submit(size, walltime)
-    toy.state.now[0] = now
-    return toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist()
+    toy.state.now = now
+    return toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_ties_are_broken_by_arrival():
         toy = Toy(8, PolicyConfig(order=order))
         for _ in range(40):
             toy.submit(2, 60.0)
-        assert toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist() == list(range(40)), order
+        assert toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist() == list(range(40)), order
 
 
 def test_a_random_order_depends_on_the_seed_and_on_nothing_else():
@@ -85,14 +85,14 @@ def test_the_kept_list_is_what_sorting_anew_gives(order):
     rng = np.random.default_rng(int(order))
     toy = Toy(8, PolicyConfig(order=order), jobs=4096)
     for _ in range(40):
-        toy.state.now[0] += 1.0 + rng.integers(0, 50)
+        toy.state.now += 1.0 + rng.integers(0, 50)
         for _ in range(int(rng.choice([0, 1, 2, 60]))):
             toy.submit(int(rng.integers(1, 9)), float(rng.integers(1, 30)))
-        waiting = np.flatnonzero(toy.state.job_state[: toy.state.count[0]] == QUEUED)
+        waiting = np.flatnonzero(toy.state.job_state[: toy.state.nb_jobs] == QUEUED)
         for job in rng.choice(waiting, size=len(waiting) // 3, replace=False):
             toy.state.job_state[job] = RUNNING  # as if it had been started
         transitions.drop_started(toy.state)
-        kept = toy.memory.sorted[: sort_queue(toy.state, toy.config, toy.memory)].tolist()
+        kept = toy.memory.sorted[: sort_queue(toy.state, toy.memory)].tolist()
         key = toy.memory.key
         assert kept == sorted(toy.queue, key=lambda job: (key[job], job))
 

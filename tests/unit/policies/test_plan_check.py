@@ -22,7 +22,7 @@ def toy():
     toy.decide()
     toy.carry_out()
     toy.end(1)
-    toy.state.now[0] = 3600.0
+    toy.state.now = 3600.0
     toy.submit(3, 100.0)
     toy.submit(3, 100.0)
     clear(toy.plan, toy.state)

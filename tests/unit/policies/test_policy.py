@@ -26,10 +26,10 @@ def toy():
     toy.submit(2, 500.0)
     toy.decide()
     toy.carry_out()
-    toy.state.now[0] = 60.0
+    toy.state.now = 60.0
     toy.submit(3, 300.0)
     toy.submit(1)
-    toy.state.now[0] = 100.0
+    toy.state.now = 100.0
     clear(toy.plan, toy.state)
     return toy
 

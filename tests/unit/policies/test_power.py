@@ -14,7 +14,6 @@ from decision.engine.options import EngineOptions
 from decision.model.notices import warn_once
 from decision.model.record import RunRecord
 from decision.policies.config import Backfill, PolicyConfig, Power
-from decision.policies.profile import END_STEP
 from decision.simulation import simulate_workloads
 from decision.state import plan_arrays as p
 
@@ -118,10 +117,10 @@ def test_a_call_is_asked_for_once():
     toy = Toy(2, PolicyConfig(power=Power.IDLE_TIMEOUT, idle_timeout=100.0), sleeps=True)
     toy.decide()
     assert [(kind, toy.plan.time[i]) for i, (kind, *_) in enumerate(toy.actions())] == [(p.CALL_AT, 100.0)]
-    toy.state.now[0] = 50.0
+    toy.state.now = 50.0
     toy.decide()
     assert list(toy.actions()) == []
-    toy.state.now[0] = 100.0
+    toy.state.now = 100.0
     toy.decide()
     assert [kind for kind, *_ in toy.actions()] == [p.SET_PSTATE]
 
@@ -133,7 +132,7 @@ def test_there_is_room_for_a_reservation_of_every_job_that_waits(backfill):
     for i in range(400):
         toy.submit(3 + i % 2, 1.0)
     assert toy.decide() == [0]
-    assert 400 < toy.memory.span[END_STEP] <= len(toy.memory.step_time)
+    assert 400 < toy.memory.end_step <= len(toy.memory.step_time)
 
 
 POLICIES = ["fcfs", "first-fit", "easy", "conservative", "saf+easy", "wfp3+conservative"]

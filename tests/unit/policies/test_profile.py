@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from decision.model.errors import InternalError
 from decision.policies.profile import (
-    END_STEP,
-    FIRST_STEP,
     Profile,
     add_free,
     are_free,
@@ -28,13 +26,13 @@ HOSTS = 8
 
 
 def steps(profile) -> list[tuple[float, int]]:
-    used = slice(profile.span[FIRST_STEP], profile.span[END_STEP])
+    used = slice(profile.first_step, profile.end_step)
     return list(zip(profile.step_time[used].tolist(), profile.step_free[used].tolist(), strict=True))
 
 
 def fresh(room: int = 40):
     room = 2 * room + 8
-    profile = Profile(span=np.zeros(2, np.int64), step_time=np.zeros(room), step_free=np.zeros(room, np.int32))
+    profile = Profile(step_time=np.zeros(room), step_free=np.zeros(room, np.int32))
     begin_profile(profile, 0.0, HOSTS)
     return profile
 
@@ -93,7 +91,7 @@ def test_forgotten_steps_make_room_for_new_ones():
         forget_before(profile, now)
         add_free(profile, now + 1.0, now + 2.5, -1)
     assert free_at(profile, 200.25) == HOSTS - 2
-    assert profile.span[END_STEP] <= len(profile.step_time)
+    assert profile.end_step <= len(profile.step_time)
 
 
 def test_a_full_profile_takes_no_further_reservation_and_writes_nothing_beyond_its_arrays():
@@ -103,7 +101,7 @@ def test_a_full_profile_takes_no_further_reservation_and_writes_nothing_beyond_i
     with pytest.raises(InternalError, match="no room for another reservation"):
         for i in range(40):
             add_free(profile, 3.0 * i + 1.0, 3.0 * i + 2.0, -1)
-    assert room - 2 < profile.span[END_STEP] <= room
+    assert room - 2 < profile.end_step <= room
     assert (longer.step_time[room:] == -1.0).all()
     assert (longer.step_free[room:] == -1).all()
 

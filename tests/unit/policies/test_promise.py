@@ -4,7 +4,6 @@ import pytest
 from helpers.policy_toys import Toy
 
 from decision.policies.config import AUTO, PolicyConfig
-from decision.policies.memory import GUARDED
 from decision.policies.promise import count_late
 
 
@@ -16,7 +15,7 @@ def waiting(*jobs: tuple[int, float], runs: int = 3) -> Toy:
     toy.carry_out()
     for size, walltime in jobs:
         toy.submit(size, walltime)
-    toy.state.now[0] = 225.0
+    toy.state.now = 225.0
     return toy
 
 
@@ -46,7 +45,7 @@ def test_what_fits_beside_the_promises_of_those_before_it_is_promised_at_once(wa
 
 def test_who_is_guarded_stays_so_and_who_cannot_be_promised_hosts_is_guarded():
     toy = waiting((4, 50.0), (4, 50.0))
-    toy.memory.counts[GUARDED] = 2
+    toy.memory.nb_guarded = 2
     assert count_late(toy.state, toy.memory, 1e6) == 1
     assert count_late(*waiting_for_hosts_that_left(), 400.0) == 1
 

@@ -68,7 +68,7 @@ def toy():
     for host in (4, 5):
         transitions.begin_switch(toy.state, toy.facts, host, 2, False)
         transitions.end_switch(toy.state, toy.facts, host, 1, False)
-    toy.state.now[0] = 3600.0
+    toy.state.now = 3600.0
     toy.submit(1, 100.0)
     clear(toy.plan, toy.state)
     return toy

@@ -90,21 +90,21 @@ def hosts_of(text: str) -> list[int]:
 def plan_of(toy: Toy, policy: Window) -> list[float]:
     """Times for which the policy asks to be called."""
     policy.decide(ClusterView(toy.state, toy.facts, ()), Plan(toy.plan, toy.state, toy.facts))
-    calls = toy.plan.kind[: toy.plan.count[0]] == CALL_AT
-    return toy.plan.time[: toy.plan.count[0]][calls].tolist()
+    calls = toy.plan.kind[: toy.plan.nb_actions] == CALL_AT
+    return toy.plan.time[: toy.plan.nb_actions][calls].tolist()
 
 
 def test_windows_are_called_for_only_while_a_job_waits_that_would_fit():
     toy, policy = Toy(4, PolicyConfig()), Window(period=10, solver="sequential")
     toy.facts = platform_facts(tree(2, 2), energy=False)[0]
     policy.reset(tree(2, 2), 0)
-    toy.state.now[0] = 3.0
+    toy.state.now = 3.0
     assert plan_of(toy, policy) == []
     toy.submit(5)  # never fits
     assert plan_of(toy, policy) == []
     toy.submit(2)
     assert plan_of(toy, policy) == [10.0]
-    toy.state.now[0] = 4.0
+    toy.state.now = 4.0
     assert plan_of(toy, policy) == []  # once for each
 
 

@@ -15,7 +15,7 @@ from decision.model.record import HostState
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.engines import simulate_by_messages
 from decision.runs.status import HOST_LETTERS, ReportingResponder, live_status
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, new_state
+from decision.state.cluster import new_state
 from decision.state.platform_facts import platform_facts
 
 
@@ -27,7 +27,7 @@ def cluster(platform):
 def test_the_file_says_how_far_the_run_is_and_goes_with_it(tmp_path):
     platform = simple_cluster(3)
     state = cluster(platform)
-    state.count[[N_JOBS, N_QUEUED, N_RUNNING]] = 7, 2, 1
+    state.nb_jobs, state.nb_queued, state.nb_running = 7, 2, 1
     state.host_state[1] = HostState.COMPUTING
     with live_status(tmp_path, "easy", 9, platform) as tell:
         assert read_status(tmp_path) is None
@@ -99,7 +99,7 @@ def test_an_agent_that_is_watched_tells_after_each_reply():
     told: list[tuple[float, int]] = []
 
     def progress(now, state):
-        told.append((now, int(state.count[N_RUNNING])))
+        told.append((now, int(state.nb_running)))
 
     platform = simple_cluster(2)
     record = simulate_by_messages(

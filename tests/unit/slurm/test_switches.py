@@ -11,7 +11,7 @@ from decision.model.topology import Flat
 from decision.policies.allocation import take_on_tree
 from decision.policies.config import PolicyConfig
 from decision.slurm.switches import read_switches
-from decision.state.cluster import N_FREE, pack_hosts
+from decision.state.cluster import pack_hosts
 from decision.state.plan_arrays import START, add, clear
 from decision.state.platform_facts import platform_facts
 
@@ -81,7 +81,7 @@ def test_slurm_tree_takes_the_lowest_switch_that_fits_and_its_fullest_leaves(tmp
     toy.submit(size)
     free = np.array([host.name not in busy for host in platform.hosts])
     toy.state.free[:] = pack_hosts(free)
-    toy.state.count[N_FREE] = free.sum()
+    toy.state.nb_free = free.sum()
     clear(toy.plan, toy.state)
     take_on_tree(toy.plan, toy.state, toy.facts, add(toy.plan, START, 0), toy.memory.prices, False)
     assert names(platform, toy.starts()[0][1]) == sorted(expected)

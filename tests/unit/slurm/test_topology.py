@@ -9,7 +9,7 @@ from decision.slurm.build import build_world
 from decision.slurm.kernels.choice import choose_nodes
 from decision.slurm.kernels.holding import begin_on_nodes, end_job, release_completed
 from decision.slurm.kernels.trial import begin_trial, measure_nodes
-from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING_JOB, SlurmWorld
+from decision.slurm.kernels.world import BY_MAIN, PENDING_JOB, SlurmWorld
 from decision.slurm.submit_line import read_options
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 
@@ -78,7 +78,7 @@ def _cores(found: list[str]) -> dict[int, int]:
 def _begin(world: SlurmWorld, number: int, count: int) -> None:
     world.status[number] = PENDING_JOB
     begin_on_nodes(world, number, 0, count, 0, BY_MAIN)
-    world.timers[NB_STARTED] = 0
+    world.nb_started = 0
 
 
 def test_switches_change_which_node_is_free(tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ def _writes_in(function: ast.FunctionDef) -> Iterator[ast.expr]:
     states, arrays = _other_names(function)
     for node in ast.walk(function):
         for target in _targets(node):
-            if isinstance(target, ast.Subscript) and _is_array(target.value, states, arrays):
+            if (isinstance(target, ast.Subscript) and _is_array(target.value, states, arrays)) or (
+                isinstance(target, ast.Attribute) and _is_array(target, states, arrays)
+            ):
                 yield target
 
 
@@ -78,11 +80,11 @@ def _is_array(node: ast.expr, states: set[str], arrays: set[str]) -> bool:
 @pytest.mark.parametrize(
     "line",
     [
-        "state.now[0] = 1.0",
-        "world.state.count[3] += 1",
+        "state.now = 1.0",
+        "world.state.nb_free += 1",
         "self._state.host_job[:] = -1",
         "state.start_time[0], other = 1.0, 2",
-        "count = state.count; count[0] = 1",
+        "size = state.size; size[0] = 1",
         "here, now = world.state, 0.0; here.free[0] = 7",
         "state, at = world.state, 0; queue = state.queue; queue[at] -= 1",
     ],
@@ -92,7 +94,7 @@ def test_a_write_is_found(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["plan.count[0] = 1", "truth.size[0] = 2", "now = state.now[0]", "x[state.count[0]] = 1"]
+    "line", ["plan.nb_actions = 1", "truth.size[0] = 2", "now = state.now", "x[state.nb_jobs] = 1"]
 )
 def test_what_is_no_write_into_a_state_is_not_found(line):
     assert writes(f"def f(plan, truth, state, x):\n    {line}\n") == []

@@ -16,9 +16,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import note_guarded
-from decision.policies.memory import GUARDED
 from decision.policies.promise import find_earliest, reserve_hosts
-from decision.state.cluster import N_FREE, N_QUEUED
 
 from .rollout_outcomes import planned
 from .rollouts import plan_ends
@@ -50,7 +48,7 @@ def count_late_jobs(state, memory, running, longest, guarded):
     """
     if len(memory.lag) == 0:
         return guarded
-    queue, length, count, now = state.queue, _count_asked(state, memory, longest), 0, state.now[0]
+    queue, length, count, now = state.queue, _count_asked(state, memory, longest), 0, state.now
     if length == 0:
         return guarded
     times, free = _free_ahead(state, memory, running, length)
@@ -68,7 +66,7 @@ def count_late_jobs(state, memory, running, longest, guarded):
         limit = max(_AIM * longest - lag, _LEAST * longest) - TOLERANCE
         if wait >= limit and memory.late_since[job] == np.inf:
             memory.late_since[job] = now
-        if job < memory.counts[GUARDED] or wait >= limit:
+        if job < memory.nb_guarded or wait >= limit:
             count = i + 1
     return note_guarded(memory, queue, count) if count > guarded else guarded
 
@@ -77,7 +75,7 @@ def count_late_jobs(state, memory, running, longest, guarded):
 def note_begin(state, memory, job):
     """A job begins: how long that took since it had been time to guard it, if it had."""
     if len(memory.lag) > 0 and memory.late_since[job] < np.inf:
-        at, lag = _class_of(state, job), state.now[0] - memory.late_since[job]
+        at, lag = _class_of(state, job), state.now - memory.late_since[job]
         memory.lag[at] = max(lag, memory.lag[at] + _FORGOTTEN * (lag - memory.lag[at]))
 
 
@@ -85,16 +83,16 @@ def note_begin(state, memory, job):
 def _seen_lag(state, memory, job):
     """Seconds from when it is time to guard a job to its start, as seen of others and of itself."""
     lag = memory.lag[_class_of(state, job)]
-    return max(lag, state.now[0] - memory.late_since[job]) if memory.late_since[job] < np.inf else lag
+    return max(lag, state.now - memory.late_since[job]) if memory.late_since[job] < np.inf else lag
 
 
 @kernel
 def _count_asked(state, memory, longest):
     """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
-    count, most = 0, min(state.count[N_QUEUED], _MOST)
+    count, most = 0, min(state.nb_queued, _MOST)
     while count < most and (
-        state.queue[count] < memory.counts[GUARDED]
-        or state.now[0] - state.submit_time[state.queue[count]] >= _LEAST * longest - TOLERANCE
+        state.queue[count] < memory.nb_guarded
+        or state.now - state.submit_time[state.queue[count]] >= _LEAST * longest - TOLERANCE
     ):
         count += 1
     return count
@@ -105,7 +103,7 @@ def _free_ahead(state, memory, running, jobs):
     """Free hosts from each of these times on, if running jobs run as planned; with room for so many jobs."""
     plan_ends(state, memory, running)
     times, free = np.empty(running + 1 + jobs), np.empty(running + 1 + jobs, np.int64)
-    times[0], free[0] = state.now[0], state.count[N_FREE]
+    times[0], free[0] = state.now, state.nb_free
     for i in range(running):
         times[i + 1] = max(times[i], memory.end[i])
         free[i + 1] = free[i] + memory.end_hosts[i]

@@ -16,7 +16,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import note_guarded
-from decision.policies.promise import find_earliest, reserve_hosts
+from decision.policies.promise import find_earliest, note_reservation
 
 from .rollout_outcomes import planned
 from .rollouts import plan_ends
@@ -62,7 +62,7 @@ def count_late_jobs(state, memory, running, longest, guarded):
         if at < last:
             begin = times[at]
             lag = max(lag, _PLANNED * (begin - now))
-            last = reserve_hosts(times, free, last, at, state.size[job], begin + run)
+            last = note_reservation(times, free, last, at, state.size[job], begin + run)
         limit = max(_AIM * longest - lag, _LEAST * longest) - TOLERANCE
         if wait >= limit and memory.late_since[job] == np.inf:
             memory.late_since[job] = now

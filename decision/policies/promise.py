@@ -39,7 +39,7 @@ def count_late(state, memory, most):
         if promise - state.submit_time[job] >= _AIM * most - TOLERANCE or _is_due(state, memory, job, most):
             count = i + 1
         if at < last:
-            last = reserve_hosts(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
+            last = note_reservation(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
     while count < length and _is_due(state, memory, queue[count], most):
         count += 1
     return count
@@ -88,7 +88,7 @@ def find_earliest(times, free, last, size, runtime):
 
 
 @kernel
-def reserve_hosts(times, free, last, begin, size, end):
+def note_reservation(times, free, last, begin, size, end):
     """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
     at = last
     while times[at - 1] > end:

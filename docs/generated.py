@@ -12,14 +12,14 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from decision.analysis.metric_list import METRICS
 from decision.cli.app import app
-from decision.computer.shipped import shipped_platforms, shipped_workloads
-from decision.envs.metrics import MEANINGS
-from decision.formats import load_platform, load_workload
-from decision.learned.base import ChoosingScheduler
-from decision.learned.registry import choosing, records
+from decision.experiments.metric_list import METRICS
+from decision.files import load_platform, load_workload
+from decision.model.computer import shipped_platforms, shipped_workloads
 from decision.policies import list_policies
+from decision.rl.envs.environment import MEANINGS
+from decision.rl.schedulers.base import ChoosingScheduler
+from decision.rl.schedulers.registry import choosing, records
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -116,7 +116,7 @@ def _environments() -> Iterator[str]:
     """Each scheduler's environment: what its record says of it, and its settings."""
     yield "# Environments"
     yield "\nOf each learned scheduler that chooses step by step; made from its record. `d.make_env` makes one, or many"
-    yield "side by side (`num_envs=`), Gymnasium's `make` and `make_vec` do after `import decision.envs`:\n"
+    yield "side by side (`num_envs=`), Gymnasium's `make` and `make_vec` do after `import decision.rl.envs`:\n"
     yield '```python\nenv = d.make_env("dbf", "cluster256", "log.swf", head=16, tail=4)'
     yield 'env = gymnasium.make("decision/DBF-v0", platform="cluster256", workload="log.swf", head=16, tail=4)\n```\n'
     yield "With `dict_observation=True` observations are dicts of `observation` and `action_mask`; `encoder=` names"
@@ -128,7 +128,7 @@ def _environments() -> Iterator[str]:
     for scheduler in (each for each in choosing() if type(each).__module__.startswith("decision.")):
         yield from _environment(scheduler)
     yield "\n## Metrics of every environment\n"
-    yield 'What `info["metrics"]` has when an episode ends, `decision.envs.EPISODE_METRICS`:\n'
+    yield 'What `info["metrics"]` has when an episode ends, `decision.rl.envs.EPISODE_METRICS`:\n'
     yield "| name | what it is |\n|---|---|"
     yield from (f"| `{name}` | {_cell(text)} |" for name, text in MEANINGS.items())
 

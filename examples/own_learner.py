@@ -7,8 +7,8 @@ import numpy as np
 from sb3_contrib import MaskablePPO
 
 import decision as d
-from decision.envs.sb3 import SchedulerVecEnv
-from decision.learned import ChoosingPolicy
+from decision.rl.envs.sb3 import SchedulerVecEnv
+from decision.rl.schedulers import ChoosingPolicy
 
 WINDOW = {"head": 8, "tail": 2}
 

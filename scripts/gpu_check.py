@@ -21,23 +21,22 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-from decision.envs.setup import Setup, equal_hosts
-from decision.estimates import apply_estimates
-from decision.generate.clusters import Wanted, grid5000_cluster
-from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import grid5000_days
-from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
-from decision.generate.papers.uniform import topology_workload
-from decision.learn.config import TrainConfig, load_config
-from decision.learn.learner import PpoLearner
-from decision.learn.sac_learner import SacLearner
-from decision.learn.schedulers import choosing_setup
-from decision.learn.stack import PpoStack
-from decision.learned.base import ChoosingScheduler
-from decision.learned.registry import find_scheduler
-from decision.papers.launchpad.worlds import world
+from decision.files.generate.grid5000 import find_cluster
+from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.files.generate.paper_workloads import topology_workload
+from decision.files.generate.platforms import Wanted, grid5000_cluster
+from decision.papers.launchpad.learned import world
 from decision.papers.packing.parts import made_half
 from decision.papers.topology.parts import TREES, platform_of
+from decision.policies.runtimes import apply_estimates
+from decision.rl.envs.setup import Setup, equal_hosts
+from decision.rl.learning.config import TrainConfig, load_config
+from decision.rl.learning.ppo import PpoLearner
+from decision.rl.learning.sac import SacLearner
+from decision.rl.learning.schedulers import choosing_setup
+from decision.rl.learning.stack import PpoStack
+from decision.rl.schedulers.base import ChoosingScheduler
+from decision.rl.schedulers.registry import find_scheduler
 
 AGENTS = ("dbf-paper", "packing-nn1", "deepscheduling-paper", "repair-paper", "green-paper")  # presets
 _NEAR = 0.02  # of a loss: what devices may differ by, in single precision

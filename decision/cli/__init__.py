@@ -9,7 +9,7 @@ codes: 0 done, 2 the user's mistake, 3 the peer's fault, 1 a bug of ours, 128 + 
 No layer below names an option. Their errors carry the Python name of the argument to change, `DecisionError.field`;
 a command calls its own parameters by the same names, so that it can say which option that is: ``(--speed)``. Command
 functions end in ``_command``, since the libraries' functions have the plain names: `decision.cli.run.run_command` calls
-`decision.runs.run`.
+`decision.experiments.run`.
 
 Each table can be had as data: with ``--json`` a command prints one JSON document on stdout and nothing else there.
 Options and commands that were renamed are accepted under their old names for one release (`decision.cli.command`).
@@ -93,7 +93,7 @@ class _Interrupts:
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
-        known = sys.modules.get("decision.model.interrupts")  # which is loaded before compiled code calls Python
+        known = sys.modules.get("decision.model.errors")  # which is loaded before compiled code calls Python
         getattr(known, "interrupt", _raise)(KeyboardInterrupt(), frame)
 
     @staticmethod

@@ -13,12 +13,10 @@ import typer
 
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
-from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
-from decision.model.interrupts import ended_if_deaf, heeds_nothing
+from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
 
-from .causes import cause_in_words, print_rest
 from .command import Deferred, Group, add_command, add_moved, note_command
-from .terminal import be_quiet, encodable, log_from, note, say, stderr
+from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
 
 Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
 
@@ -42,8 +40,7 @@ def _found(where: str) -> Any:
 
 
 def _batsim5(app: typer.Typer, name: str) -> None:
-    from .batsim5 import batsim5_command
-    from .word_pairs import PairCommand
+    from .batsim5 import PairCommand, batsim5_command
 
     app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
 
@@ -62,10 +59,10 @@ _COMMANDS = {  # as help lists them
     "advise": _command("advise:advise_command"),
     "compare": _command("compare:compare_command"),
     "collect": _command("collect:collect_command"),
-    "train": _command("learn:train_command"),
+    "train": _command("train:train_command"),
     "evaluate": _command("evaluate:evaluate_command"),
-    "bound": _command("bound:bound_command"),
-    "gates": _command("gates:gates_command"),
+    "bound": _command("policies:bound_command"),
+    "gates": _command("evaluate:gates_command"),
     "serve": _command("serve:serve_command"),
     "replay": _command("serve:replay_command"),
     "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),

@@ -47,8 +47,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-from decision.model.interrupts import heeding_nothing
-from decision.model.notices import log, warn_once
+from decision.model.errors import heeding_nothing, log, warn_once
 
 from .machine import Machine, function_at, load_machine, numba_folder
 from .sources import IMPORTED_FROM, stamp

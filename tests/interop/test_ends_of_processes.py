@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats.run_facts import is_locked
-from decision.runs.store import ResultStore
+from decision.experiments.store import ResultStore
+from decision.files.run_facts import is_locked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 

@@ -10,11 +10,10 @@ import torch
 from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
-from decision.learn.algorithm_settings import PpoConfig
-from decision.learn.learner import PpoLearner
-from decision.learn.ppo import Rollout, advantages, log_probs
-from decision.learn.training import run_training
 from decision.model.errors import ConfigError
+from decision.rl.learning.config import PpoConfig
+from decision.rl.learning.ppo import PpoLearner, Rollout, advantages, log_probs
+from decision.rl.learning.training import run_training
 
 LEARNING = PpoConfig(
     steps=100_000, envs=32, rollout=64, minibatch=512, lr=3e-3, discount=0.95, entropy=0.001, threads=1

@@ -10,15 +10,14 @@ from helpers.env_toys import busy, setup
 from helpers.learning_runs import SMALL, task
 from helpers.learning_toys import TwoQueues
 
-from decision.envs import SchedulerVectorEnv
-from decision.learn.algorithm_settings import NetworkConfig, PpoConfig
-from decision.learn.checkpoint import read_checkpoint
-from decision.learn.config import TrainConfig
-from decision.learn.learner import PpoLearner
-from decision.learn.stack import PpoStack, why_alone
-from decision.learn.training import run_together, run_training
-from decision.learn.weights import load
-from decision.learned.registry import find_scheduler
+from decision.rl.envs import SchedulerVectorEnv
+from decision.rl.learning.checkpoint import read_checkpoint
+from decision.rl.learning.config import NetworkConfig, PpoConfig, TrainConfig
+from decision.rl.learning.ppo import PpoLearner
+from decision.rl.learning.stack import PpoStack, why_alone
+from decision.rl.learning.training import run_together, run_training
+from decision.rl.learning.weights import load
+from decision.rl.schedulers.registry import find_scheduler
 
 CHANGES = [
     {},

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 import decision as d
 from decision.api import results
-from decision.learn.checkpoint import read_manifest
 from decision.model.record import JobTable
+from decision.rl.learning.checkpoint import read_manifest
 
 LIMIT = 50  # milliseconds for `import decision`
 

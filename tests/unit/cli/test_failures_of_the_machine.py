@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from decision.cli.causes import cause_in_words
+from decision.cli.terminal import cause_in_words
 
 RUN = ("run", "-p", "toy", "-w", "toy", "--policy", "easy")
 COMPARE = ("compare", "-p", "toy", "-w", "toy", "--policy", "fcfs", "--policy", "easy", "--whole", "-j", "1")

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 import decision as d
 from decision.cli import app as application
 from decision.cli import terminal
-from decision.learned import find_scheduler
-from decision.model.errors import ConfigError
-from decision.model.notices import warn_once
+from decision.model.errors import ConfigError, warn_once
+from decision.rl.schedulers import find_scheduler
 
 TOY = ("-p", "toy", "-w", "toy")
 RUN = ("run", *TOY, "--policy", "easy")

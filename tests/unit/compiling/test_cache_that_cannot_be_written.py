@@ -23,7 +23,7 @@ def two(x):
 on_compiling.append(lambda done, of: print(done, of))
 print(one(1), two(1))
 """
-ANNOUNCED = "from decision.cli.progress import announce_compilation; announce_compilation(); announce_compilation()"
+ANNOUNCED = "from decision.cli.terminal import announce_compilation; announce_compilation(); announce_compilation()"
 
 
 def python(program, folder, limit="true", **settings):
@@ -71,7 +71,7 @@ def test_what_ends_a_process_need_not_wait_for_machine_code(number, word):
         "import hashlib\n"
         "from decision.batsim.signals import interrupted_by_sigterm\n"
         "from decision.cli.app import _end_at_once\n"
-        "from decision.model.interrupts import ended_if_deaf, heeding_nothing\n"
+        "from decision.model.errors import ended_if_deaf, heeding_nothing\n"
         "print('begun', flush=True)\n"
         "with ended_if_deaf(_end_at_once), interrupted_by_sigterm(), heeding_nothing():\n"
         "    hashlib.pbkdf2_hmac('sha512', b'', b'', 1_000_000_000)  # minutes, in C\n"
@@ -87,7 +87,7 @@ def test_what_ends_a_process_need_not_wait_for_machine_code(number, word):
 
 
 def test_lines_of_progress_say_how_many_of_how_many():
-    from decision.cli.progress import Pace
+    from decision.cli.terminal import Pace
     from decision.compiling import jit
 
     pace = Pace("runs")

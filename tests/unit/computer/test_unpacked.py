@@ -16,12 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from decision.computer.shipped import find_platform, find_workload
-from decision.formats import load_platform, load_workload
-from decision.formats.events import load_events
-from decision.formats.files import read_blocks, read_bytes
-from decision.formats.input_facts import file_facts
-from decision.formats.traces.recognise import recognise
+from decision.files import load_platform, load_workload
+from decision.files.accounting.read import recognise
+from decision.files.events import load_events
+from decision.files.text import file_facts, read_blocks, read_bytes
+from decision.model.computer import find_platform, find_workload
 from decision.model.errors import InputError
 
 TOY = find_workload("toy").read_bytes()

@@ -5,13 +5,13 @@ import pytest
 from helpers.env_toys import busy, scrambled, setup
 
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import DbfVectorEnv, Setup
-from decision.learned import ChoosingPolicy
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import DbfVectorEnv, Setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads, try_policy
 
 NB_JOBS = 150

@@ -5,10 +5,10 @@ import pytest
 from helpers.dbf_reference import Reference
 from helpers.env_toys import busy, scrambled, setup, workload
 
-from decision.envs import DbfEnv, DbfVectorEnv
-from decision.learned import find_scheduler
-from decision.learned.dbf import DbfSettings
 from decision.model.errors import ConfigError
+from decision.rl.envs import DbfEnv, DbfVectorEnv
+from decision.rl.schedulers import find_scheduler
+from decision.rl.schedulers.dbf import DbfSettings
 
 FWD_OF_TWO = 2  # with two slots
 

@@ -7,8 +7,8 @@ import gymnasium
 import pytest
 
 import decision as d
-from decision.envs import EPISODE_METRICS
-from decision.learned.registry import choosing
+from decision.rl.envs import EPISODE_METRICS
+from decision.rl.schedulers.registry import choosing
 
 pytest.importorskip("mkdocs")
 SCHEDULERS = [each for each in choosing() if type(each).__module__.startswith("decision.")]

@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import equal_hosts
-from decision.estimates import apply_estimates
-from decision.generate.lublin import lublin_workload
+from decision.engine.refusals import EngineOptions
+from decision.experiments.gates import measure
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.lublin import lublin_workload
 from decision.model.errors import ConfigError
 from decision.model.record import JobTable
-from decision.model.resample import shaken
-from decision.model.reshape import at_load
+from decision.model.reshape import at_load, shaken
 from decision.model.workload import Workload
 from decision.policies import find_policy, list_options
-from decision.runs.engines import simulate_by_messages
-from decision.runs.gates_beside import measure
+from decision.policies.runtimes import apply_estimates
+from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
 
 HOSTS = 48

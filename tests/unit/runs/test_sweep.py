@@ -6,18 +6,17 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats.selection import Selection
-from decision.learn.config import alternatives
+from decision.files.workload import Selection
+from decision.rl.learning.config import alternatives
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
-from decision.learn import training
-from decision.learn.stack import PpoStack
+from decision.experiments import training as sweep
+from decision.experiments.inputs import Inputs, first_log, load_inputs
+from decision.experiments.training import combinations, train_all, train_to_folder, training_folders
 from decision.model.errors import ConfigError
-from decision.runs import sweep
-from decision.runs.inputs import Inputs, first_log, load_inputs
-from decision.runs.sweep import combinations, train_all, training_folders
-from decision.runs.training import train_to_folder
+from decision.rl.learning import training
+from decision.rl.learning.stack import PpoStack
 
 SHORT = ("learn.steps=96", "learn.envs=4", "learn.rollout=8", "env.jobs=5")
 

@@ -9,8 +9,7 @@ import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.case import Case
-from decision.slurm.order import FORMULAS, approximate, submit_script
-from decision.slurm.recommend import diff_of
+from decision.slurm.recommend import FORMULAS, approximate, diff_of, submit_script
 from tests.helpers.slurm_cases import CONF, line, recording, toy
 
 _LUA = next((name for name in ("lua5.3", "lua5.4", "lua") if shutil.which(name)), None)

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from decision.slurm.agree import agree, calibrated
-from decision.slurm.agreement_report import agreement_document
-from decision.slurm.changes import read_vary
-from decision.slurm.goals import read_goal
-from decision.slurm.sweep import sweep
+from decision.slurm.agree import agree, agreement_document, calibrated
+from decision.slurm.sweep import read_goal, read_vary, sweep
 from tests.helpers.slurm_cases import recording
 
 # measured: the share of starts within 30 s of the record, with the best guess at what the log does not say

@@ -55,7 +55,8 @@ def draw_floors(path: Path) -> None:
     contracts = ConfigParser()
     contracts.read(ROOT / ".importlinter")
     layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
-    floors = [[name.strip() for name in layer.split("|")] for layer in layers if layer.strip() not in ("", "__main__")]
+    named = [[name.strip() for name in layer.split("|")] for layer in layers if layer.strip()]
+    floors = [[name for name in names if name != "__main__"] for names in named]
     figure, axes = plt.subplots(figsize=(8, 0.33 * len(floors)), dpi=120, layout="constrained")
     for height, rooms in enumerate(reversed(floors)):
         wide = 1 / len(rooms)

@@ -15,7 +15,7 @@ COMPILED = (
 
 
 def test_only_kernels_have_no_annotations(root: Path) -> None:
-    """They are typed by their callers' arrays; what is annotated in part mypy refuses (``disallow_incomplete_defs``)."""
+    """They are typed by their callers' arrays; mypy refuses what is annotated in part (see pyproject.toml)."""
     files = sorted((root / "decision").rglob("*.py"))
     assert [name for file in files for name in _untyped(file)] == []
 

@@ -12,7 +12,7 @@ from decision.files.generate.platforms import TAURUS_SPEED
 from decision.model.platform import SleepState
 from decision.model.workload import Delay, ParallelHomogeneous
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "orion_cores", "cluster256", "toy")]
 SHIPPED += [f"platforms/{n}.xml" for n in ("fat_tree16", "fat_tree1000", "torus64", "dragonfly64")]
 SHIPPED += [f"workloads/{n}.json" for n in ("taurus_week", "taurus_week_flops", "toy")]

@@ -63,7 +63,7 @@ class Bundle:
 
     Arrays are C-contiguous and of the annotated dtype and dimension; they are not copied. A number that is not given is
     what its declaration says, ``head: Int = -1``, or 0. Where a cell of another bundle is given for a number, both
-    share it.
+    share it; it has the same name in both, since kernels take numbers of other names to be others.
     """
 
     _fields: ClassVar[tuple[str, ...]]

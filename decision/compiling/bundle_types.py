@@ -20,6 +20,7 @@ class BundleType(Borrowing):
     def __init__(self, name: str, fields: dict[str, types.Type], numbers: dict[str, float]) -> None:
         self.fields, self.numbers = fields, numbers  # numbers: what they begin with
         self.index = {field: i for i, field in enumerate(fields)}
+        self.place = {field: i for i, field in enumerate(field for field in fields if field in numbers)}
         super().__init__(name=name)
 
 
@@ -71,7 +72,7 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     if not isinstance(array_type, types.Array):
         number = builder.load(_cell(context, builder, kind, pointer, field))
         return mark_memory(builder, number, f"number {field}")
-    words = [_load(builder, pointer, WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
+    words = [_load(builder, pointer, 1 + WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
     model = context.data_model_manager[array_type]
     itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
     parts = {
@@ -107,9 +108,10 @@ def set_numbers(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _cell(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:
-    """Where a number lies."""
-    place = context.get_value_type(types.CPointer(kind.fields[field]))
-    return builder.inttoptr(_load(builder, pointer, WORDS * kind.index[field]), place)
+    """Where a number lies, among the words whose address begins the table."""
+    words = builder.inttoptr(_load(builder, pointer, 0), ir.IntType(64).as_pointer())
+    word = builder.gep(words, [ir.Constant(ir.IntType(64), kind.place[field])])
+    return builder.bitcast(word, context.get_value_type(types.CPointer(kind.fields[field])))
 
 
 def _load(builder: Any, pointer: Any, index: int) -> Any:

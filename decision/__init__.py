@@ -46,12 +46,12 @@ _HOMES = {
     "find_policy": "policies",
     "gates": "api",
     "list_policies": "policies",
-    "load_platform": "formats",
-    "load_workload": "formats",
+    "load_platform": "files",
+    "load_workload": "files",
     "make_env": "api",
     "read_run": "api",
-    "shipped_platforms": "computer.shipped",
-    "shipped_workloads": "computer.shipped",
+    "shipped_platforms": "model.computer",
+    "shipped_workloads": "model.computer",
     "simulate": "api",
     "train": "api",
 }
@@ -67,4 +67,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -9,10 +9,10 @@ from .api import make_env as make_env
 from .api import read_run as read_run
 from .api import simulate as simulate
 from .api import train as train
-from .computer.shipped import shipped_platforms as shipped_platforms
-from .computer.shipped import shipped_workloads as shipped_workloads
-from .formats import load_platform as load_platform
-from .formats import load_workload as load_workload
+from .files import load_platform as load_platform
+from .files import load_workload as load_workload
+from .model.computer import shipped_platforms as shipped_platforms
+from .model.computer import shipped_workloads as shipped_workloads
 from .model.errors import ConfigError as ConfigError
 from .model.errors import DecisionError as DecisionError
 from .model.errors import PolicyError as PolicyError

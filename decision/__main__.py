@@ -1,5 +1,5 @@
 """``python -m decision`` is the command ``decision``."""
 
-from decision.cli import main
+from .cli import main
 
 main()

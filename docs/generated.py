@@ -1,34 +1,46 @@
 """Pages made from the package itself while the site is built, so that they cannot go stale."""
 
 import html
+import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from decision.analysis.metric_list import METRICS
 from decision.cli.app import app
-from decision.computer.shipped import shipped_platforms, shipped_workloads
-from decision.formats import load_platform, load_workload
+from decision.experiments.metric_list import METRICS
+from decision.files import load_platform, load_workload
+from decision.model.computer import shipped_platforms, shipped_workloads
 from decision.policies import list_policies
+from decision.rl.envs.environment import MEANINGS
+from decision.rl.schedulers.base import ChoosingScheduler
+from decision.rl.schedulers.registry import choosing, records
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; MkDocs calls this when it has found those that are written."""
-    pages = {
+    for name, content in pages():
+        files.append(File.generated(config, name, content=content))
+    return files
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and text of each."""
+    made = {
         "reference/command-line": _command_line,
         "reference/policies": _policies,
         "reference/shipped": _shipped,
         "reference/metrics": _metrics,
+        "reference/environments": _environments,
         "extend/contribute": _contribute,
     }
-    for name, make in pages.items():
-        files.append(File.generated(config, f"{name}.md", content="\n".join(make()) + "\n"))
-    return files
+    for name, make in made.items():
+        yield f"{name}.md", "\n".join(make()) + "\n"
 
 
 def _contribute() -> Iterator[str]:
@@ -100,6 +112,55 @@ def _metrics() -> Iterator[str]:
         yield f"| `{metric.name}` | {metric.unit or '-'} | {metric.better} | {_cell(metric.summary)} |"
 
 
+def _environments() -> Iterator[str]:
+    """Each scheduler's environment: what its record says of it, and its settings."""
+    yield "# Environments"
+    yield "\nOf each learned scheduler that chooses step by step; made from its record. `d.make_env` makes one, or many"
+    yield "side by side (`num_envs=`), Gymnasium's `make` and `make_vec` do after `import decision.rl.envs`:\n"
+    yield '```python\nenv = d.make_env("dbf", "cluster256", "log.swf", head=16, tail=4)'
+    yield 'env = gymnasium.make("decision/DBF-v0", platform="cluster256", workload="log.swf", head=16, tail=4)\n```\n'
+    yield "With `dict_observation=True` observations are dicts of `observation` and `action_mask`; `encoder=` names"
+    yield "another of the observations. All jobs need a walltime. In `decision train` an option is `--set"
+    yield "env.OPTION=VALUE`, and a preset has its own values. [Learners of your own](learners.md) uses it.\n"
+    yield "An environment without a `platform` has as many equal hosts as the workload was made for."
+    judged = ", ".join(f"`{each.name}`" for each in records().values() if not isinstance(each, ChoosingScheduler))
+    yield f"\nWhat evolution learns from whole schedules has no environment: {judged}."
+    for scheduler in (each for each in choosing() if type(each).__module__.startswith("decision.")):
+        yield from _environment(scheduler)
+    yield "\n## Metrics of every environment\n"
+    yield 'What `info["metrics"]` has when an episode ends, `decision.rl.envs.EPISODE_METRICS`:\n'
+    yield "| name | what it is |\n|---|---|"
+    yield from (f"| `{name}` | {_cell(text)} |" for name, text in MEANINGS.items())
+
+
+def _environment(scheduler: ChoosingScheduler) -> Iterator[str]:
+    """What the docstring of a scheduler's record says, and a table of the settings."""
+    title, _, text = inspect.cleandoc(type(scheduler).__doc__ or "").partition("\n")
+    yield f"\n## `decision/{scheduler.env_id}-v0`\n\n**{title}**\n"
+    text = re.sub(r"^(Observation\b|Actions|Reward|Episode|Masks|Looks|Decisions)", r"**\1**", text, flags=re.MULTILINE)
+    yield re.sub(r"::$", ":\n", text, flags=re.MULTILINE).replace("``", "`")
+    observations = ", ".join(f"`{name}`" for name in scheduler.observations)
+    yield f'\n`d.make_env("{scheduler.name}", ...)`; observations: {observations}.\n'
+    yield "| option | default | what it is |\n|---|---|---|"
+    settings, _ = scheduler.read_options(scheduler.env_options)
+    for name, comment in field_comments(type(settings)).items():
+        choices = get_args(hint) if get_origin(hint := get_type_hints(type(settings))[name]) is Literal else ()
+        kinds = f" ({', '.join(f'`{each}`' for each in choices)})" if choices else ""
+        value = getattr(settings, name)
+        shown = f"{value:.4g}" if isinstance(value, float) else value
+        yield f"| `{name}` | `{shown}` | {_cell(comment)}{kinds} |"
+
+
+def field_comments(kind: type) -> dict[str, str]:
+    """What the source says of each of a struct's fields, in a comment at its line, those of its bases first."""
+    comments: dict[str, str] = {}
+    for each in reversed(kind.__mro__[:-1]):
+        if "__annotations__" in vars(each) and each.__module__.startswith("decision"):
+            lines = [re.match(r" {4}(\w+): .*?  # (.*)", line) for line in inspect.getsource(each).splitlines()]
+            comments |= {found[1]: found[2] for found in lines if found}
+    return {name: comments[name] for name in kind.__struct_fields__}
+
+
 def _shipped() -> Iterator[str]:
     yield "# Shipped platforms and workloads"
     yield '\nThey are accepted where a file is: `decision run -p taurus -w taurus_week`, `d.simulate("taurus", ...)`.'
@@ -112,3 +173,8 @@ def _shipped() -> Iterator[str]:
     for name in shipped_workloads():
         workload = load_workload(name)
         yield f"| `{name}` | {len(workload.jobs):,} | {workload.nb_res:,} | {_cell(workload.description)} |"
+
+
+if __name__ == "__main__":  # for builders without hooks: write the pages into a copy of this folder
+    for page, text in pages():
+        (Path(sys.argv[1]) / page).write_text(text)

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 import decision as d
-from decision.estimates.models import apply_estimates
-from decision.formats import write_platform, write_workload
-from decision.generate.clusters import simple_cluster
-from decision.generate.lublin import lublin_workload
+from decision.files import write_platform, write_workload
+from decision.files.generate.lublin import lublin_workload
+from decision.files.generate.platforms import simple_cluster
+from decision.policies.runtimes.walltimes import apply_estimates
 
 FOLDER = Path("out/make_workload")
 

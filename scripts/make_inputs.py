@@ -10,20 +10,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from decision.cli.platform_make import dragonfly_command, fat_tree_command, torus_command
-from decision.cli.workload_make import lublin_command
-from decision.cli.workload_preset import (
+from decision.cli.platform import dragonfly_command, fat_tree_command, torus_command
+from decision.cli.workload_make import (
     Half,
     TraceName,
     green_command,
     grid5000_like_command,
+    lublin_command,
     predicted_runtimes_command,
     topology_jobs_command,
 )
-from decision.formats import write_platform, write_workload
-from decision.generate.clusters import TAURUS_SPEED, Wanted, describe_cluster, grid5000_cluster, simple_cluster
-from decision.generate.grid5000 import CLUSTERS
-from decision.generate.week import in_flops, week_workload
+from decision.files import write_platform, write_workload
+from decision.files.generate.grid5000 import CLUSTERS
+from decision.files.generate.jobs import in_flops, week_workload
+from decision.files.generate.platforms import TAURUS_SPEED, Wanted, describe_cluster, grid5000_cluster, simple_cluster
 from decision.model.workload import Delay, Job, Workload
 
 SEED = 2
@@ -38,7 +38,7 @@ No network. Made by scripts/make_inputs.py."""
 
 WEEK = (
     "Made, not recorded: a week of 1500 jobs for 16 hosts at an offered load of 0.9, from "
-    f"decision.generate.week with seed {SEED} by scripts/make_inputs.py. {{what}}"
+    f"decision.files.generate.jobs with seed {SEED} by scripts/make_inputs.py. {{what}}"
 )
 DELAYS = "Jobs are delays: they take their time on any host, and to SimGrid their hosts draw idle power."
 FLOPS = "Jobs compute: they take their time on hosts of 141.24 Gflop/s, longer at lower frequencies, and draw power."

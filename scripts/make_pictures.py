@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from matplotlib import pyplot as plt
 
 import decision
-from decision.analysis.plots.advice import advice_pictures
-from decision.analysis.plots.figures import BLUE, DARK, PALE, save, styled
 from decision.cli.app import app
-from decision.formats.files import write_files
+from decision.files.text import write_files
+from decision.report.plots.advice import advice_pictures
+from decision.report.plots.figures import BLUE, DARK, PALE, save, styled
 
 LOG = "lublin_10000"
 ROOT = Path(__file__).parents[1]

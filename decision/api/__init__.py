@@ -2,7 +2,7 @@
 
 Design
 ------
-Nothing is computed here. Each function checks its arguments (`decision.model.arguments`), turns names, paths and
+Nothing is computed here. Each function checks its arguments (`decision.model.errors`), turns names, paths and
 objects into what the packages below take (`given`), calls them, and gives their result a face (`results`): tables as
 pandas DataFrames where pandas is installed, pictures as matplotlib figures. Where a platform or a workload is asked
 for, a file's path, a shipped one's name or the object itself will do, and where a workload is, a DataFrame of jobs.

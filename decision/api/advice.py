@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decision.model.arguments import a_path, amount, mapping, whole
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, a_path, amount, mapping, whole
 
 from . import given
 from .given import Source
 
 if TYPE_CHECKING:
-    from decision.runs.advice import Advice
+    from decision.experiments.advise import Advice
 
 
 def advise(
@@ -62,10 +61,9 @@ def advise(
         >>> d.advise("toy", "toy", shake=2).baseline
         'easy'
     """
-    from decision.computer.shipped import find_platform, find_workload
-    from decision.runs.advice import Wish
-    from decision.runs.advise import find_advice
-    from decision.runs.whole import Log
+    from decision.experiments.advise import Wish, find_advice
+    from decision.experiments.whole import Log
+    from decision.model.computer import find_platform, find_workload
 
     if platform is not None and hosts is not None:
         raise ConfigError("hosts: give a platform or a number of hosts, not both", field="hosts")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from decision.model.arguments import a_path, flag
-from decision.model.arguments import whole as count
-from decision.model.errors import ConfigError, DecisionError
+from decision.model.errors import ConfigError, DecisionError, a_path, flag
+from decision.model.errors import whole as count
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
@@ -57,7 +56,7 @@ def compare(
         policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself; by the
             names that tables and pictures shall have, in a dict, or else each by its attribute ``name``, or its class.
         baseline: the policy that the others are compared with; the first if None.
-        metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
+        metrics: names; `decision.report` says how each is computed, and has the default in `DEFAULT_METRICS`.
         options: options of every policy.
         energy: simulate power states and energy.
         jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
@@ -93,11 +92,9 @@ def compare(
         >>> result.table[["policy", "estimate"]].values.tolist()
         [['easy', 8.0], ['Widest', 12.0]]
     """
-    from decision.analysis.metric_list import find_metric
-    from decision.runs.compare import read_workloads, run_comparison
-    from decision.runs.comparison_plan import ComparisonPlan, find_baseline
-    from decision.runs.judging import judge_plan
-    from decision.runs.setup_in_words import describe_setup
+    from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
+    from decision.experiments.metric_list import find_metric
+    from decision.experiments.plan import ComparisonPlan, find_baseline
 
     named = given.name_policies(policies)
     own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
@@ -202,8 +199,8 @@ def evaluate(
 
     Returns:
         The ``table`` of `decision.compare`'s result; of episodes, a row per policy and episode with the columns
-        ``policy``, ``episode`` and those of `decision.envs.EPISODE_METRICS`; of a workload that is run once, a row per
-        policy with the fields of `Summary`. A pandas DataFrame, or a list of dicts without pandas.
+        ``policy``, ``episode`` and those of `decision.rl.envs.EPISODE_METRICS`; of a workload that is run once, a row
+        per policy with the fields of `Summary`. A pandas DataFrame, or a list of dicts without pandas.
 
     Raises:
         ConfigError: if the inputs do not fit together, or episodes are asked for and PyTorch is not installed.
@@ -233,10 +230,10 @@ def evaluate(
         return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
     if whole:
         return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.learn.schedulers import EpisodeComparison
+    from decision.rl.learning.schedulers import EpisodeComparison
 
     episodes = count("episodes", episodes, 1)
     episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline)

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decision.model.arguments import mapping, several, some, text, whole
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, mapping, several, some, text, whole
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 
 if TYPE_CHECKING:
-    from decision.formats.selection import Selection
+    from decision.experiments.inputs import PolicyChoice
+    from decision.files.workload import Selection
     from decision.policies import Policy
-    from decision.runs.inputs import PolicyChoice
 
 Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
 _WALLTIMES = ("requested", "runtime", "none")
@@ -29,7 +28,7 @@ def as_selection(
     time_zone: str | None = None,
 ) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
-    from decision.formats.selection import Selection
+    from decision.files.workload import Selection
 
     if walltime not in _WALLTIMES:
         raise ConfigError(f"walltime: must be requested, runtime or none; found {walltime!r}", field="walltime")
@@ -57,16 +56,16 @@ def _bounds(jobs: Any) -> tuple[int, int | None]:
 
 def read_platform(given: Platform | Source, energy: bool) -> Platform:
     """The hosts."""
-    from decision.formats import load_platform
+    from decision.files import load_platform
 
     return given if isinstance(given, Platform) else load_platform(given, energy=energy)
 
 
 def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
-    from decision.computer.shipped import find_workload
-    from decision.formats.job_frame import frame_workload, is_frame
-    from decision.runs.inputs import check_reading, read_selected
+    from decision.experiments.inputs import check_reading, read_selected
+    from decision.files.workload import frame_workload, is_frame
+    from decision.model.computer import find_workload
 
     every = some("workload", given, "workload")
     sources = [
@@ -79,7 +78,7 @@ def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list
 
 def as_events(given: Iterable[MachineEvent] | Source) -> list[MachineEvent]:
     """What happens to the platform from outside."""
-    from decision.formats import load_events
+    from decision.files import load_events
 
     if isinstance(given, str | os.PathLike):
         return load_events(given, supply=True)
@@ -113,7 +112,7 @@ def as_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> di
 
 def read_choice(policy: "str | Policy", options: Mapping[str, Any] | None, seed: int) -> "PolicyChoice":
     """The policy of a run."""
-    from decision.runs.inputs import PolicyChoice
+    from decision.experiments.inputs import PolicyChoice
 
     settings = as_options(options, [policy])
     if isinstance(policy, str):
@@ -130,7 +129,7 @@ def name_policies(given: Any) -> dict[str, Any]:
     Raises:
         ConfigError: if there is none, or one is no policy.
     """
-    from decision.analysis.recorded import RECORDED
+    from decision.experiments.audit import RECORDED
     from decision.policies.registry import told_apart
 
     if isinstance(given, Mapping):
@@ -162,8 +161,8 @@ def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
     """
     from msgspec.structs import replace
 
-    from decision.computer.shipped import find_platform
-    from decision.formats import load_platform, write_platform
+    from decision.files import load_platform, write_platform
+    from decision.model.computer import find_platform
 
     if not isinstance(given, Platform):
         return find_platform(given)
@@ -180,9 +179,9 @@ def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
 
 def as_files(given: Any, folder: Path) -> tuple[Path, ...]:
     """The files of workloads, each once; those that are objects are written into the folder."""
-    from decision.computer.shipped import find_workload
-    from decision.formats import write_workload
-    from decision.formats.job_frame import frame_workload, is_frame
+    from decision.files import write_workload
+    from decision.files.workload import frame_workload, is_frame
+    from decision.model.computer import find_workload
 
     every = some("workload", given, "workload")
     objects = [is_frame(each) or isinstance(each, Workload) for each in every]

@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decision.model import arguments
-from decision.model.arguments import a_path, flag, mapping, several, text
-from decision.model.errors import ConfigError, how_to_install
+from decision.model import errors as arguments
+from decision.model.errors import ConfigError, a_path, flag, how_to_install, mapping, several, text
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from pandas import DataFrame
 
-    from decision.learn.checkpoint import GateCheck
-    from decision.learn.training import Report
+    from decision.experiments.inputs import LoadedInputs
     from decision.model.reshape import Walltimes
-    from decision.runs.inputs import LoadedInputs
+    from decision.rl.learning.checkpoint import GateCheck
+    from decision.rl.learning.training import Report
 
 _CHANGES = '{"learn.lr": 1e-4}'
 
@@ -79,13 +78,13 @@ def train(
         >>> d.train("dbf", "cluster256", "lublin_256", "learned", changes=small, steps=32).name
         'dbf.ckpt'
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.learn.config import load_config
-    from decision.learned import find_scheduler
-    from decision.runs.inputs import first_log
-    from decision.runs.training import check_resumable, train_to_folder
+    from decision.experiments.inputs import first_log
+    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.rl.learning.config import load_config
+    from decision.rl.schedulers import find_scheduler
 
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted, resume = mapping("changes", changes, _CHANGES), flag("resume", resume)
@@ -147,10 +146,10 @@ def gates(
         >>> d.gates("packer", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED_NAMES, existing_checkpoint
-    from decision.learn.gates import require_unseen
-    from decision.runs.gates import check_gates, keep_check, lets_sleep
-    from decision.runs.inputs import first_log
+    from decision.experiments.gates import check_gates, keep_check, lets_sleep
+    from decision.experiments.inputs import first_log
+    from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
+    from decision.rl.learning.checkpoint import require_unseen
 
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
@@ -167,8 +166,8 @@ def _read_files(
     platform: Source, workload: Source, events: "Iterable[Source] | Source", energy: bool, selection: Any
 ) -> "LoadedInputs":
     """One workload on a platform, from files: what was learned from them says which they were."""
-    from decision.computer.shipped import find_platform, find_workload
-    from decision.runs.inputs import Inputs, load_inputs
+    from decision.experiments.inputs import Inputs, load_inputs
+    from decision.model.computer import find_platform, find_workload
 
     files = tuple(a_path("events", each) for each in several(events))
     hosts, log = find_platform(platform), find_workload(workload)
@@ -186,11 +185,12 @@ def make_env(
     """Make a Gymnasium environment of a learned scheduler.
 
     Args:
-        scheduler: ``dbf``, ``rlscheduler`` or ``inspector``: the environment ``decision/DBF-v0`` and so on.
+        scheduler: ``dbf``, ``rlscheduler``, ``inspector``, ``packing``, ``green``, ``deepscheduling``, ``repair``, or
+            one that was registered: the environment ``decision/DBF-v0`` and so on.
         platform: the hosts, a file or a shipped platform's name; None: equal hosts, as many as the workload asks for.
         workload: the jobs, a file or a shipped workload's name, or a DataFrame; all jobs need a walltime.
         num_envs: so many side by side, as one vector environment; a single environment if None.
-        options: of `decision.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...
+        options: of `decision.rl.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...
 
     Raises:
         ConfigError: if Gymnasium is not installed, there is no such environment, or an option makes no sense.
@@ -206,9 +206,9 @@ def make_env(
         raise ConfigError(f"environments need gymnasium: {how_to_install('learn')}")
     import gymnasium
 
-    from decision.formats.job_frame import frame_workload, is_frame
+    from decision.files.workload import frame_workload, is_frame
 
-    import_module("decision.envs")  # registers the environments
+    import_module("decision.rl.envs")  # registers the environments
     ids = {spec.name.lower(): name for name, spec in gymnasium.registry.items() if spec.namespace == "decision"}
     if text("scheduler", scheduler).lower() not in ids:
         raise ConfigError(f"there is no environment {scheduler!r} (there are {', '.join(ids)})", field="scheduler")

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from decision.model.arguments import a_path, amount
-from decision.model.column import Column
-from decision.model.errors import ConfigError
-from decision.model.html_rows import rows_html
+from decision.model.columns import Column
+from decision.model.errors import ConfigError, a_path, amount
+from decision.model.notebook import rows_html
 from decision.model.platform import Platform
 from decision.model.record import FinalState, Floats, JobTable, RunRecord
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from decision.analysis.comparison import PolicyComparison, Row
-    from decision.analysis.summary import Summary
+    from decision.experiments.comparison import PolicyComparison, Row
+    from decision.experiments.metric_list import Summary
 
 _SHOWN = 20  # rows of a comparison that a notebook shows
 
@@ -31,7 +30,7 @@ Place = str | os.PathLike[str]
 
 
 class JobResults(JobTable, kw_only=True):
-    """A `JobTable` with what `decision.analysis.metrics` makes of it; nan where a job was rejected."""
+    """A `JobTable` with what `decision.experiments.metrics` makes of it; nan where a job was rejected."""
 
     finish_time: Floats  # seconds
     waiting_time: Floats  # seconds, from the submission to the start
@@ -42,7 +41,7 @@ class JobResults(JobTable, kw_only=True):
 
 def job_results(jobs: JobTable) -> JobResults:
     """The jobs, with their times and slowdowns."""
-    from decision.analysis import metrics
+    from decision.experiments import metrics
 
     known = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
     known["energy"] = np.where(jobs.energy < 0, math.nan, jobs.energy)
@@ -94,9 +93,9 @@ class SimulationResult:
 
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; printed, it is a table."""
-        from decision.analysis.rates import emitted, paid
-        from decision.analysis.runs import waste_of
-        from decision.analysis.summary import summarise
+        from decision.experiments.energy import emitted, paid
+        from decision.experiments.metric_list import summarise
+        from decision.experiments.results import waste_of
 
         record, waste = self.record, waste_of(self.record, self.platform)
         rated = emitted(record), paid(record)
@@ -128,10 +127,10 @@ class SimulationResult:
         Raises:
             ConfigError: if matplotlib is not installed or the file cannot be written.
         """
-        from decision.analysis.plots import require_matplotlib
+        from decision.report.plots import require_matplotlib
 
         require_matplotlib()
-        from decision.analysis.plots.schedules import draw_gantt, schedule_figure
+        from decision.report.plots.schedules import draw_gantt, schedule_figure
 
         jobs, hosts = self.record.jobs, self.record.nb_hosts
         if ax is not None:
@@ -142,8 +141,8 @@ class SimulationResult:
 
     def write(self, folder: Place) -> None:
         """Write Batsim's output files, ``out_jobs.csv``, ``out_schedule.csv`` and the others, into a folder."""
-        from decision.formats import write_run
-        from decision.formats.run_facts import forget_run
+        from decision.files import write_run
+        from decision.files.run_facts import forget_run
 
         place = a_path("folder", folder)
         write_run(place / "out", self.record)
@@ -159,8 +158,8 @@ class SimulationResult:
 def _drawn(draw: "Callable[[], Figure]", path: Place | None, width: float, type_size: float, dpi: float) -> "Figure":
     """A figure of that width, size of type and resolution, written to `path` where there is one."""
     file = None if path is None else a_path("path", path)
-    from decision.analysis.plots.figures import save
-    from decision.analysis.plots.paper import Paper, drawn_for
+    from decision.report.plots.figures import save
+    from decision.report.plots.paper import Paper, drawn_for
 
     wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
     with drawn_for(Paper(*wanted)):
@@ -188,7 +187,7 @@ class ComparisonResult:
     """What a comparison of policies came to.
 
     Attributes:
-        comparison: baseline, rows and outcomes of all runs, as `decision.analysis.comparison` has them.
+        comparison: baseline, rows and outcomes of all runs, as `decision.experiments.comparison` has them.
 
     Examples:
         >>> import decision as d
@@ -271,11 +270,11 @@ class ComparisonResult:
             ConfigError: if matplotlib is not installed, the comparison has no such metric or workload, or the file
                 cannot be written.
         """
-        from decision.analysis.metric_list import METRICS, find_metric
-        from decision.analysis.plots import require_matplotlib
+        from decision.experiments.metric_list import METRICS, find_metric
+        from decision.report.plots import require_matplotlib
 
         require_matplotlib()
-        from decision.analysis.plots.results import draw_rows, draw_scores
+        from decision.report.plots.results import draw_rows, draw_scores
 
         rows = self.comparison.rows
         wanted = rows[0].metric if metric is None else find_metric(metric).name
@@ -297,12 +296,12 @@ class ComparisonResult:
 
     def write(self, folder: Place) -> None:
         """Write ``comparison.csv``, ``.md`` and ``.json``, ``runs.csv``, and ``report.html`` if matplotlib is there."""
-        from decision.analysis.comparison_files import write_comparison
+        from decision.report.comparison import write_comparison
 
         place = a_path("folder", folder)
         write_comparison(place, self.comparison)
         if find_spec("matplotlib") is not None:
-            from decision.analysis.comparison_report import write_comparison_report
+            from decision.report.pages import write_comparison_report
 
             write_comparison_report(place)
 

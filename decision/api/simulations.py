@@ -5,8 +5,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decision.model.arguments import a_path, amount, flag, mapping
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, a_path, amount, flag, mapping
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 
@@ -72,8 +71,8 @@ def simulate(
         >>> d.simulate("toy", table, "fcfs").jobs.waiting_time.tolist()
         [0.0, 59.0]
     """
-    from decision.runs.inputs import Inputs, LoadedInputs
-    from decision.runs.run import run_inputs
+    from decision.experiments.inputs import Inputs, LoadedInputs
+    from decision.experiments.run import run_inputs
 
     energy = flag("energy", energy)
     choice = given.read_choice(policy, options, seed)
@@ -105,8 +104,8 @@ def read_run(folder: Source, platform: Platform | Source | None = None) -> Simul
         >>> d.read_run("out").summary().makespan
         8.0
     """
-    from decision.formats.outputs_read import read_run_record as read
-    from decision.formats.run_facts import read_facts
+    from decision.files.outputs_read import read_run_record as read
+    from decision.files.run_facts import read_facts
 
     place = a_path("folder", folder)
     record, facts = read(place), read_facts(place if place.is_dir() else place.parent)

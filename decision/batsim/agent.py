@@ -6,48 +6,89 @@ of a policy's name: one of ours, or a pybatsim scheduler.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec.structs import astuple
 
+from decision.compiling.bundle import Bundle
 from decision.compiling.jit import compile_ahead
-from decision.engine.constants import DECIMALS
-from decision.engine.refusals import deadlock
-from decision.formats.events import read_forecast
+from decision.engine.refusals import DECIMALS, deadlock
+from decision.files.events import read_forecast
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
-from decision.policies.around import entries_of, innermost
-from decision.policies.around.estimated import predictions_of
-from decision.policies.around.supplied import host_cap, may_suspend, refuse_booking, settings_of, supplied
-from decision.policies.failures import reset_policy
-from decision.policies.job_check import check_estimate, check_walltime, check_worth
+from decision.policies.checks import Misfits, check_estimate, check_walltime, check_worth, warn_of_no_users
+from decision.policies.loading import MessageAgent, reset_policy
 from decision.policies.policy import Policy
-from decision.policies.prepared import CompiledPolicy
+from decision.policies.prepared import CompiledPolicy, prepare
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.source import MessageAgent
-from decision.policies.supply_settings import BEYOND
-from decision.policies.traits import traits_of
+from decision.policies.traits import BEYOND, traits_of
 from decision.policies.window import window_gap
+from decision.policies.wrappers import entries_of, innermost
+from decision.policies.wrappers.prediction import predictions_of
+from decision.policies.wrappers.supply import host_cap, may_suspend, refuse_booking, settings_of, supplied
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
-from decision.simulation.job_checks import warn_of_no_users
-from decision.simulation.misfits import Misfits
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import ClusterState, nb_hosts, new_state, with_room
-from decision.state.platform_facts import PSTATE_COMPUTING, platform_facts
+from decision.state.cluster import (
+    PSTATE_COMPUTING,
+    ClusterState,
+    PlatformFacts,
+    nb_hosts,
+    new_state,
+    platform_facts,
+    with_room,
+)
+from decision.state.plan_arrays import PlanArrays
 
-from . import edc, kernels
+from . import announced as edc
+from . import kernels
 from .announced import announced_platform, in_announced_order
-from .closed_loop import ClosedLoop
-from .decider import CheckedPolicy
-from .suspension import NEEDS_DYNAMIC_JOBS, Suspensions, check_config
+from .dynamic_jobs import NEEDS_DYNAMIC_JOBS, ClosedLoop, Suspensions, check_config
+from .kernels import FAULTY, ask_now
+
+# A policy that is asked one decision at a time, about the state that Batsim's messages make.
+
+
+class CheckedPolicy:
+    """Fills plans, and refuses those that cannot be carried out.
+
+    Args:
+        policy: that was reset.
+        facts: of the hosts.
+        names: the jobs' ids by number; may grow.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
+    """
+
+    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> None:
+        self._prepared, self._facts = prepare(policy, facts, names, decide_limit), facts
+        self._memory: Bundle | None = None
+        self._state: ClusterState | None = None
+        self._plan: PlanArrays | None = None
+        self._ask = ask_now.from_python
+
+    def decide(self, state: ClusterState, plan: PlanArrays, now: float) -> int:
+        """Fill the plan for `now` seconds; returns the number of its actions.
+
+        Raises:
+            PolicyError: if the policy fails, or decides something impossible.
+        """
+        if state is not self._state or plan is not self._plan:
+            self._memory = self._prepared.memory_for(state, plan, self._memory)
+            self._state, self._plan = state, plan
+            addresses = (bundle.address for bundle in (state, self._facts))
+            self._arguments = (self._prepared.address, *addresses, self._memory.address, plan.address)
+        actions: int = self._ask(*self._arguments, now)
+        if actions == FAULTY:
+            raise self._prepared.error()
+        return actions
+
 
 _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,

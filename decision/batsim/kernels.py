@@ -10,9 +10,8 @@ from decision.compiling.jit import kernel
 from decision.engine.kernels.clock import six_decimals
 from decision.policies.prepared import ask_and_check
 from decision.state import transitions
-from decision.state.cluster import ClusterState
+from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
-from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 
 FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 

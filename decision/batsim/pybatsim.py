@@ -17,22 +17,264 @@ pybatsim is never a requirement: it is imported when a scheduler is loaded.
 """
 
 import contextlib
+import difflib
+import importlib
+import importlib.util
+import inspect
 import io
 import json
 import logging
 import math
+import pkgutil
+import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
-from decision.model.errors import LocalProtocolError, PolicyError
-from decision.model.hosts import parse_hosts
-from decision.policies.catalogue import PolicyLine
-from decision.policies.source import PolicySource
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from decision.model.errors import ConfigError, LocalProtocolError, PolicyError
+from decision.model.hosts import format_hosts, parse_hosts
+from decision.model.platform import Host
+from decision.policies.loading import PolicySource
+from decision.policies.options import PolicyLine
 from decision.protocol import CodecError, Connection, JsonCodec, Message, Role
+from decision.protocol import messages as m
 from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, SimulationBegins
 
-from .interpreter import Interpreter
-from .pybatsim_loading import PYBATSIM_PREFIX, error_origin, json_options, load_scheduler, open_batsim
+from . import announced as edc
+from .announced import announced_platform
+
+# Finds and makes a scheduler written for pybatsim, by module or file, and says what is wrong where there is none.
+
+PYBATSIM_PREFIX = "pybatsim:"
+
+_INSTALL = "pip install --no-deps pybatsim==3.2.1, then pip install docopt 'procset<2' 'sortedcontainers<3'"
+
+
+def load_scheduler(spec: str, options: Mapping[str, Any]) -> Any:
+    """Make the pybatsim scheduler that `spec` names; see `PybatsimAgent` for arguments and errors."""
+    where, colon, name = spec.removeprefix(PYBATSIM_PREFIX).rpartition(":")
+    if not (colon and where and name):
+        raise ConfigError(f"policy {spec!r}: write {PYBATSIM_PREFIX}module:Class or {PYBATSIM_PREFIX}./file.py:Class")
+    _require_pybatsim(spec)
+    module = _load_file(spec, Path(where)) if where.endswith(".py") else _load_module(spec, where)
+    return _make(spec, _find(spec, module, name), dict(options))
+
+
+def _require_pybatsim(spec: str) -> None:
+    try:
+        importlib.import_module("batsim.batsim")
+    except ImportError as error:
+        raise ConfigError(f"policy {spec!r} needs pybatsim 3.2.1 ({error}): {_INSTALL}") from error
+
+
+def _load_module(spec: str, name: str) -> ModuleType:
+    with _blaming_user(spec, f"importing {name}"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not f"{name}.".startswith(f"{error.name}."):
+                raise
+            advice = _nearest(name, _siblings(name)) or f"install it or name its file, {PYBATSIM_PREFIX}./file.py:Class"
+            raise ConfigError(f"policy {spec!r}: module {error.name!r} not found; {advice}") from error
+
+
+def _load_file(spec: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ConfigError(f"policy {spec!r}: file {str(path)!r} not found")
+    description = importlib.util.spec_from_file_location(f"pybatsim_scheduler_{path.stem}", path)
+    assert description is not None and description.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(description)
+    sys.modules[description.name] = module
+    with _blaming_user(spec, f"importing {path}"), _neighbours(path):
+        description.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def _neighbours(path: Path) -> Iterator[None]:
+    """Let a file import the modules of its folder, as pybatsim's launcher does."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _find(spec: str, module: ModuleType, name: str) -> Any:
+    found = getattr(module, name, None)
+    if found is None:
+        classes = [n for n, _ in inspect.getmembers(module, callable) if not n.startswith("_")]
+        advice = _nearest(name, classes) or "look for the class in that module"
+        raise ConfigError(f"policy {spec!r}: {module.__name__} has no {name!r}; {advice}")
+    return found
+
+
+def _make(spec: str, recipe: Any, options: dict[str, Any]) -> Any:
+    """Make a scheduler of a class, or of a function of the second interface, as pybatsim's launcher does."""
+    base = importlib.import_module("batsim.batsim").BatsimScheduler
+    second = importlib.import_module("batsim.sched")
+    if isinstance(recipe, FunctionType):
+        recipe = second.as_scheduler()(recipe)
+    if not (isinstance(recipe, type) and issubclass(recipe, (base, second.Scheduler))):
+        raise ConfigError(f"policy {spec!r} does not derive from pybatsim's batsim.batsim.BatsimScheduler")
+    with _blaming_user(spec, f"making it with options {json.dumps(options, default=str)}"):
+        scheduler = recipe(options)
+        return scheduler if isinstance(scheduler, base) else scheduler()
+
+
+@contextlib.contextmanager
+def _blaming_user(spec: str, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"policy {spec!r}: {doing} failed: {error_origin(error)}") from error
+
+
+def error_origin(error: BaseException) -> str:
+    """The error and its place in the source, in one line."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    return f"{what} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
+
+
+def _siblings(name: str) -> list[str]:
+    parent, _, _ = name.rpartition(".")
+    path = getattr(sys.modules.get(parent), "__path__", None)
+    return [f"{parent}.{module.name}" for module in pkgutil.iter_modules(path)] if path else []
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of which texts that are JSON are its values."""
+    return {name: _read_option(value) for name, value in options.items()}
+
+
+def _read_option(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def open_batsim(scheduler: Any, mailbox: Any) -> Any:
+    """Make pybatsim's Batsim around a mailbox; its constructor answers the message that waits there."""
+    module: Any = importlib.import_module("batsim.batsim")
+    network = module.NetworkHandler
+    module.NetworkHandler = lambda endpoint, timeout: mailbox
+    try:
+        return module.Batsim(scheduler, network_endpoint="", timeout=None)
+    finally:
+        module.NetworkHandler = network
+
+
+# Between a Batsim 5 and a scheduler that knows Batsim 4: what one says, as the other would.
+#
+# What cannot be said to Batsim 5 is refused by its dialect or here, by name.
+
+
+class Interpreter:
+    """Translates one conversation; `name` is the scheduler's."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._hosts: tuple[Host, ...] = ()
+        self._pstate: dict[int, int] = {}
+        self._alloc: dict[str, str] = {}  # hosts of each job that runs
+        self._calls = 0
+
+    def greet(self) -> m.HelloData:
+        """The answer to Batsim 5's first message; jobs and profiles may be registered without being asked for."""
+        return edc.hello(self._name, suspends=False)
+
+    # --- From Batsim 5 ------------------------------------------------------------------------------------------
+
+    def question(self, message: Message) -> Message:
+        """A question, as Batsim 4 would ask it."""
+        events = [said for event in message.events if (said := self._event(event)) is not None]
+        return Message(message.now, tuple(events))
+
+    def _event(self, event: m.Event) -> m.Event | None:
+        match event:
+            case m.SimulationBegins(data=data):
+                self._hosts = announced_platform(data.compute_resources).hosts
+                self._pstate = {host.id: host.initial_pstate for host in self._hosts}
+                resources = tuple(self._resource(resource) for resource in data.compute_resources)
+                data = replace(data, compute_resources=resources, external_events=UNSET, batsim=UNSET)
+                return m.SimulationBegins(event.timestamp, data)
+            case m.JobSubmitted(data=data):
+                fields = {**data.job.fields, "profile": data.job.profile.rpartition("!")[2]}
+                return m.JobSubmitted(event.timestamp, replace(data, job=m.JobDescription(**fields)))
+            case m.JobCompleted(data=data):
+                return m.JobCompleted(event.timestamp, replace(data, alloc=self._alloc.pop(data.job_id, "")))
+            case m.ResourceStateChanged(data=data):
+                self._pstate.update(dict.fromkeys(parse_hosts(data.resources), int(data.state)))
+                return m.ResourceStateChanged(event.timestamp, replace(data, at_once=UNSET))
+            case m.RequestedCall():
+                return m.RequestedCall(event.timestamp)
+            case m.ExternalEvent(data=data):
+                return edc.obeyed(event) or m.Notify(event.timestamp, m.NotifyData(type="generic", data=data.text))
+        return event
+
+    @staticmethod
+    def _resource(resource: m.Resource) -> m.Resource:
+        properties = {"role": "", **resource.properties}
+        return replace(resource, properties=properties, pstate=UNSET, cores=UNSET, speeds=UNSET)
+
+    # --- To Batsim 5 --------------------------------------------------------------------------------------------
+
+    def reply(self, message: Message) -> Message:
+        """A reply to Batsim 4, as Batsim 5 takes it.
+
+        Raises:
+            PolicyError: if it says what Batsim 5 has no word for.
+        """
+        events: list[m.Event] = []
+        for event in message.events:
+            match event:
+                case m.Query():
+                    raise PolicyError(f"{self._name} asks for energy, which Batsim 5 tells only by probes")
+                case m.CallMeLater(data=data):
+                    events.append(m.CallMeLater(event.timestamp, self._call(data.timestamp)))
+                case m.SetResourceState(data=data):
+                    events += self._switches(event.timestamp, data)
+                case _:
+                    if isinstance(event, m.ExecuteJob):
+                        self._alloc[event.data.job_id] = event.data.alloc
+                    events.append(event)
+        return Message(message.now, tuple(events))
+
+    def _call(self, time: float) -> m.CallMeLaterData:
+        self._calls += 1
+        return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
+
+    def _switches(self, time: float, data: m.SetResourceStateData) -> list[m.Event]:
+        pstate, groups = int(data.state), dict[bool, list[int]]()
+        for host in parse_hosts(data.resources, len(self._hosts)):
+            present = self._pstate[host]
+            if present != pstate:
+                facts = self._hosts[host]
+                at_once = facts.is_computing_pstate(present) and facts.is_computing_pstate(pstate)
+                groups.setdefault(at_once, []).append(host)
+        said: list[Any] = []
+        for at_once, hosts in groups.items():
+            change = m.SetResourceStateData(format_hosts(hosts), data.state, at_once)
+            said.append(m.SetResourceState(time, change))
+        return said
+
 
 logger = logging.getLogger(__name__)
 

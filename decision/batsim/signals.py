@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from decision.model.interrupts import hear, interrupt
+from decision.model.errors import hear, interrupt
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 

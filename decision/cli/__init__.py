@@ -9,7 +9,7 @@ codes: 0 done, 2 the user's mistake, 3 the peer's fault, 1 a bug of ours, 128 + 
 No layer below names an option. Their errors carry the Python name of the argument to change, `DecisionError.field`;
 a command calls its own parameters by the same names, so that it can say which option that is: ``(--speed)``. Command
 functions end in ``_command``, since the libraries' functions have the plain names: `decision.cli.run.run_command` calls
-`decision.runs.run`.
+`decision.experiments.run`.
 
 Each table can be had as data: with ``--json`` a command prints one JSON document on stdout and nothing else there.
 Options and commands that were renamed are accepted under their old names for one release (`decision.cli.command`).
@@ -18,7 +18,9 @@ Rejected: a module per command (53 files, of which 20 had fewer than 50 lines an
 each command's module (four definitions of ``--output``); translating errors by their text.
 """
 
+import codecs
 import gc
+import io
 import signal
 import sys
 from types import FrameType
@@ -44,6 +46,7 @@ def batsim5() -> None:
 def _run(arguments: list[str]) -> None:
     gc.set_threshold(_GARBAGE)
     interrupts = _Interrupts()
+    _print_anything()
     try:
         from .app import app, report_bug
 
@@ -63,6 +66,24 @@ def _run(arguments: list[str]) -> None:
         interrupts.ignore()
 
 
+_PLAIN = {"\u25b2": "^", "\u25bc": "v", "\u2026": "...", "\u2500": "-", "\u2501": "-", "\u2588": "#", "\u00d7": "x"}
+
+
+def _print_anything() -> None:
+    """Print texts in whatever encoding the terminal has: a sign that it lacks becomes one like it, or an escape."""
+
+    def plain(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        signs = error.object[error.start : error.end]
+        return "".join(_PLAIN.get(sign, ascii(sign)[1:-1]) for sign in signs), error.end
+
+    codecs.register_error("decision", plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # there is none where it was closed
+            stream.reconfigure(errors="decision")
+
+
 class _Interrupts:
     """Ctrl-C raises KeyboardInterrupt, of which imports and compilers may make another error: it is known, too."""
 
@@ -72,7 +93,7 @@ class _Interrupts:
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
-        known = sys.modules.get("decision.model.interrupts")  # which is loaded before compiled code calls Python
+        known = sys.modules.get("decision.model.errors")  # which is loaded before compiled code calls Python
         getattr(known, "interrupt", _raise)(KeyboardInterrupt(), frame)
 
     @staticmethod

@@ -5,27 +5,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decision.computer.shipped import find_platform
+from decision.model.computer import find_platform
 from decision.model.errors import ConfigError
 
-from .command import typed_command
-from .grouped import Chosen, with_groups
+from .command import Chosen, typed_command, with_groups
 from .options import (
     JsonOption,
     OutputFolder,
     PdfOption,
     SelectOption,
     ShakeOption,
+    Spread,
     TimeFieldOption,
     TimeZoneOption,
     WorkloadOption,
+    read_pairs,
 )
-from .readers import read_pairs
-from .spread import Spread
 
 if TYPE_CHECKING:
-    from decision.analysis.statistics import Estimate
-    from decision.runs.advice import Advice, AdviceRow
+    from decision.experiments.advise import Advice, AdviceRow
+    from decision.experiments.statistics import Estimate
 
 Platform = Annotated[
     Path | None,
@@ -108,14 +107,12 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.analysis.metric_list import RENAMED
-    from decision.runs.advice import METRIC_NAMES, Wish, advice_heading, load_of, overload_text
-    from decision.runs.advise import find_advice
-    from decision.runs.whole import Log
+    from decision.experiments.advise import METRIC_NAMES, Wish, advice_heading, find_advice, load_of, overload_text
+    from decision.experiments.metric_list import RENAMED
+    from decision.experiments.whole import Log
 
-    from .progress import announce_compilation, counting
     from .tables import print_json, simple_table
-    from .terminal import can_draw, note, printed, say, stdout
+    from .terminal import announce_compilation, can_draw, counting, note, printed, say, stdout
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -142,7 +139,7 @@ def advise_command(
     _write(output, advice)
     page = None
     if can_draw("no advice.html"):
-        from decision.analysis.advice_report import write_advice_page
+        from decision.report.advice import write_advice_page
 
         standings = [row[-1] for row in rows]
         page = write_advice_page(
@@ -198,8 +195,8 @@ def _estimates(found: "dict[str, Estimate]") -> dict[str, Any]:
 
 def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: each metric without the digits that are noise, and the longest wait against the baseline's."""
-    from decision.analysis.metric_list import METRICS
-    from decision.analysis.shakes import rounded
+    from decision.experiments.comparison import rounded
+    from decision.experiments.metric_list import METRICS
 
     units = [f"{name}\n{METRICS[name].unit}".rstrip() for name in metrics]
     rows = [
@@ -222,7 +219,7 @@ def _standing(row: "AdviceRow", bound: float) -> str:
 
 
 def _about(log: dict[str, Any]) -> str:
-    from decision.analysis.whole import duration
+    from decision.experiments.whole import duration
 
     left_out = f"; left out: {log['left_out']}" if log["left_out"] else ""
     return (
@@ -241,7 +238,8 @@ def _number(text: str) -> float:
 def _write(folder: Path, advice: "Advice") -> None:
     import msgspec
 
-    from decision.formats.files import write_files
+    from decision.files.json_text import json_bytes
+    from decision.files.text import write_files
 
-    text = msgspec.json.format(msgspec.json.encode(as_data(advice)), indent=2)
+    text = msgspec.json.format(json_bytes(as_data(advice)), indent=2)
     write_files({folder / "advice.json": [text, b"\n"]})

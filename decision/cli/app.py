@@ -1,23 +1,22 @@
 """The application: its commands, and what becomes of errors."""
 
-import errno
 import importlib
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import typer
 
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
-from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
-from decision.model.interrupts import ended_if_deaf
+from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
 
 from .command import Deferred, Group, add_command, add_moved, note_command
-from .terminal import be_quiet, encodable, note, say, stderr
+from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
 
 Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
 
@@ -41,8 +40,7 @@ def _found(where: str) -> Any:
 
 
 def _batsim5(app: typer.Typer, name: str) -> None:
-    from .batsim5 import batsim5_command
-    from .word_pairs import PairCommand
+    from .batsim5 import PairCommand, batsim5_command
 
     app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
 
@@ -61,10 +59,10 @@ _COMMANDS = {  # as help lists them
     "advise": _command("advise:advise_command"),
     "compare": _command("compare:compare_command"),
     "collect": _command("collect:collect_command"),
-    "train": _command("learn:train_command"),
+    "train": _command("train:train_command"),
     "evaluate": _command("evaluate:evaluate_command"),
-    "bound": _command("bound:bound_command"),
-    "gates": _command("gates:gates_command"),
+    "bound": _command("policies:bound_command"),
+    "gates": _command("evaluate:gates_command"),
     "serve": _command("serve:serve_command"),
     "replay": _command("serve:replay_command"),
     "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),
@@ -86,11 +84,28 @@ _COMMANDS = {  # as help lists them
 class CommandLine(Group):
     """Turns this package's errors into one line and an exit code."""
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the command line. Failures of the machine are one line, too, such as an output that takes no more."""
+        try:
+            try:
+                return super().main(*args, **settings)
+            finally:
+                print_rest()
+        except Exception as error:
+            if (text := cause_in_words(error)) is None:
+                raise
+            if "--debug" in (settings.get("args") or ()) or os.environ.get("DECISION_DEBUG"):
+                traceback.print_exc()
+            with suppress(OSError):
+                note(f"error: {text}", style="bold red")
+            sys.exit(ConfigError.exit_code)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; some options may stand behind the command, too. What was typed is kept."""
         note_command(ctx, args)
         end = args.index("--") if "--" in args else len(args)
-        for option in _ANYWHERE:
+        foreign = next((argument for argument in args if not argument.startswith("-")), "") in _OF_BATSIM
+        for option in _ANYWHERE[: 2 if foreign else None]:
             if option in args[:end]:
                 args = [option, *(argument for argument in args[:end] if argument != option), *args[end:]]
         try:
@@ -119,26 +134,21 @@ class CommandLine(Group):
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            note(f"error: {str(error.filename)[:60]}...: no file has so long a name", style="bold red")
-            raise typer.Exit(ConfigError.exit_code) from None
-        except MemoryError as error:
-            if debugging(ctx):
-                traceback.print_exc()
-            what = f"out of memory ({error or 'no more is free'})"
-            note(f"error: {what}; take a smaller input, or less at a time", style="bold red")
-            raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
 
 
 def _end_at_once(number: int) -> None:
     """End the process, whose main thread heeds no signal; files are renamed when they are whole, so none is half."""
+    from decision.compiling.jit import end_helpers
+
+    end_helpers()
+    with suppress(OSError):
+        print_rest()
     shown = "\x1b[?25h" if sys.stderr.isatty() else ""  # the cursor, which a progress display hides
-    why = f"interrupted ({signal.Signals(number).name}); a computation that did not stop was cut off"
-    os.write(2, f"{shown}{why}\n".encode())
+    which = "" if number == signal.SIGINT else f" ({signal.Signals(number).name})"
+    why = "" if heeds_nothing() else "; a computation that did not stop was cut off"
+    os.write(2, f"{shown}interrupted{which}{why}\n".encode())
     os._exit(128 + number)
 
 
@@ -150,7 +160,8 @@ class Decision(CommandLine):
         self.commands: Any = Deferred(lambda: _COMMANDS, lambda app, name: _COMMANDS[name](app, name))
 
 
-_ANYWHERE = ("--debug", "--quiet")
+_ANYWHERE = ("--debug", "--quiet", "--verbose", "-q", "-v")
+_OF_BATSIM = ("batsim", "batsim5")  # have a -q and a -v of their own, as Batsim has
 _SHOWN = 20  # runs that have failed; failures.csv has all
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
@@ -232,6 +243,9 @@ def decision(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no notes and no progress, only results and errors.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print also what is read, compiled, run and written.")
+    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
@@ -243,7 +257,11 @@ def decision(
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
 
+    -q, -v and --debug stand before or behind the command (batsim and batsim5
+    have a -q and a -v of their own behind them).
+
     Exit codes: 0 success, 1 some runs failed, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.
     """
     be_quiet(quiet)
+    log_from("DEBUG" if debug else "INFO" if verbose else "ERROR" if quiet else "WARNING")

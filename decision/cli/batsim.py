@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from decision import __version__
+from decision.experiments import Verbosity
 from decision.model.errors import ConfigError
-from decision.runs import Verbosity
 
 from .options import EnergyOption, EventsOption, PlatformOption
 from .terminal import note, say
@@ -120,8 +120,8 @@ def batsim_command(
 
       decision batsim -p platform.xml -w workload.json -e out/easy
     """
-    from decision.engine.options import EngineOptions
-    from decision.runs.standin import BatsimInputs, run_standin
+    from decision.engine.refusals import EngineOptions
+    from decision.experiments.standin import BatsimInputs, run_standin
 
     check_extra(ctx.args)
     inputs = BatsimInputs(

@@ -7,9 +7,9 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .grouped import Chosen, with_groups
+from .command import Chosen, with_groups
 from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
-from .train_options import Changes
+from .train import Changes
 
 _MOST = 100_000_000
 
@@ -91,14 +91,13 @@ def collect_command(
       decision collect sjf+easy -p cluster.xml -w log.swf -o sjf.choices \\
           --minari batsim/sjf-v0
     """
-    from decision.formats.selection import Selection
-    from decision.learn import require_learning
-    from decision.learn.config import load_config
-    from decision.runs.inputs import Inputs, first_log, load_inputs
+    from decision.experiments.inputs import Inputs, first_log, load_inputs
+    from decision.files.workload import Selection
+    from decision.rl.learning import require_learning
+    from decision.rl.learning.config import load_config
 
-    from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, simple_table
-    from .terminal import note, stdout
+    from .terminal import announce_compilation, note, stdout, working
 
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
@@ -109,13 +108,12 @@ def collect_command(
     print_dropped(case.workloads)
     require_learning()
     if minari is not None:
-        from decision.learn.minari_export import check_minari, export_minari
+        from decision.rl.learning.choices import check_minari, export_minari
 
         check_minari(minari)
-    from decision.batsim.replay import recorded_starts
-    from decision.learn.choices import collect, from_session, run_starts, whole_episode
-    from decision.learn.choices_file import write_choices
-    from decision.learn.schedulers import choosing_setup
+    from decision.batsim.conversation import recorded_starts
+    from decision.rl.learning.choices import collect, from_session, run_starts, whole_episode, write_choices
+    from decision.rl.learning.schedulers import choosing_setup
 
     announce_compilation()
     log = first_log(case)

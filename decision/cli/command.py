@@ -1,21 +1,124 @@
 """Commands: how their errors name options, and how names of the previous release are still accepted."""
 
+import functools
+import inspect
+import os
+import re
 import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from decision.model.errors import ConfigError, DecisionError
-from decision.model.names import nearest
+from decision.model.hosts import nearest
+from decision.report.plots.paper import Paper, drawn_for
 
+from .options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
+    MissingWalltimeOption,
+    NodesOption,
+    PictureFormat,
+    SelectOption,
+    TimeFieldOption,
+    TimeZoneOption,
+    TypeSizeOption,
+    WalltimeName,
+    WalltimeOption,
+    WidthOption,
+    read_range,
+)
 from .terminal import note
-from .values import PlainValues
+
+if TYPE_CHECKING:
+    from decision.files.workload import Selection
+
+# Values of options without pydantic, of which Typer makes a validator for each option: 0.1 s of each start.
+#
+# A value that is plainly of its option's type is taken here. Anything else, a wrong one above all, goes to Typer, which
+# knows more spellings and says what is wrong.
+
+_PLAIN_NUMBERS = {int: re.compile("-?[0-9]{1,15}"), float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")}
+
+
+class NotPlainError(Exception):
+    """A value is for Typer to judge."""
+
+
+class PlainValues:
+    """Converts an option's values, in the place where Typer keeps what does (a private part of Typer's)."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value that a command gets, the same as Typer's; errors are Typer's."""
+        kind, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
+        try:
+            if value is None:
+                return () if param.multiple or param.nargs == -1 else None
+            if get_origin(kind) is not list:
+                return plain_value(value, kind, info)
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise NotPlainError
+            return [plain_value(each, get_args(kind)[0], info) for each in value]
+        except NotPlainError:
+            param._runtime_param = None
+            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def plain_value(value: Any, kind: Any, info: Any) -> Any:
+    """The value of an option.
+
+    Args:
+        value: a text, or already a value of the type.
+        kind: the type.
+        info: Typer's description of the option: its own parser, its range.
+
+    Raises:
+        NotPlainError: if it is not plainly of this type, in this range.
+    """
+    if info.parser is not None:
+        try:
+            return info.parser(value)
+        except ValueError:
+            raise NotPlainError from None
+    if kind is str and isinstance(value, str):
+        return value
+    if kind in _PLAIN_NUMBERS:
+        return _number(value, kind, info)
+    if kind is Path and isinstance(value, str | Path):
+        return _path(Path(value), info)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        found = value if isinstance(value, kind) else next((each for each in kind if each.value == value), None)
+        if found is not None:
+            return found
+    raise NotPlainError
+
+
+def _number(value: Any, kind: Any, info: Any) -> int | float:
+    if isinstance(value, str) and _PLAIN_NUMBERS[kind].fullmatch(value):
+        value = kind(value)
+    if type(value) not in (int, kind) or info.clamp:
+        raise NotPlainError
+    if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
+        raise NotPlainError
+    return kind(value)
+
+
+def _path(path: Path, info: Any) -> Path:
+    """A path of which nothing is asked but that it can be read where it exists."""
+    asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
+    if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
+        raise NotPlainError
+    return path
+
 
 # An option of the previous release, and those that replace it: the first that the command has
 _REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs"), "--timezone": ("--time-zone",)}
@@ -241,3 +344,74 @@ def add_moved(app: typer.Typer, name: str, function: Callable[..., None], presen
             return super().invoke(ctx)
 
     app.command(name, cls=Moved, hidden=True)(function)
+
+
+# Options that several commands have as a group: a command takes the group, and its users see the options.
+
+
+class Chosen(NamedTuple):
+    """Which jobs of a log are used, and how, as the user wants it."""
+
+    jobs: SelectOption = None
+    nodes: NodesOption = None
+    walltime: WalltimeOption = WalltimeName.REQUESTED
+    time_field: TimeFieldOption = None
+    time_zone: TimeZoneOption = None
+    missing_walltime: MissingWalltimeOption = "none"
+
+    def read(self) -> "Selection":
+        """The selection that readers of logs take. Raises ConfigError."""
+        from decision.files.workload import Selection
+
+        jobs = read_range(self.jobs) or slice(None)
+        return Selection(
+            jobs=(jobs.start or 0, jobs.stop),
+            nodes=self.nodes,
+            walltime=self.walltime.value,
+            time_field=self.time_field,
+            time_zone=self.time_zone,
+            missing=self.missing_walltime,
+        )
+
+
+class Drawing(NamedTuple):
+    """How pictures are drawn, as the user wants it."""
+
+    suffix: FormatOption = PictureFormat.PNG
+    width: WidthOption = PAPER.width
+    type_size: TypeSizeOption = PAPER.type_size
+    dpi: DpiOption = PAPER.dpi
+
+    def begun(self) -> AbstractContextManager[None]:
+        """A block in which pictures are drawn so."""
+        return drawn_for(Paper(self.width, self.type_size, self.dpi, f".{self.suffix}"))
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, in place of each group that it takes, the group's options: the fields of a named tuple."""
+    signature = inspect.signature(command)
+    groups = {
+        name: each.annotation for name, each in signature.parameters.items() if hasattr(each.annotation, "_fields")
+    }
+    parameters: list[inspect.Parameter] = []
+    for name, each in signature.parameters.items():
+        if name not in groups:
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        for option, kind in groups[name].__annotations__.items():
+            default = groups[name]._field_defaults[option]
+            own = inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            parameters.append(own)
+
+    @functools.wraps(command)
+    def grouped_command(*args: Any, **kwargs: Any) -> None:
+        made = {
+            name: group(**{option: kwargs.pop(option) for option in group._fields if option in kwargs})
+            for name, group in groups.items()
+        }
+        command(*args, **made, **kwargs)
+
+    del grouped_command.__wrapped__
+    grouped_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    grouped_command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return grouped_command

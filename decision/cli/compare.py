@@ -1,28 +1,14 @@
 """``decision compare``: policies x workloads x engines x runs, side by side."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.runs import Engine
+from decision.experiments import Engine
 
-from .command import refuse_unused, typed_command
-from .compare_options import (
-    Baseline,
-    Config,
-    Draw,
-    Engines,
-    Length,
-    Metrics,
-    PlotRows,
-    Policies,
-    Seeds,
-    Whole,
-    Windows,
-    WorthOption,
-)
-from .grouped import Chosen, Drawing, with_groups
+from .command import Chosen, Drawing, is_given, read_config, refuse_unused, typed_command, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -38,16 +24,78 @@ from .options import (
     PlatformOption,
     SettingsOption,
     ShakeOption,
+    Spread,
     TimeoutOption,
     WorkloadsOption,
+    read_days,
+    read_pairs,
 )
-from .readers import read_days, read_pairs
-from .spread import Spread
 
 if TYPE_CHECKING:
-    from decision.analysis.comparison import PolicyComparison
+    from decision.experiments.comparison import PolicyComparison
+    from decision.experiments.plan import ComparisonPlan
     from decision.model.workload import Workload
-    from decision.runs.comparison_plan import ComparisonPlan
+
+# Options of ``decision compare`` alone: what is compared, and the runs of each.
+
+_runs_option = partial(typer.Option, rich_help_panel="Runs")
+
+Policies = Annotated[
+    list[str],
+    typer.Option(
+        "--policy",
+        help="Policy to compare, as for decision run; recorded: what really happened; heuristics: every order and "
+        "backfilling, with and without a bound on waiting; shipped: what the package learned. May be repeated.",
+        metavar="POLICY",
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="Policy that the others are compared with; the first if absent.", metavar="POLICY"),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        help="Metric named above; may be repeated.",
+        metavar="METRIC",
+        show_default="the first eight; of whole workloads all of them but utilization",
+    ),
+]
+Engines = Annotated[
+    list[Engine] | None,
+    typer.Option("--engine", help="Simulator, all but docker; may be repeated.", show_default="embedded"),
+]
+Windows = Annotated[int, _runs_option("--windows", help="Number of random sequences of each workload's jobs.", min=0)]
+Whole = Annotated[bool, _runs_option("--whole", help="Run each workload once, as it is, and count all jobs.")]
+Length = Annotated[int, _runs_option("--length", help="Jobs in a sequence.", min=1)]
+Draw = Annotated[int, _runs_option("--draw", help="Random seed of the sequences and the bootstrap.", min=0)]
+Seeds = Annotated[
+    int, _runs_option("--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1)
+]
+PlotRows = Annotated[
+    bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
+]
+
+WorthOption = Annotated[
+    bool,
+    _runs_option(
+        "--worth",
+        help="Compare each policy with itself by walltimes and by perfect predictions, too; writes FOLDER/worth.csv.",
+    ),
+]
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file with options: their long names without dashes, and values, lists where they may be repeated. "
+        "What is typed goes first.",
+        metavar="FILE",
+        callback=read_config,
+        is_eager=True,
+    ),
+]
 
 
 @with_groups
@@ -141,25 +189,30 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.metric_list import find_metric
-    from decision.formats import load_platform
+    from decision.experiments.advise import expanded
+    from decision.experiments.compare import (
+        describe_setup,
+        judge_plan,
+        read_workloads,
+        run_comparison,
+        worth_of_predictions,
+        write_worth,
+    )
+    from decision.experiments.metric_list import find_metric
+    from decision.experiments.plan import ComparisonPlan, find_baseline
+    from decision.files import load_platform
     from decision.policies.registry import named_policies
-    from decision.runs.advise import expanded
-    from decision.runs.compare import read_workloads, run_comparison
-    from decision.runs.comparison_plan import ComparisonPlan, find_baseline
-    from decision.runs.judging import judge_plan
-    from decision.runs.setup_in_words import describe_setup
-    from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
-    from .progress import announce_compilation, counting
     from .tables import (
         print_comparison,
         print_dropped,
+        print_json,
         print_machines,
         print_unsimulated,
         print_worth,
         warn_of_seen_jobs,
     )
+    from .terminal import announce_compilation, counting, printed, say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
@@ -203,19 +256,25 @@ def compare_command(
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     _note_limits(plan, comparison, logs, output)
-    if not as_json:
-        print_comparison(comparison)
-        print_worth(rows)
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawing.begun():
-        _write(output, comparison, plot, pdf, as_json)
+        report = _write(output, comparison, plot or is_given(context, "suffix"))
+        paper = printed(report, pdf)
+    if as_json:
+        print_json(comparison)
+        return
+    print_comparison(comparison)
+    print_worth(rows)
+    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
+    if report is not None:
+        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:
     """Say what these runs cannot show."""
-    from decision.analysis.comparison_text import too_few_blocks
-    from decision.runs.judging import beside_whole
+    from decision.experiments.compare import beside_whole
+    from decision.report.comparison import too_few_blocks
 
     from .terminal import note
 
@@ -225,22 +284,12 @@ def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "
         note(beside_whole(plan, comparison, logs, output))
 
 
-def _write(output: Path, comparison: "PolicyComparison", pictures: bool, pdf: bool, as_json: bool) -> None:
-    """Write the files of a comparison, and say or print what there is."""
-    from decision.analysis.comparison_files import write_comparison
-
-    from .tables import print_json
-    from .terminal import printed, say
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool) -> Path | None:
+    """Write the files of a comparison; the page, if there is one."""
+    from decision.report.comparison import write_comparison
 
     write_comparison(output, comparison)
-    report = _write_report(output, pictures)
-    paper = printed(report, pdf)
-    if as_json:
-        print_json(comparison)
-        return
-    say(f"comparison.csv, .md, .json and runs.csv are in {output}")
-    if report is not None:
-        say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
+    return _write_report(output, pictures)
 
 
 def _refuse_what_does_nothing(
@@ -256,12 +305,11 @@ def _refuse_what_does_nothing(
 
 def _write_report(folder: Path, pictures: bool) -> Path | None:
     """Write the page, or say why there is none: the comparison itself needs no pictures."""
-    from .progress import working
-    from .terminal import can_draw
+    from .terminal import can_draw, working
 
     if not can_draw("no report.html"):
         return None
-    from decision.analysis.comparison_report import write_comparison_pictures, write_comparison_report
+    from decision.report.pages import write_comparison_pictures, write_comparison_report
 
     with working("drawing"):
         if pictures:

@@ -2,13 +2,13 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .command import refuse_unused
-from .evaluations import evaluate_episodes, evaluate_runs, evaluate_whole
-from .grouped import Chosen, with_groups
+from decision.model.errors import PolicyError
+
+from .command import Chosen, refuse_unused, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DaysOption,
@@ -20,8 +20,132 @@ from .options import (
     SeedOption,
     ShakeOption,
     WorkloadOption,
+    read_days,
 )
-from .readers import read_days
+
+if TYPE_CHECKING:
+    from decision.experiments.inputs import LoadedInputs
+    from decision.rl.learning.schedulers import EpisodeComparison
+
+# The three ways of ``decision evaluate``: days or shaken copies, the whole workload once, episodes.
+
+
+def evaluate_runs(
+    case: "LoadedInputs",
+    policies: list[str],
+    days: tuple[int, int | None] | None,
+    shake: int,
+    seed: int,
+    decide_limit: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
+    import tempfile
+
+    import numpy as np
+
+    from decision.experiments.compare import judge_plan, read_workloads, run_comparison
+    from decision.experiments.comparison import default_metrics
+    from decision.experiments.metric_list import METRICS
+    from decision.experiments.plan import ComparisonPlan
+    from decision.model.computer import available_workers
+    from decision.policies.registry import named_policies
+    from decision.rl.envs import write_metrics
+
+    from .tables import print_comparison, print_json
+    from .terminal import counting
+
+    inputs, called = case.inputs, named_policies(policies)
+    plan = ComparisonPlan(
+        platform=inputs.platform,
+        workloads=inputs.workloads,
+        policies=tuple(called),
+        specs={name: spec for name, spec in called.items() if name != spec},
+        energy=inputs.energy,
+        events=inputs.events,
+        selection=inputs.selection,
+        days=days,
+        shake=shake,
+        draw=seed,
+        decide_limit=decide_limit,
+    )
+    with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
+        outcomes = run_comparison(plan, Path(folder), processes=available_workers(), progress=show)
+    energetic = [METRICS[name] for name in ("energy_waste", "waste_bound", "switches") if inputs.energy]
+    metrics = [*default_metrics(outcomes), *energetic]
+    if output is not None:
+        columns = {
+            policy: {m.name: np.array([r.metrics[m.name] for r in outcomes if r.contender == policy]) for m in metrics}
+            for policy in plan.policies
+        }
+        write_metrics(output, columns)
+    comparison = judge_plan(plan, outcomes, read_workloads(plan), plan.policies[0], metrics=metrics)
+    if as_json:
+        print_json(comparison)
+    else:
+        print_comparison(comparison)
+
+
+def evaluate_whole(
+    case: "LoadedInputs", policies: list[str], seed: int, decide_limit: float, output: Path | None, as_json: bool
+) -> None:
+    """One run of the whole workload under each policy."""
+    from decision.experiments.audit import standing_of_tables
+    from decision.experiments.inputs import PolicyChoice
+    from decision.experiments.metric_list import summarise
+    from decision.experiments.run import run_inputs
+    from decision.policies.registry import named_policies
+    from decision.rl.envs import write_metrics
+
+    from .tables import print_json, print_summaries, summary_columns, summary_rows
+    from .terminal import working
+
+    summaries, tables = {}, {}
+    chosen = named_policies(policies)
+    for n, (policy, spec) in enumerate(chosen.items(), 1):
+        with working(f"{policy}, {n} of {len(chosen)} policies"):
+            record = run_inputs(case, PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit))
+        tables[policy] = record.jobs
+        summaries[policy] = summarise(
+            record.jobs,
+            len(case.platform.hosts),
+            window_gap=record.window_gap,
+            known=record,
+            lost_work=record.lost_work,
+        )
+    if output is not None:
+        write_metrics(output, summary_columns(summaries))
+    beside = standing_of_tables(tables, case.workloads[0].nb_res, case.inputs.workloads[0].stem)
+    if as_json:
+        print_json({"runs": summary_rows(summaries)} | ({"recorded": [beside]} if beside else {}))
+    else:
+        print_summaries(summaries, beside)
+
+
+def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool) -> None:
+    """Episodes under each policy, and the means over them."""
+    from decision.policies.registry import named_policies
+    from decision.rl.envs import write_metrics
+
+    from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
+    from .tables import print_json
+    from .terminal import working
+
+    metrics = {}
+    chosen = named_policies(policies)
+    for n, (policy, spec) in enumerate(chosen.items(), 1):
+        with working(f"{policy}, {n} of {len(chosen)} policies"):
+            metrics[policy] = comparison.metrics(spec)
+    if output is not None:
+        write_metrics(output, metrics)
+    warn_of_few_blocks(metrics, comparison.first, comparison.jobs)
+    estimates, episodes = estimate_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
+    if as_json:
+        print_json({"episodes": episodes, "policies": evaluation_rows(estimates, episodes)})
+    else:
+        print_evaluation(estimates, episodes)
+
 
 _episodes_option = partial(typer.Option, rich_help_panel="Episodes")
 _PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
@@ -92,13 +216,13 @@ def evaluate_command(
       decision evaluate learned/inspector.ckpt sjf+easy \\
           -p cluster.xml -w log.swf --placed 128 --offline
     """
-    from decision.analysis.recorded import RECORDED
+    from decision.experiments.audit import RECORDED
+    from decision.experiments.inputs import Inputs, load_inputs
     from decision.model.dates import on_days
     from decision.model.errors import ConfigError
-    from decision.runs.inputs import Inputs, load_inputs
 
-    from .progress import announce_compilation
     from .tables import print_dropped, warn_of_seen_jobs
+    from .terminal import announce_compilation
 
     in_episodes = offline or episodes is not None or placed is not None
     judged = not (whole or in_episodes or days is not None)
@@ -118,10 +242,10 @@ def evaluate_command(
     elif whole:
         evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
-        from decision.learn import require_learning
+        from decision.rl.learning import require_learning
 
         require_learning()
-        from decision.learn.schedulers import EpisodeComparison
+        from decision.rl.learning.schedulers import EpisodeComparison
 
         comparison = EpisodeComparison(
             case.platform,
@@ -145,3 +269,86 @@ def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bo
         refuse_unused(context, parts, "--whole runs the workload as it is")
     refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
     refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
+
+
+# ``decision gates``: whether a learned policy may be deployed.
+
+Checkpoint = Annotated[
+    str, typer.Argument(help="Made by decision train; or the name of a learned policy that is shipped.")
+]
+
+
+@with_groups
+def gates_command(
+    checkpoint: Checkpoint,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    events: EventsOption = None,
+    *,
+    chosen: Chosen,
+    as_json: JsonOption = False,
+) -> None:
+    """Check whether a checkpoint may be deployed, on a log that it has not seen.
+
+    The log is run on ten copies with shaken submissions. Against FCFS with EASY:
+    mean wait and mean bounded slowdown are not above; the longest wait is at most
+    1.5 times as long in the median of the copies, and twice as long on any; and
+    on a nearly idle machine no job waits that would not wait. And the schedule is the same in a run,
+    through Batsim's messages, and on the engine in plain Python. Of a packer,
+    which is for utilization, no more room may be idle up to the last end than
+    under EASY, in place of the first three.
+
+    A checkpoint for servers that sleep (joint, deepscheduling) runs each day of
+    the log, against first-fit with a timeout of 5 minutes on the same servers:
+    mean wait at most 1.1 times and longest wait at most 1.5 times as long, and
+    neither waste nor switches above.
+
+    A checkpoint that knows what jobs are worth (green, timetable) runs under the
+    supply of power of --events, if there is one: it misses no more value than
+    density+first-fit,suspend=density and than qos+first-fit, and no more value
+    is violated than under FCFS with EASY.
+
+    Writes what it finds into the checkpoint's manifest, with the hashes of
+    platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
+    refuse a checkpoint that was not checked or fails on one of its logs, unless
+    --force is given. Exit codes: 0 if all gates are passed, 2 if not.
+
+    Examples:
+
+      decision gates learned/ranking.ckpt -p cluster.xml -w log.swf
+
+      decision gates learned -p cluster.xml -w log.swf
+
+      decision gates timetable -p ten.xml -w green.json --events supply.txt
+    """
+    from decision.experiments.gates import check_gates, keep_check, lets_sleep
+    from decision.experiments.inputs import Inputs, first_log, load_inputs
+    from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
+    from decision.rl.learning.checkpoint import require_unseen
+
+    from .learning_tables import print_gates
+    from .tables import print_dropped, print_json
+    from .terminal import announce_compilation, note, working
+
+    file = existing_checkpoint(checkpoint)
+    selection = chosen.read()
+    energy = lets_sleep(file)
+    case = load_inputs(
+        Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection, energy=energy)
+    )
+    print_dropped(case.workloads)
+    if text := require_unseen(checkpoint, case.workloads[0]):
+        note(f"warning: {text}; gates are for jobs that nothing was learned from")
+    announce_compilation()
+    with working(file.name):
+        check = check_gates(file, first_log(case))
+    if checkpoint not in SHIPPED_NAMES:
+        keep_check(file, check)
+    if as_json:
+        rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]
+        print_json({"checkpoint": checkpoint, "jobs": check.jobs, "gates": rows})
+    else:
+        print_gates(check)
+    failed = [gate.name for gate in check.gates if not gate.passed]
+    if failed:
+        raise PolicyError(f"{checkpoint} fails on {workload}: {', '.join(failed)}")

@@ -4,19 +4,18 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
-from rich.table import Table
 
-from decision.formats.input_facts import InputFacts
-from decision.learn.checkpoint import GateCheck, Manifest
+from decision.files.text import InputFacts
+from decision.rl.learning.checkpoint import GateCheck, Manifest
 
-from .tables import number, policy_table, simple_table
+from .tables import FittedTable, number, policy_table, simple_table
 from .terminal import note, stdout
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from decision.analysis.statistics import Estimate
+    from decision.experiments.statistics import Estimate
     from decision.model.record import Ints
 
 
@@ -46,7 +45,7 @@ Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]  # of each policy an
 
 def warn_of_few_blocks(metrics: Metrics, first: "Ints", jobs: int) -> None:
     """Say how many independent blocks the episodes are worth, if too few; arguments as of `estimate_means`."""
-    from decision.analysis.blocks import FEW_BLOCKS, Windows, few_blocks
+    from decision.experiments.statistics import FEW_BLOCKS, Windows, few_blocks
 
     longest = max(int(columns["arrived"].max()) for columns in metrics.values())
     number = Windows(first, longest, jobs, circular=True).independent
@@ -64,9 +63,8 @@ def estimate_means(metrics: Metrics, first: "Ints", jobs: int) -> Estimates:
     """
     import numpy as np
 
-    from decision.analysis.blocks import Windows
-    from decision.analysis.statistics import Estimate, bootstrap_mean
-    from decision.envs.metrics import RANGES
+    from decision.experiments.statistics import Estimate, Windows, bootstrap_mean
+    from decision.rl.envs.environment import RANGES
 
     def mean(name: str, values: "NDArray[np.float64]", length: int) -> Estimate:
         if np.isnan(values).any():
@@ -119,7 +117,7 @@ def print_gates(check: GateCheck) -> None:
 
 def print_manifest(manifest: Manifest) -> None:
     """A checkpoint's manifest, one line per fact."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = FittedTable(plain=True)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _manifest_rows(manifest):

@@ -63,7 +63,7 @@ def read_links(options: NetworkOptions | LevelOptions, levels: int = 1) -> "list
     Raises:
         ConfigError: if there are as many values as neither, or one cannot be read.
     """
-    from decision.formats.simgrid_network import parse_bandwidth, parse_latency
+    from decision.files.simgrid.values import parse_bandwidth, parse_latency
     from decision.model.topology import Link
 
     bandwidths = _each("--bandwidth", options.bandwidth, levels)
@@ -106,9 +106,9 @@ def write_networked(
     import msgspec
 
     from decision import __version__
-    from decision.formats.platform_write import write_platform
-    from decision.formats.simgrid import BATSIM_SIMGRID
-    from decision.generate.topologies import describe_topology, networked
+    from decision.files.generate.platforms import describe_topology, networked
+    from decision.files.simgrid.values import BATSIM_SIMGRID
+    from decision.files.simgrid.write import write_platform
 
     from .platform_tables import print_written
 
@@ -130,8 +130,8 @@ def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[Sleep
     Raises:
         ConfigError: if one of the two cannot be read, or is too small.
     """
-    from decision.formats.simgrid import parse_speed, parse_wattage
-    from decision.generate.clusters import taurus_power
+    from decision.files.generate.platforms import taurus_power
+    from decision.files.simgrid.values import parse_speed, parse_wattage
     from decision.model.platform import PowerState
 
     flops = parse_speed(speed)

@@ -1,15 +1,23 @@
 """Options and arguments that commands share."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from decision.computer.shipped import find_platform, find_workload
+from decision.model.computer import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
+from decision.report.plots.paper import Paper
+
+if TYPE_CHECKING:
+    from decision.experiments.tasks import How
+    from decision.files.accounting.read import TraceOptions
+    from decision.files.events import SeriesLayout
 
 _input_option = partial(typer.Option, rich_help_panel="Input")
 _jobs_option = partial(typer.Option, rich_help_panel="Jobs of the workload")
@@ -214,3 +222,298 @@ SimgridOption = Annotated[
         metavar="VERSION",
     ),
 ]
+
+# How the texts of options are read: pairs, ranges, days, speeds.
+
+
+def read_pairs(pairs: Iterable[str] | None, option: str = "--option") -> dict[str, str]:
+    """Values by name from the ``name=value`` pairs of an option that may be repeated.
+
+    Raises:
+        ConfigError: for a pair without ``=`` or a name given twice.
+    """
+    settings: dict[str, str] = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"{option} {pair!r}: write it as name=value")
+        if name in settings:
+            raise ConfigError(f"{option} {name}: given twice, as {settings[name]!r} and {value!r}")
+        settings[name] = value
+    return settings
+
+
+def read_range(text: str | None, option: str = "--select") -> slice | None:
+    """A range of jobs or days from ``a:b``, ``a:`` or ``:b``.
+
+    Raises:
+        ConfigError: if it is not written so.
+    """
+    if text is None:
+        return None
+    first, colon, last = text.partition(":")
+    if not colon or not all(part == "" or part.isdigit() for part in (first, last)):
+        raise ConfigError(f"{option} {text!r}: write it as a:b, like 0:1000")
+    return slice(int(first) if first else None, int(last) if last else None)
+
+
+def read_days(text: str | None) -> tuple[int, int | None] | None:
+    """The days of ``--days a:b``, None where none were named. Raises ConfigError."""
+    chosen = read_range(text, "--days")
+    return None if chosen is None else (chosen.start or 0, chosen.stop)
+
+
+def read_speed(text: str | None) -> float | None:
+    """A host's speed in flop/s.
+
+    Raises:
+        ConfigError: if it is not a speed above 0.
+    """
+    from decision.files.simgrid.values import parse_speed
+
+    if text is None:
+        return None
+    speed = parse_speed(text)
+    if speed <= 0:
+        raise ConfigError(f"--speed {text}: must be above 0")
+    return speed
+
+
+# Options of the commands that do many runs: how many at a time, on which machines, and for how long.
+
+_many_machines_option = partial(typer.Option, rich_help_panel="Many machines")
+
+LimitOption = Annotated[
+    float,
+    _many_machines_option(
+        "--limit",
+        help="Seconds that a run may take; one that takes longer has failed, and the others go on. 0 means no limit.",
+        min=0.0,
+        metavar="SECONDS",
+    ),
+]
+ShareOption = Annotated[
+    str | None,
+    _many_machines_option(
+        "--share",
+        help="Do only the runs of share I of 0 to N - 1, as a job of an array does; the same command without it "
+        "collects them.",
+        metavar="I/N",
+    ),
+]
+OnOption = Annotated[
+    str,
+    _many_machines_option(
+        "--on",
+        help="Where runs are done: local, a batch system (slurm, oar, pbs, lsf, sge, htcondor) that gets a job for "
+        "each of -j workers, or a Dask scheduler (tcp://HOST:PORT, or its file.json).",
+        metavar="CLUSTER",
+    ),
+]
+SubmitOption = Annotated[
+    str,
+    _many_machines_option(
+        "--submit",
+        help="Options of the jobs, as the batch system spells them: time, memory, queue.",
+        metavar='"OPTIONS"',
+        show_default=False,
+    ),
+]
+WaitOption = Annotated[
+    float,
+    _many_machines_option(
+        "--wait", help="Seconds until the first worker of --on has begun.", min=1.0, metavar="SECONDS"
+    ),
+]
+AuditOption = Annotated[
+    float,
+    _many_machines_option(
+        "--audit",
+        help="Share of the runs, from 0 to 1, that are done again by another worker; their results must be equal.",
+        min=0.0,
+        max=1.0,
+    ),
+]
+
+
+class Spread(NamedTuple):
+    """How the runs of a command are done, as the user wants it."""
+
+    processes: ProcessesOption = None
+    limit: LimitOption = 0.0
+    share: ShareOption = None
+    on: OnOption = "local"
+    submit: SubmitOption = ""
+    wait: WaitOption = 600.0
+    audit: AuditOption = 0.0
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the work is done by a cluster."""
+        return self.on != "local"
+
+    @contextmanager
+    def begun(self) -> "Iterator[How]":
+        """What `decision.experiments.tasks.run_tasks` takes; workers elsewhere end with the block."""
+        from decision.model.computer import available_workers
+
+        how: How = {"share": _read_share(self.share), "audit": self.audit}
+        processes = self.processes or available_workers()
+        if not self.elsewhere:
+            if self.submit:
+                raise ConfigError("nothing is submitted; say where with --on, or leave the option out", field="submit")
+            yield {**how, "processes": processes, "limit": self.limit}
+            return
+        if self.share is not None:
+            raise ConfigError("a share is done here; leave one of the two options out", field="share")
+        from decision.experiments.cluster import cluster
+
+        from .terminal import note
+
+        note(f"waiting for workers of {self.on}")
+        with cluster(self.on, processes, submit=self.submit, wait=self.wait, limit=self.limit) as executor:
+            yield {**how, "executor": executor}
+
+
+def _read_share(text: str | None) -> Any:
+    """A share from ``I/N``. Raises ConfigError if it is none."""
+    if text is None:
+        return None
+    from decision.experiments.tasks import Share
+
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()) or not int(number) < int(of):
+        raise ConfigError(f"{text!r}: write it as I/N with I from 0 to N - 1, like 0/10", field="share")
+    return Share(int(number), int(of))
+
+
+# Options of pictures: their file, format, width, type size, and pixels per inch.
+
+_pictures_option = partial(typer.Option, rich_help_panel="Pictures")
+
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
+]
+
+PAPER = Paper()
+
+
+class PictureFormat(StrEnum):
+    """How pictures are written."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
+
+FormatOption = Annotated[PictureFormat, _pictures_option("--format", help="Image format; includes --plot.")]
+WidthOption = Annotated[
+    float, _pictures_option("--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES")
+]
+TypeSizeOption = Annotated[
+    float, _pictures_option("--type-size", help="Type size in pictures, points.", min=4, max=24, metavar="POINTS")
+]
+DpiOption = Annotated[
+    float, _pictures_option("--dpi", help="Pixels per inch of PNG.", min=50.0, max=600.0, metavar="N")
+]
+
+# Options of commands that read logs: the format, what a host is, the machine, the time zone, the columns.
+
+_logs_option = partial(typer.Option, rich_help_panel="How the file is read")
+
+Format = Annotated[
+    str | None,
+    _logs_option(
+        "--format",
+        help="Format of the input, where its content is misread: json, swf, gwf, oar, sacct, sacct-json, pbs, lsf, "
+        "sge, csv or parquet.",
+        metavar="FORMAT",
+        show_default=False,
+    ),
+]
+UnitOption = Annotated[
+    str,
+    _logs_option(
+        "--unit",
+        help="What a host is: nodes, cores, gpus, or auto: nodes where at most 2 % of the jobs shared one, else cores.",
+        metavar="UNIT",
+    ),
+]
+Machine = Annotated[
+    int | None,
+    _logs_option(
+        "--machine",
+        help="Hosts of the machine; by default those of the header, a file FILE.machines, the distinct nodes, or the "
+        "peak of recorded use.",
+        min=1,
+        metavar="N",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    _logs_option(
+        "--columns",
+        help="Names of sacct's columns with commas between them, where there is no header; or a TOML file that says "
+        "which columns of a table are submit, wait or start, run or end, size, walltime, user and id.",
+        metavar="NAMES|FILE",
+    ),
+]
+
+
+class LogReading(NamedTuple):
+    """How logs are read, as the user wants it."""
+
+    kind: Format = None
+    unit: UnitOption = "auto"
+    machine: Machine = None
+    time_zone: TimeZoneOption = None
+    columns: Columns = None
+
+    def options(self, time_field: int | None = None, given: str | None = None) -> "TraceOptions":
+        """What readers of logs take; `given` is the format, where the command says it."""
+        from decision.files.accounting.read import TraceOptions
+
+        return TraceOptions(
+            format=self.kind or given,
+            unit=self.unit,
+            machine=self.machine,
+            time_zone=self.time_zone,
+            columns=self.columns,
+            time_field=time_field,
+        )
+
+
+# Options of commands that read a series of values by time.
+
+
+class Gaps(StrEnum):
+    """What becomes of what a table leaves out."""
+
+    REFUSE = "refuse"
+    HOLD = "hold"
+    LINEAR = "linear"
+
+
+TimeColumn = Annotated[
+    str | None, typer.Option("--time-column", help="Column with the time; by default one called so.", metavar="NAME")
+]
+ColumnName = Annotated[
+    str | None, typer.Option("--column", help="Column with the values; by default one called so.", metavar="NAME")
+]
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--begin", help="Time in the table at which the simulation begins; by default its first.", metavar="TIME"
+    ),
+]
+GapsOption = Annotated[
+    Gaps, typer.Option("--gaps", help="What fills gaps: nothing, the value before, or a line to the next.")
+]
+
+
+def layout_of(time_column: str | None, column: str | None, begin: str | None, gaps: Gaps) -> "SeriesLayout":
+    """What the options say of a table."""
+    from decision.files.events import SeriesLayout
+
+    return SeriesLayout(time_column=time_column or "", column=column or "", begin=begin or "", gaps=gaps.value)

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from decision.analysis.descriptions import PstateUse, host_groups, pstate_uses
 from decision.engine.refusals import network_refusal
-from decision.generate.grid5000 import Grid5000Cluster
-from decision.generate.topologies import describe_topology
-from decision.model.hosts import format_hosts
-from decision.model.names import fold_names
+from decision.experiments.descriptions import PstateUse, host_groups, pstate_uses
+from decision.files.generate.grid5000 import Grid5000Cluster
+from decision.files.generate.platforms import describe_topology
+from decision.files.platform_check import Finding, grouped
+from decision.files.platform_check.structure import Links
+from decision.model.hosts import fold_names, format_hosts
 from decision.model.platform import Host, Platform
-from decision.platform_check import Finding, grouped
-from decision.platform_check.structure import Links
 
 from .tables import count, print_json, simple_table
 from .terminal import say, stdout

@@ -7,8 +7,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .command import Group, add_command, typed_command
-from .grouped import Drawing, with_groups
+from .command import Drawing, Group, add_command, typed_command, with_groups
 from .options import JsonOption, OutputFile, OutputFolder, PdfOption
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from decision.analysis.runs import NamedRun
+    from decision.experiments.results import NamedRun
     from decision.model.platform import Platform
 
 _PERIOD = 0.25  # seconds between two looks
@@ -66,22 +65,20 @@ def analyse_command(
 
       decision report analyse learned/seed0 learned/seed1 learned/seed2
     """
-    from decision.analysis.curves import load_trainings
-    from decision.analysis.plots import require_matplotlib
-    from decision.analysis.recorded import standing_of_tables
-    from decision.analysis.runs import load_runs
-    from decision.formats import load_platform
-    from decision.learn.kinds import kind_of
-    from decision.runs.inputs import writable_folder
+    from decision.experiments.audit import standing_of_tables
+    from decision.experiments.curves import load_trainings
+    from decision.experiments.inputs import writable_folder
+    from decision.experiments.results import load_runs
+    from decision.files import load_platform
+    from decision.report.plots import require_matplotlib
+    from decision.rl.learning.checkpoint import kind_of
 
-    from .progress import working
-    from .summary_tables import print_summaries, summary_rows
-    from .tables import count, print_json
-    from .terminal import printed, say
+    from .tables import count, print_json, print_summaries, summary_rows
+    from .terminal import printed, say, working
 
     require_matplotlib()
-    from decision.analysis.report import analyse, split
-    from decision.analysis.runs import summaries_of
+    from decision.experiments.results import summaries_of
+    from decision.report.pages import analyse, split
 
     with working("drawing"), drawing.begun():
         hosts = None if platform is None else load_platform(platform, energy=True)
@@ -119,7 +116,7 @@ def export_command(
 
       decision report export out/compare -o runs.parquet
     """
-    from decision.runs.export import export_runs
+    from decision.experiments.store import export_runs
 
     from .tables import count
     from .terminal import say
@@ -147,13 +144,11 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
 
       decision report view out --live
     """
-    from decision.analysis.runs import load_runs, summaries_of
-    from decision.formats.run_facts import is_locked
-    from decision.formats.run_status import read_status
+    from decision.experiments.results import load_runs, summaries_of
+    from decision.files.run_facts import is_locked, read_status
 
-    from .live import frame
-    from .summary_tables import print_summaries, summary_rows
-    from .tables import print_json
+    from .run import frame
+    from .tables import print_json, print_summaries, summary_rows
     from .terminal import PAGE, stderr, stdout
 
     if not folder.is_dir():
@@ -184,8 +179,8 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
 
       decision report show dbf
     """
-    from decision.learn import existing_checkpoint
-    from decision.learn.checkpoint import read_manifest
+    from decision.rl.learning import existing_checkpoint
+    from decision.rl.learning.checkpoint import read_manifest
 
     from .learning_tables import print_manifest
     from .tables import print_json
@@ -203,10 +198,9 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
-    from decision.formats.run_facts import is_locked
-    from decision.formats.run_status import read_status
+    from decision.files.run_facts import is_locked, read_status
 
-    from .live import frame
+    from .run import frame
     from .terminal import note
 
     if not _has_begun(folder):
@@ -221,7 +215,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
 
 def _has_begun(folder: Path) -> bool:
-    from decision.formats.run_facts import RUN
+    from decision.files.run_facts import RUN
 
     return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 

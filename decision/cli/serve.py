@@ -15,8 +15,8 @@ from .options import (
     SeedOption,
     SettingsOption,
     TimeoutOption,
+    read_pairs,
 )
-from .readers import read_pairs
 
 Endpoint = Annotated[
     str,
@@ -67,14 +67,12 @@ def serve_command(
       batsim -p platform.xml -w workload.json -e session
     """
     from decision.batsim.agent import make_agent
-    from decision.batsim.wire import check_endpoint
-    from decision.batsim.zmq_loop import serve
-    from decision.formats import load_platform
-    from decision.learn.gates import require_gates
+    from decision.batsim.zeromq import check_endpoint, serve
+    from decision.files import load_platform
+    from decision.rl.learning.checkpoint import require_gates
 
-    from .progress import announce_compilation
     from .tables import print_conversation, print_json
-    from .terminal import note
+    from .terminal import announce_compilation, note
 
     check_endpoint(endpoint)  # before all that takes longer
     if not force:
@@ -114,8 +112,8 @@ def replay_command(
       decision replay session.jsonl --policy easy
     """
     from decision.batsim.agent import make_agent
-    from decision.batsim.replay import replay
-    from decision.formats import load_platform
+    from decision.batsim.conversation import replay
+    from decision.files import load_platform
 
     from .tables import print_json, print_replay
 

@@ -1,14 +1,179 @@
 """``decision slurm``: what if, for an operator's own Slurm."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .command import Group, add_command, typed_command
-from .options import SeedOption
-from .slurm_read import read_command
-from .slurm_tables import named_change, print_agreement, print_sweep
+from .options import SeedOption, TimeZoneOption
+
+if TYPE_CHECKING:
+    from decision.slurm.agree import Agreement
+    from decision.slurm.case import Case
+    from decision.slurm.sweep import Sweep
+
+# ``decision slurm read``: a case of a slurm.conf, a job log, and what else is known of the cluster.
+
+_files_option = partial(typer.Option, rich_help_panel="Files of the cluster")
+
+
+def _file(name: str, text: str) -> object:
+    return _files_option(name, help=text, metavar="FILE", dir_okay=False)
+
+
+ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
+JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
+NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
+PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
+AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]
+QosOption = Annotated[Path | None, _file("--qos", "What sacctmgr -P show qos prints.")]
+SharesOption = Annotated[Path | None, _file("--shares", "What sshare -a -l -P prints when the log begins.")]
+CyclesOption = Annotated[Path | None, _file("--cycles", "When backfill ran: slurmctld's log, or one time a line.")]
+NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P show event prints of nodes.")]
+ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
+TopologyOption = Annotated[
+    Path | None,
+    _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
+]
+AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
+CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
+
+
+def read_command(
+    conf: ConfOption,
+    jobs: JobsOption,
+    output: CaseFolder,
+    nodes: NodesOption = None,
+    partitions: PartitionsOption = None,
+    assoc: AssocOption = None,
+    qos: QosOption = None,
+    shares: SharesOption = None,
+    cycles: CyclesOption = None,
+    events: NodeEventsOption = None,
+    reservations: ReservationsOption = None,
+    topology: TopologyOption = None,
+    time_zone: TimeZoneOption = None,
+    anonymous: AnonymousOption = False,
+) -> None:
+    """Make a case of a slurm.conf and a job log: platform, workload and case.json.
+
+    The log is what this prints, with the dates of your own weeks:
+
+      sacct -a -P -X -D -S 2026-03-02 -E 2026-03-09 -o JobIDRaw,JobID,User,\\
+      Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,\\
+      TimelimitRaw,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,\\
+      NodeList,Priority,Reason,Flags,Constraints,Reservation,Suspended,\\
+      SubmitLine > sacct.txt
+
+    Columns may be in any order; SubmitLine stands last. What the other files
+    are is said at their options; without them slurm.conf and the log speak.
+
+    Example:
+
+      decision slurm read --conf slurm.conf --jobs sacct.txt \\
+          --qos qos.txt --shares sshare.txt -o CASE
+    """
+    from decision.slurm.case import Sources, hide_names, read_case
+    from decision.slurm.case_folder import write_case
+
+    from .tables import count
+    from .terminal import note, say
+
+    case, found = read_case(
+        Sources(
+            conf=conf,
+            jobs=jobs,
+            nodes=nodes,
+            partitions=partitions,
+            assoc=assoc,
+            qos=qos,
+            shares=shares,
+            cycles=cycles,
+            events=events,
+            reservations=reservations,
+            topology=topology,
+            time_zone=time_zone or "",
+        )
+    )
+    if anonymous:
+        case = hide_names(case)
+    write_case(case, found, output)
+    for line in (*case.notes, *case.keys.words()):
+        note(line)
+    parts = (count(len(case.jobs), "job"), count(len(case.nodes), "node"), count(len(case.partitions), "partition"))
+    say(f"{output}: {', '.join(parts)}")
+
+
+# What the commands about Slurm print: how well a model agrees, and what a sweep found.
+
+
+def print_agreement(case: "Case", found: "Agreement") -> None:
+    """Waits as recorded and as simulated, the largest differences, and the verdict."""
+    import numpy as np
+
+    from decision.slurm.agree import job_groups, start_differences, wait_figures
+
+    from .tables import number, simple_table
+    from .terminal import say, stdout
+
+    runtime = np.array([case.jobs[n].runtime for n in found.started])
+    columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
+    table = simple_table("group", *columns, title="Recorded and simulated", names=3)
+    simulated = found.simulated.mean(0)
+    for name, places in job_groups(case, found.started).items():
+        for who, waits in (("recorded", found.recorded), ("simulated", simulated)):
+            row = wait_figures(waits[places], runtime[places])
+            table.add_row(name, f"{row.jobs:,}", who, *(number(value) for value in row[1:]))
+    stdout().print(table)
+    means, (low, high) = found.means, found.interval
+    table = simple_table("", "mean wait, s", "off", title="What the model is worth")
+    for name, mean in means.items():
+        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
+        table.add_row(name, number(mean), off)
+    stdout().print(table)
+    say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")
+    say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
+    recorded, model = found.utilization
+    say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
+    for each in start_differences(case, found):
+        say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
+    for line in case.keys.words():
+        say(line)
+    say(f"verdict: {found.verdict}")
+
+
+def named_change(change: "dict[str, str]") -> str:
+    """``bf_interval=30, bf_window=1440``."""
+    return ", ".join(f"{name}={value}" for name, value in change.items())
+
+
+_COSTLY = ("bf_interval", "bf_max_job_test")
+
+
+def print_sweep(found: "Sweep", output: Path | None) -> None:
+    """What each setting changes, and which is the best; `output` is the folder of slurm.conf.diff."""
+    from .tables import number, simple_table
+    from .terminal import say, stdout
+
+    title = f"{found.goal.text}, {number(found.base)} as configured"
+    table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
+    for each in found.tried:
+        low, high = each.interval
+        said = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
+        shown = (number(each.mean), number(low), number(high), number(each.held_out))
+        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", said)
+    for name, value in found.policies.items():
+        table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
+    stdout().print(table)
+    if any(name in each.set for each in found.tried for name in _COSTLY):
+        say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
+    if found.best is None:
+        say("no setting is better than yours")
+    else:
+        say(f"best: {named_change(found.best.set)}" + (f"; see {output}/slurm.conf.diff" if output else ""))
+
 
 _CASE = typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
 
@@ -73,11 +238,10 @@ def agree_command(
 
       decision slurm agree CASE --json agree.json --starts starts.csv
     """
-    from decision.slurm.agree import agree
-    from decision.slurm.agreement_report import agreement_document, starts_lines
+    from decision.slurm.agree import agree, agreement_document, starts_lines
     from decision.slurm.case_folder import load_case
 
-    from .progress import announce_compilation, counting
+    from .terminal import announce_compilation, counting
 
     loaded = load_case(case)
     announce_compilation()
@@ -92,14 +256,16 @@ def agree_command(
 def _write(path: Path | None, document: object) -> None:
     import msgspec
 
+    from decision.files.json_text import json_bytes
+
     if path is not None:
-        _write_text(path, msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+        _write_text(path, msgspec.json.format(json_bytes(document), indent=1).decode() + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:
-    from decision.formats.files import write_files
+    from decision.files.text import utf8, write_files
 
-    write_files({path: [text.encode()]})
+    write_files({path: [utf8(text)]})
 
 
 def sweep_command(
@@ -132,13 +298,10 @@ def sweep_command(
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
     from decision.slurm.case_folder import load_case
-    from decision.slurm.changes import default_settings, read_vary
-    from decision.slurm.goals import read_goal, read_goal_guard
     from decision.slurm.recommend import conf_diff
-    from decision.slurm.sweep import sweep, sweep_document
+    from decision.slurm.sweep import default_settings, read_goal, read_goal_guard, read_vary, sweep, sweep_document
 
-    from .progress import announce_compilation, counting
-    from .terminal import say
+    from .terminal import announce_compilation, counting, say
 
     loaded = load_case(case)
     announce_compilation()
@@ -148,7 +311,7 @@ def sweep_command(
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
-    with counting("settings") as show:
+    with counting("runs") as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
@@ -193,16 +356,14 @@ def order_command(
       decision slurm order CASE --order f1 -o out/f1
     """
     from decision.slurm.case_folder import load_case
-    from decision.slurm.order import approximate
-    from decision.slurm.recommend import diff_of
+    from decision.slurm.recommend import approximate, diff_of
 
-    from .progress import announce_compilation, counting
     from .tables import number, simple_table
-    from .terminal import say, stdout
+    from .terminal import announce_compilation, counting, say, stdout
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("parts") as show:
+    with counting("runs") as show:
         found = approximate(loaded, loaded.settings, order, runs, seed, show)
     rows = {"order itself": found.exact, "weights": found.by_weights, "job_submit.lua": found.by_script}
     _write(

@@ -1,31 +1,155 @@
 """What several commands print: tables, or one JSON document in their place."""
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Column, Table
 
-from .terminal import note, say, stdout
+from .terminal import is_uncut, note, page_width, say, stdout
 
-if TYPE_CHECKING:  # a table of workloads needs no policies
-    from decision.analysis.comparison import PolicyComparison
-    from decision.batsim.conversation import Conversation
-    from decision.batsim.replay import Replay
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from decision.batsim.conversation import Conversation, Replay
+    from decision.experiments.audit import Standing
+    from decision.experiments.compare import PredictionsWorth
+    from decision.experiments.comparison import PolicyComparison
+    from decision.experiments.metric_list import Summary
     from decision.model.platform import Platform
     from decision.model.workload import Workload
-    from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.runs.worth_of_predictions import PredictionsWorth
+    from decision.policies.options import OptionLine, PolicyLine
+
+# Tables that fit where they are printed: no figure is cut, and each row says what it is of.
+
+_LEAST_KEY, _USUAL_KEY = 5, 12  # columns of a long name: as few as they may be, and where there is room
+_LEAST_WORDS = 20  # columns of text that is broken between words
+
+
+class FittedTable(Table):
+    """A table that becomes several, one below the other, where it is too wide; each begins with the columns of names.
+
+    Names that are too long are broken, texts are broken between words, and figures stay whole as long as a name and one
+    figure fit side by side. A pipe takes tables of any width, but long texts are broken there, too.
+
+    Args:
+        names: columns at the left that say what a row is of.
+        plain: whether it is a list of facts: no line, no header.
+        settings: of `rich.table.Table`.
+    """
+
+    def __init__(self, *, names: int = 1, plain: bool = False, **settings: Any) -> None:
+        look: dict[str, Any] = {"box": box.SIMPLE_HEAD}
+        if plain:
+            look = {"box": None, "show_header": False, "padding": (0, 2, 0, 0)}
+        super().__init__(pad_edge=False, title_justify="left", caption_justify="left", **look, **settings)
+        self._names, self._plain = names, plain
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self.columns:
+            return
+        room = options.max_width
+        wanted = [_width(column) for column in self.columns]
+        if is_uncut(room):
+            yield from self._whole(wanted, page_width(), console, options)
+            return
+        least = self._least(wanted, room)
+        parts = list(self._parts(least, room))
+        for at, part in enumerate(parts):
+            widths = _grown([least[n] for n in part], [wanted[n] for n in part], room - self._between(len(part)))
+            own = self._part(part, widths)
+            own.title = self.title if at == 0 else None
+            own.caption = self.caption if at == len(parts) - 1 else None
+            yield from Table.__rich_console__(own, console, options)
+
+    def _whole(self, wanted: list[int], goal: int, console: Console, options: ConsoleOptions) -> RenderResult:
+        """One table, its texts broken so that it is no wider than a page if that can be."""
+        texts = [n for n in range(self._names, len(wanted)) if not self.columns[n].no_wrap]
+        least = [min(wanted[n], 2 * _LEAST_WORDS) if n in texts else wanted[n] for n in range(len(wanted))]
+        own = self._part(range(len(wanted)), _grown(least, wanted, goal - self._between(len(wanted))))
+        own.title, own.caption = self.title, self.caption
+        yield from Table.__rich_console__(own, console, options)
+
+    def _least(self, wanted: list[int], room: int) -> list[int]:
+        """How few columns of characters each column may have."""
+        names = range(min(self._names, len(wanted)))
+        others = [n for n in range(len(wanted)) if n not in names]
+        least = [wanted[n] if self.columns[n].no_wrap else min(wanted[n], _LEAST_WORDS) for n in range(len(wanted))]
+        for n in names:
+            least[n] = min(wanted[n], _USUAL_KEY)
+        widest = max((least[n] for n in others), default=0)
+        for n in names:  # the widest figure beside them
+            spare = room - self._between(len(names) + 1) - widest - sum(least[m] for m in names if m != n)
+            least[n] = max(min(least[n], spare), min(wanted[n], _LEAST_KEY))
+        most = max(room - self._between(len(names) + 1) - sum(least[n] for n in names), 1)
+        for n in others:
+            least[n] = min(least[n], most)
+        return least
+
+    def _parts(self, least: list[int], room: int) -> Iterator[list[int]]:
+        """Which columns stand side by side."""
+        names = list(range(min(self._names, len(least))))
+        part = list(names)
+        for n in range(len(names), len(least)):
+            if len(part) > len(names) and sum(least[m] for m in part) + least[n] + self._between(len(part) + 1) > room:
+                yield part
+                part = list(names)
+            part.append(n)
+        yield part
+
+    def _between(self, columns: int) -> int:
+        """Characters that are not the columns' own."""
+        return 2 * (columns - 1) if self._plain else 3 * columns - 1
+
+    def _part(self, which: Sequence[int], widths: Sequence[int]) -> Table:
+        """A table of these columns."""
+        own = Table(box=self.box, pad_edge=False, show_header=self.show_header, padding=self.padding)
+        own.title_justify, own.caption_justify = self.title_justify, self.caption_justify
+        own.collapse_padding = self.collapse_padding
+        for n, width in zip(which, widths, strict=True):
+            kind = self.columns[n]
+            own.add_column(kind.header, justify=kind.justify, style=kind.style, overflow="fold", width=width)
+        cells = [list(self.columns[n].cells) for n in which]
+        for row in zip(*cells, strict=True):
+            own.add_row(*row)
+        return own
+
+
+def _width(column: Column) -> int:
+    """The longest line of a column's texts."""
+    texts = [str(column.header), *map(str, column.cells)]
+    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
+
+
+def _grown(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int]:
+    """Widths for columns that may have `room` together: names first, and what is left to texts."""
+    widths, spare = list(least), room - sum(least)
+    for n, want in enumerate(wanted):
+        more = max(0, min(want - widths[n], spare))
+        widths[n], spare = widths[n] + more, spare - more
+    return widths
 
 
 def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)
-    typer.echo(text.decode())
+    from decision.files.json_text import json_bytes
+
+    text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
+    typer.echo(text)
 
 
 def _plain(value: Any) -> Any:
@@ -33,11 +157,12 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def simple_table(*headers: str, title: str | None = None, caption: str | None = None) -> Table:
-    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right."""
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", caption=caption, caption_justify="left"
-    )
+def simple_table(*headers: str, title: str | None = None, caption: str | None = None, names: int = 1) -> FittedTable:
+    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right.
+
+    The first one, or the first of so many, says what a row is of.
+    """
+    table = FittedTable(title=title, caption=caption, names=names)
     for header in headers:
         right = header.startswith(">")
         table.add_column(header.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
@@ -60,10 +185,10 @@ def count(number: int, what: str) -> str:
 # --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
-def policy_table(headers: Iterable[str], caption: str | None = None) -> Table:
+def policy_table(headers: Iterable[str], caption: str | None = None) -> FittedTable:
     """An empty table of figures, a row for each policy."""
     table = simple_table(caption=caption)
-    table.add_column("policy", overflow="fold", min_width=12)  # a long name makes room for the figures
+    table.add_column("policy")
     for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     return table
@@ -74,13 +199,13 @@ def print_comparison(comparison: "PolicyComparison") -> None:
 
     Single runs have that alone.
     """
-    from decision.analysis.comparison_text import cells, headers, heading, notes, tables
+    from decision.report.comparison import cells, headers, heading, notes, tables
 
     if comparison.judged or comparison.single:
         _print_at_a_glance(comparison)
     for metric, workload, rows in () if comparison.single else tables(comparison):
         table = simple_table(title=heading(metric, workload))
-        table.add_column("policy", overflow="fold", min_width=12)
+        table.add_column("policy")
         for header in headers(rows)[1:-1]:
             table.add_column(header, justify="right", no_wrap=True)
         table.add_column("")
@@ -94,7 +219,9 @@ def print_worth(rows: "Sequence[PredictionsWorth]") -> None:
     """What predictions are worth: one row per workload, policy and metric; nothing where there are none."""
     if not rows:
         return
-    table = simple_table("workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered")
+    table = simple_table(
+        "workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered", names=3
+    )
     for row in rows:
         recovered = "-" if math.isnan(row.recovered) else f"{100 * row.recovered:.0f} %"
         numbers = map(number, (row.walltimes, row.predictions, row.perfect))
@@ -107,8 +234,8 @@ _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 def _print_at_a_glance(comparison: "PolicyComparison") -> None:
     """All metrics of each policy, by workload."""
-    from decision.analysis.comparison_text import at_a_glance
-    from decision.analysis.metric_list import METRICS
+    from decision.experiments.metric_list import METRICS
+    from decision.report.comparison import at_a_glance
 
     for workload, metrics, rows in at_a_glance(comparison):
         say(f"{workload}: one run" if comparison.single else workload)
@@ -133,7 +260,7 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
 
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
     """What each log says that no run looks at; nothing where a policy `slurm` has a whole case of its own."""
-    from decision.analysis.unsimulated import unsimulated
+    from decision.experiments.unsimulated import unsimulated
 
     if any(policy.partition(",")[0] == "slurm" for policy in policies):
         return
@@ -144,7 +271,7 @@ def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) 
 
 def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> None:
     """For each workload without jobs, of a larger machine than the platform, or, if it is a log, of a smaller one."""
-    from decision.formats.workload import is_log
+    from decision.files.workload import is_log
 
     hosts = len(platform.hosts)
     for workload in workloads:
@@ -159,7 +286,7 @@ def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> Non
 
 def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) -> None:
     """Say which policies are judged on jobs that they were learned from."""
-    from decision.learn.seen_jobs import seen_text
+    from decision.rl.learning.checkpoint import seen_text
 
     for policy in policies:
         for workload in workloads:
@@ -214,3 +341,134 @@ def print_replay(replay: "Replay") -> None:
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
     say("\n".join(lines))
+
+
+# The figures of runs: a table or two for each kind of them, a row for each policy; or data in their place.
+
+_SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
+
+_SUMMARY_NOTES = """\
+makespan: from the first submission to the last end
+bounded slowdown: mean; runtimes under 10 s count as 10 s"""
+
+_TAIL = ("p95 wait\ns", "p99 wait\ns", "late starts\njobs", "util. until\nlast arrival, %")
+_TAIL_NOTES = """\
+p95, p99: percentiles of the waiting times
+late starts: after the last arrival, when no other jobs compete"""
+
+_WORTH = ("value", "of submitted\n%", "deadlines\nmissed", "lost work\nhost-hours", "grid power\nhost-hours")
+_WORTH_NOTES = """\
+value: of the jobs that ended successfully
+deadlines missed: also by jobs that were rejected
+lost work: done in vain, by jobs that were cut, killed or begun again
+grid power: computing beyond supply and battery"""
+
+_WASTE = ("energy waste\nMJ", "waste bound\nMJ")
+_WASTE_NOTES = """\
+energy waste: of idle hosts and of switches
+waste bound: the least of any shutdown with the same starts, all being known before"""
+
+_RATED = ("energy\nMJ", "carbon\nkg", "cost")
+_RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
+
+_GAP = "gap of\nwindows, %"
+_GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
+
+
+def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None" = None) -> None:
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell.
+
+    `beside` says how far what really happened, if it is among them, can be compared with the others.
+    """
+    for headers, values, caption in ((_SUMMARY, _values, _SUMMARY_NOTES), (_TAIL, _tail_values, _TAIL_NOTES)):
+        table = policy_table(headers, caption)
+        for policy, summary in summaries.items():
+            table.add_row(policy, *values(summary))
+        stdout().print(table)
+    _print_waste(summaries)
+    _print_rated(summaries)
+    _print_worth(summaries)
+    _print_gaps(summaries)
+    if beside is not None:
+        from decision.experiments.audit import standing_text
+
+        say(standing_text(beside))
+
+
+def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy whose hosts may sleep, where energy was simulated."""
+    known = {policy: summary for policy, summary in summaries.items() if not math.isnan(summary.waste_bound)}
+    if known:
+        table = policy_table(_WASTE, _WASTE_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, number(summary.energy_waste / 1e6), number(summary.waste_bound / 1e6))
+        stdout().print(table)
+
+
+def _print_rated(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy, where something says what its energy emitted or cost."""
+    known = {
+        policy: each for policy, each in summaries.items() if not math.isnan(each.carbon) or not math.isnan(each.cost)
+    }
+    if known:
+        table = policy_table(_RATED, _RATED_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, *map(number, (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)))
+        stdout().print(table)
+
+
+def _print_worth(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy whose jobs have values or deadlines, or that had a supply of power."""
+    rows = {policy: list(_worth_values(summary)) for policy, summary in summaries.items()}
+    if any(cell != "-" for cells in rows.values() for cell in cells):
+        table = policy_table(_WORTH, _WORTH_NOTES)
+        for policy, cells in rows.items():
+            table.add_row(policy, *cells)
+        stdout().print(table)
+
+
+def _worth_values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.value)
+    yield number(100 * summary.value_share)
+    yield number(summary.violations)
+    yield number(summary.lost_work / 3600) if summary.lost_work else "-"
+    yield number(summary.grid / 3600)
+
+
+def _print_gaps(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy that knows how far from the best its windows are."""
+    gaps = {policy: summary.window_gap for policy, summary in summaries.items() if not math.isnan(summary.window_gap)}
+    if gaps:
+        table = policy_table((_GAP,), _GAP_NOTES)
+        for policy, gap in gaps.items():
+            table.add_row(policy, number(100 * gap))
+        stdout().print(table)
+
+
+def _values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.makespan)
+    yield number(summary.wait)
+    yield number(summary.max_wait)
+    yield number(summary.bounded_slowdown)
+    yield number(100 * summary.utilization)
+    yield number(summary.energy / 1e6)
+
+
+def _tail_values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.p95_wait)
+    yield number(summary.p99_wait)
+    yield f"{summary.late_starts:,}"
+    yield number(100 * summary.arrival_utilization)
+
+
+def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:
+    """The rows of `print_summaries` as data."""
+    return [{"policy": policy, **summary.with_old_names()} for policy, summary in summaries.items()]
+
+
+def summary_columns(summaries: Mapping[str, "Summary"]) -> dict[str, dict[str, "NDArray[np.float64]"]]:
+    """Of each policy the figures of its one run, as `decision.rl.envs.write_metrics` takes them."""
+    import numpy as np
+
+    rows = {policy: summary.with_old_names() for policy, summary in summaries.items()}
+    return {policy: {name: np.array([float(value)]) for name, value in row.items()} for policy, row in rows.items()}

@@ -5,19 +5,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
+from decision.report.plots.paper import Paper, drawn_for
 
 from .command import Group, add_command
-from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, TimeZoneOption, WorkloadArgument
-from .picture_options import PAPER, DpiOption, PlotFile, TypeSizeOption, WidthOption
-from .readers import read_speed
-from .workload_audit import audit_command
+from .options import (
+    PAPER,
+    DpiOption,
+    JsonOption,
+    PlotFile,
+    SeedOption,
+    SpeedOption,
+    TimeFieldOption,
+    TimeZoneOption,
+    TypeSizeOption,
+    WidthOption,
+    WorkloadArgument,
+    read_speed,
+)
+from .workload_audit import audit_command, clean_command, fetch_command, outages_command, sacct_command
 from .workload_convert import OLD_NAMES, convert_command, to_swf_command
-from .workload_failures import failures_command
-from .workload_make import lublin_command
-from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
-from .workload_preset import green_command, grid5000_like_command, predicted_runtimes_command, topology_jobs_command
-from .workload_rates import carbon_command, price_command
+from .workload_make import (
+    carbon_command,
+    failures_command,
+    green_command,
+    grid5000_like_command,
+    lublin_command,
+    predicted_runtimes_command,
+    price_command,
+    topology_jobs_command,
+)
 from .workload_supply import supply_command
 
 if TYPE_CHECKING:
@@ -68,10 +84,10 @@ def describe_command(
 
       decision workload describe week.json --speed 141.24Gf --plot week.png
     """
-    from decision.analysis.descriptions import workload_figures
+    from decision.experiments.conversion import load_any
+    from decision.experiments.descriptions import workload_figures
     from decision.model.demand import runtimes
     from decision.model.reshape import refuse_empty
-    from decision.runs.conversion import load_any
 
     from .tables import print_dropped, print_json
     from .workload_tables import figure_facts, print_figures
@@ -91,10 +107,10 @@ def describe_command(
 
 
 def _draw(workload: "Workload", runtimes: "Floats", path: Path, title: str) -> None:
-    from decision.analysis.plots import require_matplotlib
+    from decision.report.plots import require_matplotlib
 
     require_matplotlib()
-    from decision.analysis.plots.workloads import draw_workload
+    from decision.report.plots.workloads import draw_workload
 
     draw_workload(workload, runtimes, path, title)
 
@@ -144,10 +160,10 @@ def predict_command(
     """
     import numpy as np
 
-    from decision.estimates import PREDICTORS
-    from decision.estimates.history import history_of, interval_coverage, measure_errors, predict_by
+    from decision.experiments.conversion import load_any, write_with_predictions
     from decision.model.errors import ConfigError
-    from decision.runs.conversion import load_any, write_with_predictions
+    from decision.policies.runtimes import PREDICTORS
+    from decision.policies.runtimes.predictors import history_of, interval_coverage, measure_errors, predict_by
 
     from .tables import print_json
     from .workload_tables import print_errors

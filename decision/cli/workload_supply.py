@@ -9,12 +9,11 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .options import JsonOption, OutputFile, SeedOption
-from .series_options import Begin, ColumnName, Gaps, GapsOption, TimeColumn, layout_of
+from .options import Begin, ColumnName, Gaps, GapsOption, JsonOption, OutputFile, SeedOption, TimeColumn, layout_of
 
 if TYPE_CHECKING:
-    from decision.formats.series import SeriesLayout
-    from decision.generate.supply import SupplyModel
+    from decision.files.events import SeriesLayout
+    from decision.files.generate.events import SupplyModel
     from decision.model.record import Floats
 
 _MOST = 1_000_000  # more are a mistake
@@ -137,9 +136,9 @@ def supply_command(
 
     import numpy as np
 
-    from decision.formats import load_workload
-    from decision.formats.files import write_files
-    from decision.generate.supply import SupplyModel, green_power, supplied_hosts, supply_lines
+    from decision.files import load_workload
+    from decision.files.generate.events import SupplyModel, green_power, supplied_hosts, supply_lines
+    from decision.files.text import write_files
 
     from .tables import print_json
     from .terminal import say
@@ -194,7 +193,7 @@ class _Source(NamedTuple):
         """Power by step, (S,) hosts: the mean of what the table says during it."""
         import numpy as np
 
-        from decision.formats.series import read_series
+        from decision.files.events import read_series
 
         scale = self._watts_of_one()
         edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
@@ -213,9 +212,9 @@ class _Source(NamedTuple):
     def _hosts(self, watts: "Floats") -> "Floats":
         if self.platform is None:
             return watts / (self.host_watts or 1.0)
-        from decision.computer.shipped import find_platform
-        from decision.formats import load_platform
-        from decision.model.draw import draw_of
+        from decision.files import load_platform
+        from decision.model.computer import find_platform
+        from decision.model.platform import draw_of
 
         within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
         return within.clip(min=0).astype(float)

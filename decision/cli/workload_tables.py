@@ -4,18 +4,15 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from .tables import count, number, print_dropped, print_json, simple_table
+from .tables import FittedTable, count, number, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
 
 if TYPE_CHECKING:
-    from decision.analysis.descriptions import WorkloadFigures
-    from decision.estimates.history import Errors, History
-    from decision.generate.papers.grid5000_days import TraceFigures
-    from decision.generate.papers.grid5000_traces import PublishedTrace
+    from decision.experiments.conversion import Converted
+    from decision.experiments.descriptions import WorkloadFigures
+    from decision.files.generate.grid5000_days import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
-    from decision.runs.conversion import Converted
+    from decision.policies.runtimes.predictors import Errors, History
 
 _ROWS = ("least", "25 %", "median", "75 %", "95 %", "most", "mean")
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
@@ -70,7 +67,7 @@ def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterable[tuple[str
 
 
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = FittedTable(plain=True)
     table.add_column()
     table.add_column(justify="right")
     for name, value in facts:
@@ -79,7 +76,7 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print_spreads(facts: "WorkloadFigures") -> None:
-    from decision.analysis.descriptions import SevenFigures
+    from decision.experiments.descriptions import SevenFigures
 
     table = simple_table()
     table.add_column("", no_wrap=True)
@@ -140,7 +137,7 @@ def figure_facts(workload: "Workload", facts: "WorkloadFigures") -> dict[str, An
 
 def print_converted(converted: "Converted", missing: str, as_json: bool) -> None:
     """What was written where, what was left out of the source, and what takes the place of missing walltimes."""
-    from decision.estimates.missing import missing_text
+    from decision.policies.runtimes.walltimes import missing_text
 
     print_dropped([converted.workload])
     if missing and (said := missing_text(converted.source, missing)):
@@ -173,7 +170,7 @@ def _hosts_text(workload: "Workload") -> str:
 
 def print_audit_json(workload: "Workload", speed: float | None = None) -> None:
     """The audit of a workload as one JSON document."""
-    from decision.analysis.audit import audit
+    from decision.experiments.audit import audit
 
     print_dropped([workload])
     print_json(audit(workload, speed))

@@ -6,7 +6,7 @@ else the policy was asked.
 
 import numpy as np
 
-from decision.compiling.jit import kernel
+from .jit import kernel
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -16,11 +16,12 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from decision.compiling.bundle import Bundle
-from decision.compiling.declared import Intrinsic
-from decision.compiling.jit import kernel
-from decision.compiling.machine import Raised
-from decision.model.errors import InternalError
+from decision.model.errors import ConfigError, InternalError
+
+from .bundle import Bundle
+from .declared import Intrinsic
+from .jit import kernel
+from .machine import Raised
 
 Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, such as `bundle.F8`
 
@@ -64,7 +65,7 @@ class Interface:
             from numba.core import cgutils
             from numba.core.typing import signature
 
-            from decision.compiling.whole_program import numba_type
+            from .whole_program import numba_type
 
             result, arguments = numba_type(self.result), tuple(map(numba_type, self.arguments))
 
@@ -98,8 +99,14 @@ class Entry:
 
     @functools.cached_property
     def address(self) -> int:
-        """Where its machine code is, in this process; compiled or read from the cache on disk now."""
+        """Where its machine code is, in this process; compiled or read from the cache on disk now.
+
+        Raises:
+            ConfigError: if numba is switched off.
+        """
         compiled: Any = kernel(self._function)
+        if compiled is self._function:
+            raise ConfigError("NUMBA_DISABLE_JIT is set, and simulations run as machine code alone; unset it")
         self._compiled = compiled  # owns the machine code
         return typing.cast(int, compiled.address(*self._shape))
 

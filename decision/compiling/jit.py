@@ -19,7 +19,8 @@ processes that start cold at once, one compiles a root, and the others wait for 
 a month are removed.
 
 Numba's settings for other code stay as they are (rejected: setting ``numba.config.CACHE_DIR``, which moves the user's
-cache, too). `NUMBA_CACHE_DIR` moves our cache, too. Where the folder cannot be written, each process compiles.
+cache, too). `NUMBA_CACHE_DIR` moves our cache, too. Where the folder cannot be written, each process compiles, and the
+user is told.
 
 A wheel may carry roots in ``decision/compiled`` (``scripts/wheel --with-kernels``), for processors of `BASELINE`. They
 are looked up first, under the same stamps: another numba, Python or source finds nothing there, and compiles.
@@ -37,6 +38,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +46,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import llvmlite.binding as llvm
+
+from decision.model.errors import heeding_nothing, log, warn_once
 
 from .machine import Machine, function_at, load_machine, numba_folder
 from .sources import IMPORTED_FROM, stamp
@@ -81,6 +85,9 @@ def is_warm(compiled: Callable[..., Any]) -> bool:
     return any(any(place.glob(pattern.format(kind))) for place, kind in _places(compiled.__module__))
 
 
+_helpers: list[subprocess.Popen[bytes]] = []
+
+
 def compile_ahead(*roots: Any) -> None:
     """Let another process begin to compile what is not on disk of these, the last one first.
 
@@ -91,7 +98,7 @@ def compile_ahead(*roots: Any) -> None:
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
-    if not names or _IS_OFF or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
+    if not names or _IS_OFF or len(os.sched_getaffinity(0)) < 2 or why_not_kept():
         return
     path = os.pathsep.join([IMPORTED_FROM, *filter(None, [os.environ.get("PYTHONPATH")])])
     script = f"from {__name__} import compile_named; compile_named()"
@@ -99,7 +106,14 @@ def compile_ahead(*roots: Any) -> None:
     with contextlib.suppress(OSError):
         quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0, **quiet)
-        atexit.register(child.kill)  # where nobody needed what it still compiles
+        _helpers.append(child)
+
+
+@atexit.register
+def end_helpers() -> None:
+    """End the processes of `compile_ahead`: nobody needs what they still compile."""
+    for child in _helpers:
+        child.kill()
 
 
 def compile_named() -> None:
@@ -113,24 +127,59 @@ def compile_named() -> None:
             _ = root.address
 
 
-on_compiling: list[Callable[[int, int, float], None]] = []
-"""What to call when this process begins to compile a root: how many of those that are expected are compiled, how many
-they are, and about how many seconds are left."""
+on_compiling: list[Callable[[int, int], None]] = []
+"""What to call when this process begins to compile a root: how many of those that are expected are compiled, and how
+many they are, 0 where nobody has announced any. How long one takes is not known before: seconds, or minutes."""
 
 _expected: dict[str, Any] = {}  # what was cold when `compile_ahead` heard of it
-_spent: list[float] = []  # seconds of CPU for each root that this process has compiled
-_TYPICAL = 8.0  # seconds for a root, before any has been compiled
+_begun: list[float] = []  # when what is compiled now was begun, of `time.monotonic`
+
+
+def compiling_for() -> float:
+    """Seconds since this process began what it compiles now; 0 if it compiles nothing."""
+    return max((time.monotonic() - began for began in [*_begun]), default=0.0)
 
 
 def _tell(function: Callable[..., Any]) -> None:
-    """Say how far it is, before a root is compiled; small ones that nobody announced are not worth a line."""
+    """Say how far it is, before a root is compiled; those that nobody announced, beside others, are not worth a line.
+
+    Also that nothing can be kept.
+    """
+    warn_if_not_kept()
     if _expected and f"{function.__module__}:{function.__name__}" not in _expected:
         return
     done = sum(map(is_warm, _expected.values()))
-    of = max(len(_expected), done + 1)
-    each = sum(_spent) / len(_spent) if _spent else _TYPICAL
     for tell in on_compiling:
-        tell(done, of, each * (of - done))
+        tell(done, max(len(_expected), done + 1) if _expected else 0)
+
+
+def warn_if_not_kept() -> None:
+    """Warn, once, that machine code cannot be kept; workers leave that to the process that started them."""
+    processes = sys.modules.get("multiprocessing.process")
+    if (processes is None or processes.parent_process() is None) and (reason := why_not_kept()):
+        variable = "NUMBA_CACHE_DIR" if os.environ.get("NUMBA_CACHE_DIR") else "XDG_CACHE_HOME"
+        warn_once(
+            f"machine code cannot be kept in {cache_directory()} ({reason}), so that each command compiles again; "
+            f"set {variable} to a folder that can be written"
+        )
+
+
+def is_shipped() -> bool:
+    """Whether machine code for this processor came with the package."""
+    return _SHIPPED.is_dir() and _runs_baseline()
+
+
+@contextlib.contextmanager
+def _compiling(name: str) -> Iterator[None]:
+    began = time.monotonic()
+    _begun.append(began)
+    try:
+        log.info("compiling %s", name)
+        with heeding_nothing():
+            yield
+        log.info("compiled %s in %.1f s", name, time.monotonic() - began)
+    finally:
+        _begun.remove(began)
 
 
 def kernel(function: F) -> F:
@@ -243,9 +292,8 @@ class Roots:
             kept = _read(file)
             if kept is None:
                 _tell(self._function)
-                began = time.process_time()
-                kept = make()
-                _spent.append(time.process_time() - began)
+                with _compiling(self._function.__qualname__):
+                    kept = make()
                 _write(file, kept)
             return kept
 
@@ -263,7 +311,7 @@ def _places(module: str) -> list[tuple[Path, str]]:
     """Where roots of a module may be, and for what processor: with the package, and in the user's own cache."""
     own = _folder(module), _processor()
     shipped = _SHIPPED / module / _stamp(module)
-    return [(shipped, _baseline()), own] if _SHIPPED.is_dir() and _runs_baseline() else [own]
+    return [(shipped, _baseline()), own] if is_shipped() else [own]
 
 
 @functools.cache
@@ -300,10 +348,15 @@ def _read(file: Path) -> Machine | None:
 
 
 def _write(file: Path, machine: Machine) -> None:
-    with contextlib.suppress(OSError):  # a folder that cannot be written
-        beside = file.with_suffix(f".{os.getpid()}")
+    beside = file.with_suffix(f".{os.getpid()}")
+    try:
         beside.write_bytes(pickle.dumps(machine))
         beside.replace(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        if not why_not_kept():  # which has been said
+            warn_once(f"machine code cannot be kept in {cache_directory()} ({error.strerror}); free space there")
 
 
 @contextlib.contextmanager
@@ -339,10 +392,17 @@ def _folder(module: str) -> Path:
     return folder
 
 
-def _can_be_written() -> bool:
-    with contextlib.suppress(OSError):
+@functools.cache
+def why_not_kept() -> str:
+    """Why nothing can be written to the cache; "" if it can."""
+    try:
         cache_directory().mkdir(parents=True, exist_ok=True)
-    return os.access(cache_directory(), os.W_OK)
+        with tempfile.TemporaryFile(dir=cache_directory()):
+            return ""
+    except FileExistsError:
+        return "a file of that name is in its place"
+    except OSError as error:
+        return error.strerror or type(error).__name__
 
 
 def _remove_unused() -> None:

@@ -1,6 +1,6 @@
 """Lists of kernels that are kept in order: an array of keys, and one of what belongs to each."""
 
-from decision.compiling.jit import kernel
+from .jit import kernel
 
 
 @kernel

@@ -6,16 +6,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from decision.formats.profiles import profile_fields
+from decision.files.profiles import profile_fields
 from decision.model.hosts import format_hosts
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState
 from decision.model.workload import Job, MachineEvent, Workload, used_profiles
 from decision.protocol import messages as m
 
-from .constants import DECIMALS
-from .options import EngineOptions
-from .profiles import LeafTask
+from .refusals import DECIMALS, EngineOptions
+from .truth import LeafTask
 
 NO_MORE_JOBS = "no_more_static_job_to_submit"
 NO_MORE_EVENTS = "no_more_external_event_to_occur"

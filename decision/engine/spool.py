@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import I8
+from decision.engine.kernels import arrays as a
 from decision.model.errors import ConfigError
 from decision.model.record import HostState, HostTable
 from decision.state import transitions
 from decision.state.cluster import ENDED, ClusterState
-
-from .kernels import arrays as a
 
 HOST_ROWS = 1 << 18  # rows of the hosts' trace that stay in memory
 

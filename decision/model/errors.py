@@ -4,10 +4,20 @@ Each error is one clear line for a person: what, where, what to do. `exit_code` 
 ends with: 2 for a user's mistake, 3 for a peer's fault.
 """
 
+import functools
+import logging
+import math
+import operator
+import os
 import shlex
-from collections.abc import Sequence
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
 DISTRIBUTION = "batsim-decision"  # the package's name in an index of packages; there, `decision` is somebody else's
 
@@ -149,3 +159,173 @@ class InternalError(Exception):
 
     Not a `DecisionError`: the command line says that it is a bug and asks for a report.
     """
+
+
+# Checks of what callers give to the functions of ``import decision``: each error names the argument.
+
+
+def whole(field: str, value: Any, least: int = 0) -> int:
+    """A whole number of at least `least`; numpy's will do. Raises ConfigError."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ConfigError(f"{field}: must be a whole number, at least {least}; found {value!r}", field=field)
+    return number
+
+
+def flag(field: str, value: Any) -> bool:
+    """True or False; numpy's will do. Raises ConfigError."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise ConfigError(f"{field}: must be True or False; found {value!r}", field=field)
+    return bool(value)
+
+
+def text(field: str, value: Any) -> str:
+    """A text. Raises ConfigError."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{field}: must be a text; found an object of type {type(value).__name__}", field=field)
+    return value
+
+
+def a_path(field: str, value: Any) -> Path:
+    """The path of a file or folder. Raises ConfigError."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{field}: must be a path; found an object of type {type(value).__name__}", field=field)
+    return Path(value)
+
+
+def amount(field: str, value: Any, least: float, most: float) -> float:
+    """A number from `least` to `most`. Raises ConfigError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ConfigError(f"{field}: must be a number, {least:g} to {most:g}; found {value!r}", field=field)
+    return float(value)
+
+
+def mapping(field: str, value: Any, like: str) -> dict[str, Any]:
+    """Values by name, empty for None; `like` is an example for the error. Raises ConfigError."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ConfigError(f"{field}: must be a mapping like {like}; found {value!r}", field=field)
+    return dict(value)
+
+
+def several(value: Any) -> list[Any]:
+    """One as a list of one: a text, a path, a table and whatever cannot be iterated."""
+    one = isinstance(value, str | os.PathLike | Mapping) or hasattr(value, "columns") or not isinstance(value, Iterable)
+    return [value] if one else list(value)
+
+
+def some(field: str, value: Any, what: str) -> list[Any]:
+    """At least one, or a list of at least one. Raises ConfigError where there is none."""
+    found = several(value)
+    if not found:
+        raise ConfigError(f"{field}: give at least one {what}", field=field)
+    return found
+
+
+# What users are told while something runs: the logger ``decision``, of Python's `logging`.
+#
+# Warnings are next to their results. At INFO there is what is read, compiled, run and written; a notebook shows that
+# with ``logging.basicConfig(); logging.getLogger("decision").setLevel("INFO")``, the command line with ``--verbose``.
+
+log = logging.getLogger("decision")
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    """Warn in one line, once in a process, however many policies run the same workload."""
+    log.warning("%s", text)
+
+
+# Signals that come while a compiled loop calls Python: what is raised before the call has begun would be lost.
+
+_CALLED = "decision.compiling.entry", "answer"  # the module and the function that compiled code calls
+_waiting: list[BaseException] = []
+_PATIENCE = 5.0  # seconds that machine code may go on after a signal
+_PATIENCE_UNHEEDED = 1.0  # seconds likewise, in a block that is known to heed none (`heeding_nothing`)
+_LOOK = 0.1  # seconds between two looks whether it does
+_TOGETHER = 1.0  # seconds within which signals may have had one handler for all
+_heard = -math.inf  # when a handler ran last, by the monotonic clock
+
+
+def hear() -> None:
+    """A handler of signals runs, so machine code does not: what `ended_if_deaf` waits for."""
+    global _heard
+    _heard = time.monotonic()
+
+
+@contextmanager
+def ended_if_deaf(give_up: Callable[[int], None]) -> Iterator[None]:
+    """Call `give_up` with the number of a signal that reached no handler of ours for some seconds, in another thread.
+
+    Python runs handlers only between two steps of the main thread, which a long search in a solver, or a loop of
+    machine code that has no end, does not come to. Outside of the main thread this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours, python = os.pipe()
+    os.set_blocking(python, False)
+    before, over = signal.set_wakeup_fd(python, warn_on_full_buffer=False), threading.Event()
+    watcher = threading.Thread(target=_watch, args=(ours, over, give_up), name="decision-signals", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        over.set()
+        os.close(python)
+        watcher.join()
+
+
+def _watch(signals: int, over: threading.Event, give_up: Callable[[int], None]) -> None:
+    with open(signals, "rb", buffering=0) as arrived:
+        while number := arrived.read(1):
+            came = time.monotonic()
+            while number[0] in (signal.SIGINT, signal.SIGTERM) and not over.wait(_LOOK):
+                if not heeds_nothing() and _heard >= came - _TOGETHER:
+                    break  # a handler has run, and what it raised ends the command
+                if time.monotonic() > came + (_PATIENCE_UNHEEDED if heeds_nothing() else _PATIENCE):
+                    give_up(number[0])
+                    return
+
+
+def interrupt(error: BaseException, frame: FrameType | None) -> None:
+    """Raise an interruption, from a handler of signals; where nothing can be raised, at the callback's begin.
+
+    Machine code heeds no signals, so that one arrives when it calls Python: in the callback, or in what that calls,
+    before its first line.
+    """
+    hear()
+    places = (frame, frame.f_back) if frame is not None else ()
+    if any(each is not None and (each.f_globals.get("__name__"), each.f_code.co_name) == _CALLED for each in places):
+        _waiting.append(error)
+        return
+    raise error
+
+
+_deaf: list[None] = []  # blocks under way, in all threads
+
+
+@contextmanager
+def heeding_nothing() -> Iterator[None]:
+    """A block in which machine code runs for long and calls no Python: what ends the process need not wait for it."""
+    _deaf.append(None)
+    try:
+        yield
+    finally:
+        _deaf.pop()
+
+
+def heeds_nothing() -> bool:
+    """Whether such a block is under way."""
+    return bool(_deaf)
+
+
+def raise_interruption() -> None:
+    """Raise what came before, if something did; the first thing that a callback tries."""
+    if _waiting:
+        raise _waiting.pop()

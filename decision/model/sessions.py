@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from .demand import has_users, submit_times
+from .demand import has_users, recorded, submit_times
 from .errors import ConfigError
 from .record import Floats, Ints
-from .usage import recorded
 from .workload import Workload, used_profiles
 
 

@@ -7,8 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .column import Labelled, labelled
-from .columns import JobColumns
+from .columns import JobColumns, Labelled, labelled
 from .record import Floats, Ints
 from .workload import Job, Workload
 

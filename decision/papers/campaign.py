@@ -1,19 +1,64 @@
 """Reproductions by budget: parts that leave files, and the table and figures of those that are there."""
 
 import base64
+import math
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from decision.formats.files import write_files
-from decision.runs.chunks import CachedTask, task_key
-from decision.runs.inputs import writable_folder
-from decision.runs.store import Result
-from decision.runs.tasks import run_tasks
+from decision.experiments.inputs import writable_folder
+from decision.experiments.statistics import Estimate
+from decision.experiments.store import Result
+from decision.experiments.tasks import CachedTask, How, run_tasks, task_key
+from decision.files.text import write_files
 
-from .findings import Findings, Parts, ResultTable, tables_markdown
+# What a reproduction returns, and how one of many parts does them.
+
+
+class ResultTable(NamedTuple):
+    """A table of texts, the first column of which names the row."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Findings(NamedTuple):
+    """What a reproduction found."""
+
+    tables: tuple[ResultTable, ...]
+    notes: str  # what the tables say, for a person
+    side_by_side: bool = False  # whether the first column of the first table names the rows of all
+
+
+class Parts(NamedTuple):
+    """How a reproduction of many parts does them; finished parts are never repeated."""
+
+    folder: Path  # of the finished parts and of the results
+    processes: int = 1  # at a time
+    progress: Callable[[int, int], None] = lambda done, of: None  # is called with how many parts of how many are done
+    others: How = {}  # how `run_tasks` does them, but for the processes
+
+    @property
+    def how(self) -> How:
+        """How `run_tasks` does them."""
+        return {"processes": self.processes, **self.others}
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    header, *body = (f"| {' | '.join(row)} |" for row in (columns, *rows))
+    return [header, f"|{'---|' * len(columns)}", *body]
+
+
+def tables_markdown(tables: Sequence[ResultTable]) -> str:
+    """Tables under their titles."""
+    return "\n".join(
+        line for each in tables for line in (f"## {each.title}", "", *markdown_table(each.columns, each.rows), "")
+    )
 
 
 class FilePart(CachedTask, Protocol):
@@ -135,7 +180,7 @@ def finish(work: Callable[[_P], None], wanted: Sequence[_P], how: Parts, folder:
         work: what does a part; a function that another process can import. It writes the part's files, and where its
             folder is not this one's, as on another machine, they are written here again.
         wanted: the parts.
-        how: of `decision.runs.tasks.run_tasks`.
+        how: of `decision.experiments.tasks.run_tasks`.
         folder: keeps the results.
 
     Raises:
@@ -167,3 +212,69 @@ def training_folder(part: FilePart) -> Path:
     """Where a part trains, so that it goes on after an interruption; another one for other sources."""
     first = part.written[0]
     return first.with_name(f"{first.stem}-{task_key(part)[:8]}")
+
+
+# What a difference says of a claim: the same rule for all papers.
+#
+# Each quantity has one margin: differences within it, either way, count as equal. So a difference is below, equal or
+# above, and never two of these; a claim names which of them it may be. It holds where the whole interval is what the
+# claim names, and is refuted where no part of it is; else it is undecided. What nobody has run as its paper has it was
+# not tried, whatever others did: what another network, budget or reward of ours says stands in a column of its own.
+
+
+class Kind(StrEnum):
+    """What a claim says of a difference."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    EQUAL = "equal"
+    NO_WORSE = "no worse"  # equal or above
+
+
+VERDICT_COLUMNS = "verdict", "by ours"  # of tables of claims: of the paper's own method, and of ours in its place
+
+
+class Verdict(StrEnum):
+    """What is known of a claim."""
+
+    HOLDS = "holds"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+    NOT_TRIED = "not tried"
+
+
+def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
+    """What a difference and its interval say of a claim.
+
+    Args:
+        kind: what the claim says.
+        found: the difference; None where it was not tried.
+        margin: up to which differences count as equal.
+    """
+    if found is None:
+        return Verdict.NOT_TRIED
+    lowest = {Kind.ABOVE: margin, Kind.EQUAL: -margin, Kind.NO_WORSE: -margin}.get(kind, -math.inf)
+    highest = {Kind.BELOW: -margin, Kind.EQUAL: margin}.get(kind, math.inf)
+    above = found.low > lowest if kind == Kind.ABOVE else found.low >= lowest
+    below = found.high < highest if kind == Kind.BELOW else found.high <= highest
+    if above and below:
+        return Verdict.HOLDS
+    beside = (found.high <= lowest if kind == Kind.ABOVE else found.high < lowest) or (
+        found.low >= highest if kind == Kind.BELOW else found.low > highest
+    )
+    return Verdict.REFUTED if beside else Verdict.UNDECIDED
+
+
+def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool) -> tuple[str, str]:
+    """What is known of a claim, and what ours says of it, for `VERDICT_COLUMNS`.
+
+    Args:
+        kind: what the claim says.
+        found: the difference; None where nothing was tried.
+        margin: up to which differences count as equal.
+        as_written: whether all that was compared is as the paper has it.
+    """
+    known = judge(kind, found, margin).value
+    if as_written or found is None:
+        return known, ""
+    return Verdict.NOT_TRIED.value, known

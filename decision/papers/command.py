@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.measure import Measurement
 from rich.table import Table
 
-from decision.cli.progress import announce_compilation, counting
-from decision.cli.spread import Spread
+from decision.cli.options import Spread
 from decision.cli.tables import print_json, simple_table
-from decision.cli.terminal import stdout
+from decision.cli.terminal import announce_compilation, counting, stdout
 
 if TYPE_CHECKING:
-    from decision.runs.tasks import How
+    from decision.experiments.tasks import How
 
-    from .findings import Findings, Parts, ResultTable
+    from .campaign import Findings, Parts, ResultTable
 
 Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
 PartsFolder = Annotated[
@@ -36,7 +36,7 @@ Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show 
 
 def parts_in(output: Path | None, name: str, how: "How", progress: Callable[[int, int], None]) -> "Parts":
     """Parts in the folder that was named, or else in ``out/NAME``."""
-    from .findings import Parts
+    from .campaign import Parts
 
     return Parts(output or Path("out") / name, progress=progress, others=how)
 
@@ -87,7 +87,8 @@ def _print_findings(findings: "Findings", as_json: bool) -> None:
     if findings.side_by_side:
         grid = Table.grid(padding=(0, 2))
         grid.add_row(*tables)
-        tables = [grid]
+        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
+            tables = [grid]
     for table in tables:
         stdout().print(table)
     stdout().print(findings.notes, highlight=False)

@@ -8,10 +8,11 @@ reservation that counts hosts could not be kept.
 `pack` fills the server that has the fewest free hosts first: hosts with the same property ``server`` are one machine,
 which can sleep only when all of them are idle. Where each host is a server of its own it is as first-fit.
 
-`tree` and `slurm-tree` look at the switches that connect the hosts (`decision.placement.tree`). They change when a job
-starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may be given
-prices of free hosts, which say what they are worth to jobs that come later (`decision.placement.prices`). `hops` takes
-hosts that are few hops apart on any network (`decision.placement.hops`), which on trees `tree` does better.
+`tree` and `slurm-tree` look at the switches that connect the hosts (`decision.policies.placement.tree`). They change
+when a job starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may
+be given prices of free hosts, which say what they are worth to jobs that come later
+(`decision.policies.placement.windows`). `hops` takes hosts that are few hops apart on any network
+(`decision.state.hops`), which on trees `tree` does better.
 """
 
 import numpy as np
@@ -21,13 +22,13 @@ from decision.compiling.draws import first_word, next_word, uniform
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import Platform
-from decision.placement.hops import choose_near
-from decision.placement.prices import fill_worth
-from decision.placement.tree import count_lowest, place_as_slurm, place_best, place_priced
+from decision.policies.placement.tree import count_lowest, place_as_slurm, place_best, place_priced
+from decision.policies.placement.windows import fill_worth
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
+from decision.state.hops import choose_near
 from decision.state.plan_arrays import START, add, add_interval
 
-from .config import Allocation
+from .options import Allocation
 
 _TOO_FEW = "the policy starts a job on more hosts than are free"
 

@@ -21,7 +21,7 @@ from decision.state.cluster import QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON
 from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
-from .capacity import TOLERANCE, awake_at
+from .profile import TOLERANCE, awake_at
 from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
 # Booking.rank

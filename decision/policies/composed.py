@@ -1,39 +1,241 @@
 """`ComposedPolicy`: an order, a backfilling rule, an allocation and a power rule, decided by compiled kernels."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.entry import Entry
+from decision.compiling.jit import kernel, without_vectors
 from decision.model.errors import ConfigError
+from decision.model.hosts import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState
+from decision.state.plan_arrays import START, add, clear
 
-from .above import read_learned
-from .allocation import check_prices, check_topology, check_tree
-from .composed_kernels import decide_composed, slots_of, used_slots
-from .composed_options import (
-    BACKFILL_ORDER,
-    OPTIONS,
-    PRICES,
-    SLOT_VALUES,
-    UNGUARDED,
-    allocation_name,
-    candidate_order,
-    check_booking,
-    check_suspend,
-    checked_number,
-    composed_name,
-    refuse_sleepless,
-    slot_code,
+from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
+from .conservative import choose_reserved, next_call
+from .easy import choose_starts, decide_booked
+from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
+from .loading import read_learned
+from .memory import SLOT, Memory, call_slot, grown_memory, memory_at, new_memory
+from .options import (
+    SLOTS,
+    Allocation,
+    Backfill,
+    Order,
+    PolicyConfig,
+    Power,
+    StartHosts,
+    Suspend,
+    read_value,
+    refuse_unknown,
 )
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
-from .guard import OPTION, read_guard, switch_times
-from .memory import Memory, grown_memory, new_memory
-from .options import refuse_unknown
-from .prepared import CompiledPolicy
+from .order import sort_queue
+from .power import manage_power
+from .prepared import DECIDE, DECIDED, CompiledPolicy
+from .suspension import suspend_for_others
+
+# Options of a composed policy: their names, their values, and which of them do not go together.
+
+SLOT_VALUES: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
+_NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
+    "age_weight": (float, "order", (Order.MULTIFACTOR,)),
+    "size_weight": (float, "order", (Order.MULTIFACTOR,)),
+    "max_age": (float, "order", (Order.MULTIFACTOR,)),
+    "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
+    "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
+    "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
+    "patience": (float, "start", (StartHosts.BOOKED,)),
+}
+BACKFILL_ORDER, PRICES = "backfill_order", "prices"
+OPTIONS = (*SLOT_VALUES, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
+
+
+def composed_name(order: str, backfill: str) -> str:
+    """A policy's name from its parts, in short."""
+    if backfill == "none":
+        return order
+    return backfill if order == "fcfs" else f"{order}+{backfill}"
+
+
+UNGUARDED = f"keeps no reservations: it cannot have the option {OPTION}"
+
+
+def check_booking(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
+    """Refuse what does not go with start=bound."""
+    wrong = {
+        "needs power=idle-timeout": codes["power"] != Power.IDLE_TIMEOUT,
+        "needs allocation=first-fit or allocation=pack": codes["allocation"]
+        not in (Allocation.LOWEST, Allocation.PACK),
+        "keeps no reservations: it needs backfill=none, first-fit or easy": codes["backfill"] == Backfill.CONSERVATIVE,
+        UNGUARDED: guarded,
+        f"looks at jobs in one order: it cannot have the option {BACKFILL_ORDER}": reordered,
+    }
+    for text, is_wrong in wrong.items():
+        if is_wrong:
+            raise ConfigError(f"policy {policy}: start=bound {text}")
+
+
+def check_suspend(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
+    """Refuse what does not go with suspend=..."""
+    wrong = {
+        "breaks reservations: it needs backfill=none or first-fit": codes["backfill"]
+        not in (Backfill.NONE, Backfill.FIRST_FIT),
+        f"breaks reservations: it cannot have the option {OPTION}": guarded,
+        "needs hosts that are awake: it needs power=never": codes["power"] != Power.NEVER,
+    }
+    for text, is_wrong in wrong.items():
+        if is_wrong:
+            raise ConfigError(f"policy {policy}: suspend=... {text}")
+
+
+def refuse_sleepless(policy: str, platform: Platform) -> NoReturn:
+    """Refuse a platform without hosts that sleep."""
+    none = f"start=bound needs hosts that sleep, and {platform.path or 'the platform'} has none"
+    raise ConfigError(f"policy {policy}: {none}; decision platform grid5000 makes some, with energy", field="platform")
+
+
+def allocation_name(config: PolicyConfig) -> str:
+    """The allocation as users name it."""
+    return next(name for name, (code, _) in SLOT_VALUES["allocation"].items() if code == config.allocation)
+
+
+def slot_code(policy: str, slot: str, value: str) -> int:
+    """The number of a slot's value. Raises ConfigError for one that there is not."""
+    known = SLOT_VALUES[slot]
+    if value not in known:
+        raise ConfigError(
+            f"policy {policy}: there is no {slot} {value!r}{nearest(str(value), known)} (there are {', '.join(known)})"
+        )
+    return int(known[value][0])
+
+
+def candidate_order(policy: str, order: str, backfill: int) -> int:
+    """The order of EASY's candidates."""
+    if backfill != Backfill.EASY:
+        raise ConfigError(f"policy {policy}: option backfill_order does nothing without EASY; use easy or ORDER+easy")
+    return slot_code(policy, "order", order)
+
+
+def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:
+    """The value of a numeric option. Raises ConfigError where no slot reads it, or it makes no sense."""
+    kind, slot, readers = _NUMBERS[name]
+    if codes[slot] not in readers:
+        names = [n for n, (code, _) in SLOT_VALUES[slot].items() if code in readers]
+        raise ConfigError(f"policy {policy}: option {name} does nothing without {slot}={' or '.join(names)}")
+    number = read_value(policy, name, value, kind)
+    if not 0 <= number < math.inf:
+        raise ConfigError(f"policy {policy}: option {name}={value} must be finite and not negative")
+    return number
+
+
+# What a composed policy decides at an instant; what few of them do is called by address.
+
+
+@kernel
+def decide(state, facts, memory, plan):
+    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
+    clear(plan, state)
+    guarded = follow_guard(state, memory) if memory.guard < np.inf else 0
+    strict = memory.backfill == Backfill.CONSERVATIVE or guarded > 0
+    suspends = memory.suspend != Suspend.NEVER
+    if state.nb_free == 0 and not strict and memory.power == Power.NEVER and not suspends:
+        return
+    if memory.order == Order.FCFS and not suspends:
+        queue, length = state.queue, state.nb_queued
+    else:
+        queue, length = memory.sorted, sort_queue(state, memory)
+    if suspends and call_slot(memory.suspension_slot, (state, facts, memory, plan, length)) > 0.0:
+        return
+    call = np.inf
+    if memory.start == StartHosts.BOOKED:
+        chosen, call = 0, call_slot(memory.booked_slot, (state, facts, memory, plan, length))
+    elif memory.backfill == Backfill.CONSERVATIVE:
+        chosen = choose_reserved(state, facts, memory, queue, length)
+        call = next_call(state, memory, chosen)
+    elif guarded > 0 or memory.nb_watched > 0:
+        chosen = choose_guarded(state, facts, memory, queue, length, guarded)
+    else:
+        chosen = choose_starts(state, facts, memory, queue, length)
+    if memory.guard < np.inf:
+        call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
+    for i in range(chosen):
+        if memory.network_slot != 0:
+            call_slot(memory.network_slot, (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
+        else:
+            plan_start(plan, state, facts, memory, memory.chosen[i])
+    if memory.power != Power.NEVER and memory.start == StartHosts.AWAKE:
+        call = min(call, manage_power(state, facts, memory, plan, queue, length, chosen, guarded))
+    if call < np.inf:
+        ask_for_call(state, memory, plan, call)
+
+
+@kernel
+def _note_starts(state, memory, chosen):
+    """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
+    free = state.nb_free
+    for i in range(chosen):
+        memory.reserved[memory.chosen[i]] = state.now
+        free -= state.size[memory.chosen[i]]
+    return free
+
+
+@SLOT.entry
+def _take_on_tree(state, facts, memory, plan, action):
+    """Give an action of the plan its hosts."""
+    take_on_tree(plan, state, facts, action, memory.prices, memory.allocation == Allocation.TREE)
+    return 0.0
+
+
+@SLOT.entry
+def _take_near(state, facts, memory, plan, action):
+    """Give an action of the plan its hosts."""
+    take_near(plan, state, facts, action)
+    return 0.0
+
+
+@SLOT.entry
+def _decide_booked(state, facts, memory, plan, length):
+    """As `decide_booked`, for the first so many jobs."""
+    if memory.order == Order.FCFS:
+        return decide_booked(state, facts, memory, plan, state.queue, length)
+    return decide_booked(state, facts, memory, plan, memory.sorted, length)
+
+
+@SLOT.entry
+def _suspend_for_others(state, facts, memory, plan, length):
+    """Whether `suspend_for_others` plans something."""
+    return 1.0 * suspend_for_others(state, memory, plan, length)
+
+
+@DECIDE.entry
+@without_vectors
+def decide_composed(state, facts, memory, plan):
+    decide(state, facts, memory_at(memory), plan)
+    return DECIDED
+
+
+def used_slots(config: PolicyConfig) -> dict[str, Entry]:
+    """What a policy does and few others do, by its field of `Memory`."""
+    used = {}
+    if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+        used["network_slot"] = _take_on_tree
+    if config.allocation == Allocation.HOPS:
+        used["network_slot"] = _take_near
+    if config.start == StartHosts.BOOKED:
+        used["booked_slot"] = _decide_booked
+    if config.suspend != Suspend.NEVER:
+        used["suspension_slot"] = _suspend_for_others
+    return used
+
+
+def slots_of(config: PolicyConfig) -> dict[str, int]:
+    """The addresses of what a policy does and few others do, by field of `Memory`; `decide` calls no others."""
+    return {slot: entry.address for slot, entry in used_slots(config).items()}
+
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
@@ -49,7 +251,8 @@ class ComposedPolicy(CompiledPolicy):
         backfill: what happens behind a job that does not fit.
         allocation: which of the free hosts a job gets.
         prices: with the allocation tree: what free hosts are worth. A checkpoint that ``decision train prices`` made,
-            the name of a shipped one, or weights (L - 1, N_FEATURES) of `decision.placement.prices`; "": nothing.
+            the name of a shipped one, or weights (L - 1, N_FEATURES) of `decision.policies.placement.windows`; "":
+            nothing.
         power: when idle hosts sleep.
         start: which hosts a job may be given; ``bound`` needs the power slot idle-timeout.
         suspend: which running jobs give their hosts to a waiting one that does not fit; needs the backfilling none or

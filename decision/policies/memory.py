@@ -7,15 +7,13 @@ import numpy as np
 from decision.compiling.bundle import F8, I4, I8, F8x2, Float, Int, bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.state.cluster import ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts
 from decision.state.plan_arrays import PlanArrays
-from decision.state.platform_facts import PlatformFacts
 
 from .booking import Booking, new_booking
-from .config import Backfill, Order, PolicyConfig, StartHosts
+from .guard_memory import Shadow, Watch, grown_shadow, new_shadow, new_watch
+from .options import Backfill, Order, PolicyConfig, StartHosts
 from .profile import Profile
-from .shadow import Shadow, grown_shadow, new_shadow
-from .watch import Watch, new_watch
 
 FREED_ROOM = 64  # bits of a word
 _LEVELS = 32  # powers of two up to the largest size of a job
@@ -77,7 +75,7 @@ class Memory(Profile, Shadow, Watch, Booking):
     network_slot: Int  # gives an action hosts by the network that connects them
     booked_slot: Int  # jobs book hosts before they start
     suspension_slot: Int  # suspends jobs for others
-    prices: F8x2  # (L - 1, N_FEATURES) hops: weights of `decision.placement.prices`; empty where hosts have no price
+    prices: F8x2  # (L - 1, N_FEATURES) hops: weights of `placement.windows`; empty where hosts have no price
     chosen: I4  # (H,) jobs to start now
     release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
     release_hosts: I4  # (2H + 1,) how many

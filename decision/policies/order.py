@@ -18,7 +18,7 @@ from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import QUEUED
 
-from .config import Order
+from .options import Order
 
 
 @kernel

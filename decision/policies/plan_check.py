@@ -12,22 +12,39 @@ from decision.model.errors import PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
 from decision.state.bitmap import has_host, insert_interval, remove_interval
-from decision.state.cluster import IDLE, QUEUED, RUNNING, SLEEPING, SWITCHING_OFF, UNAVAILABLE, ClusterState
-from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
-from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP, PlatformFacts, server_name
-from decision.state.rules import (
+from decision.state.cluster import (
+    IDLE,
+    PSTATE_COMPUTING,
+    PSTATE_SLEEP,
+    QUEUED,
+    RUNNING,
+    SLEEPING,
+    SWITCHING_OFF,
+    UNAVAILABLE,
+    ClusterState,
+    PlatformFacts,
+    server_name,
+)
+from decision.state.plan_arrays import (
+    CALL_AT,
     FINE,
+    KILL,
     NO_HOST,
     NO_PSTATE,
     NOT_FREE,
+    REJECT,
     SAME_HOST,
+    SET_PSTATE,
+    START,
+    SUSPEND,
+    PlanArrays,
     changes_speed_only,
     interval_fault,
     start_fault,
     switch_fault,
 )
 
-# Why an action is impossible, in addition to the reasons of `decision.state.rules`
+# Why an action is impossible, in addition to the reasons of `decision.state.plan_arrays`
 NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, _TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from decision.model.errors import PolicyError
 from decision.model.platform import Platform
 from decision.state.bitmap import count_hosts, remove_interval
-from decision.state.cluster import ClusterState
+from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
-from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 from decision.state.view import ClusterView, JobView, hosts_in
 
 from .allocation import take_lowest

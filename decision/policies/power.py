@@ -19,10 +19,9 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import insert_interval
 from decision.state.cluster import SLEEPING
 
-from .backfill import is_in
-from .capacity import TOLERANCE, fill_capacity
-from .config import Backfill, Power
-from .profile import add_free, earliest, free_at, least_free, step_at
+from .easy import is_in
+from .options import Backfill, Power
+from .profile import TOLERANCE, add_free, earliest, fill_capacity, free_at, least_free, step_at
 from .servers import sleepy_from, switch_off, wake_lowest
 
 

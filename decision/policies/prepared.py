@@ -4,9 +4,9 @@ Design
 ------
 A loop, compiled itself, asks a policy through the address of an entry of `DECIDE`, and gives it the address of its
 memory. A compiled policy (`CompiledPolicy`) has such an entry, and so has what stands around another policy
-(`decision.policies.around`); for any other, `prepare` makes a callback into Python. So one loop runs them all: no loop
-knows which policies there are, a new policy compiles no loop again, and a policy in Python runs in all places where a
-compiled one does.
+(`decision.policies.wrappers`); for any other, `prepare` makes a callback into Python. So one loop runs them all: no
+loop knows which policies there are, a new policy compiles no loop again, and a policy in Python runs in all places
+where a compiled one does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
 because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision
@@ -20,16 +20,13 @@ from typing import Any, Protocol
 from decision.compiling.bundle import Bundle
 from decision.compiling.entry import Entry, Interface
 from decision.compiling.jit import kernel
-from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
-from decision.model.interrupts import raise_interruption
+from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError, raise_interruption
 from decision.model.platform import Platform
-from decision.state.cluster import ClusterState
+from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays, clear
-from decision.state.platform_facts import PlatformFacts
 from decision.state.view import ClusterView
 
-from .deadline import Deadline, TookTooLong
-from .failures import failure, name_of, source_line
+from .loading import Deadline, TookTooLong, failure, name_of, source_line
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
 

@@ -19,40 +19,48 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decision.model.arguments import mapping, text
-from decision.model.errors import ConfigError
-from decision.model.names import nearest
+from decision.model.errors import ConfigError, mapping, text
+from decision.model.hosts import nearest
+from decision.policies.wrappers.guard import GuardedPolicy
+from decision.policies.wrappers.prediction import EstimatedPolicy
+from decision.policies.wrappers.supply import SuppliedPolicy
 
-from .above import shipped_sources
-from .around.estimated import EstimatedPolicy
-from .around.guarded import GuardedPolicy
-from .around.supplied import SuppliedPolicy
-from .catalogue import (
+from .composed import BACKFILL_ORDER, OPTIONS, ComposedPolicy
+from .guard import OPTION, read_guard
+from .kamelot import Kamelot
+from .loading import Loader, MessageAgent, PolicySource, find_class, in_words, shipped_sources
+from .options import (
     BACKFILLS,
+    CLASS_LINES,
+    CLASS_OPTIONS,
+    GUARD_LINE,
     ORDER_LINES,
+    OUTLOOK_LINES,
     PARTS,
     PRESETS,
     SHORTHANDS,
+    SUPPLY_LINES,
     OptionLine,
     PolicyLine,
     canonical,
     composed_names,
     composed_options,
+    make_with_options,
+    options_of,
+    refuse_unknown,
     split_name,
 )
-from .composed import ComposedPolicy
-from .composed_options import BACKFILL_ORDER, OPTIONS
-from .failures import in_words
-from .guard import OPTION, read_guard
-from .kamelot import Kamelot
-from .options import make_with_options, options_of, refuse_unknown
-from .other_lines import CLASS_LINES, CLASS_OPTIONS, GUARD_LINE, OUTLOOK_LINES, SUPPLY_LINES
-from .outlook_settings import CORRECTION, ESTIMATE, OUTLOOK_OPTIONS, OutlookSettings, read_outlook
-from .own_classes import find_class
 from .policy import Policy
-from .source import Loader, MessageAgent, PolicySource
-from .supply_settings import SUPPLY_OPTIONS, read_supply
-from .traits import traits_of
+from .traits import (
+    CORRECTION,
+    ESTIMATE,
+    OUTLOOK_OPTIONS,
+    SUPPLY_OPTIONS,
+    OutlookSettings,
+    read_outlook,
+    read_supply,
+    traits_of,
+)
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"

@@ -4,9 +4,8 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host, insert_interval, next_in, remove_interval
-from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWITCHING_ON
+from decision.state.cluster import COMPUTING, IDLE, PSTATE_COMPUTING, SLEEPING, SWITCHING_OFF, SWITCHING_ON
 from decision.state.plan_arrays import SET_PSTATE, START, add, add_interval
-from decision.state.platform_facts import PSTATE_COMPUTING
 
 
 @kernel

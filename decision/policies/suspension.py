@@ -14,7 +14,7 @@ from decision.state.cluster import QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power
 
-from .config import Backfill, Suspend
+from .options import Backfill, Suspend
 from .order import density_of
 
 

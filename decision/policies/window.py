@@ -4,7 +4,8 @@ The system of Lan et al., "Optimization of Topology-Aware Job Allocation on a Hi
 Neural Simulated Annealing", after the paper and, where that says nothing, its published program. At each multiple of
 the period, jobs are taken from the queue, those that have waited for most periods first and of these the ones on fewest
 hosts, until one does not fit or enough jobs on more than one host are taken. These are placed together
-(`decision.placement.windows`); jobs on one host get the lowest hosts that are left. The others wait one period more.
+(`decision.policies.placement.windows`); jobs on one host get the lowest hosts that are left. The others wait one period
+more.
 
 Design
 ------
@@ -18,34 +19,323 @@ import math
 
 import numpy as np
 
-from decision.compiling.entry import Entry
-from decision.model.errors import ConfigError
-from decision.model.interrupts import raise_interruption
-from decision.model.names import nearest
+from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, Float, I8x2, Int, bundle_at
+from decision.compiling.draws import first_word
+from decision.compiling.entry import Entry, Interface
+from decision.compiling.jit import kernel
+from decision.model.errors import ConfigError, raise_interruption
+from decision.model.hosts import nearest
 from decision.model.platform import Platform
-from decision.placement.bound import gap
-from decision.placement.exact import MOST_JOBS
-from decision.placement.highs import need_of_highs, place_by_highs
-from decision.placement.repair import AT_BEST, AT_RANDOM
-from decision.placement.tree import count_lowest
-from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of
-from decision.state.cluster import ClusterState, nb_hosts
-
-from .above import read_learned
-from .allocation import check_prices, check_tree
-from .around import innermost
-from .policy import Policy
-from .prepared import CompiledPolicy
-from .window_kernels import decide_by_window, start_priced
-from .window_solvers import (
-    SOLVE_LARGE,
-    WindowMemory,
-    anneal_window,
-    exactly,
-    in_turn,
-    search_alone,
-    search_window_with_bound,
+from decision.policies.placement.exact import (
+    MOST_JOBS,
+    MOST_SUBSETS,
+    nb_subsets,
+    need_of_highs,
+    place_by_highs,
+    place_exactly,
 )
+from decision.policies.placement.repair import AT_BEST, AT_RANDOM, StartRule
+from decision.policies.placement.search import PROGRAM_FIRST, Search, anneal, gap, search_with_bound
+from decision.policies.placement.tree import count_lowest
+from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
+from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
+from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts
+from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, add_interval, clear
+
+from .allocation import check_prices, check_tree, take_lowest, take_on_tree
+from .loading import read_learned
+from .policy import Policy
+from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
+from .profile import TOLERANCE
+from .wrappers import innermost
+
+# Which jobs a window takes and in which order, and which hosts they take of a sequence of free ones.
+
+
+@kernel
+def is_due(now, period, index, last, called):
+    """Whether the window of this number is to be decided.
+
+    Args:
+        now: seconds.
+        period: seconds.
+        index: number of the last window that could be, at this time.
+        last: number of the window that was decided last.
+        called: whether one was called for that is due; the call may come a moment late, over the network.
+    """
+    return index > last and (called or now <= index * period + TOLERANCE)
+
+
+@kernel
+def _rank(state, period, index, job):
+    """What a job is sorted by, ascending: the periods that it has waited, most first, and then its hosts."""
+    waited = index - math.ceil((state.submit_time[job] - TOLERANCE) / period)
+    return state.size[job] - waited * (len(state.host_state) + 1.0)
+
+
+@kernel
+def in_order(state, queue, period, index):
+    """The waiting jobs of `queue` in the order in which the window of this number takes them."""
+    ranks = np.empty(len(queue))
+    for i in range(len(queue)):
+        ranks[i] = _rank(state, period, index, queue[i])
+    return queue[np.argsort(ranks, kind="mergesort")]
+
+
+@kernel
+def first_of(state, queue, period, index):
+    """The waiting job of `queue` that the window of this number takes first."""
+    best, lowest = queue[0], np.inf
+    for job in queue:
+        rank = _rank(state, period, index, job)
+        if rank < lowest:
+            best, lowest = job, rank
+    return best
+
+
+@kernel
+def taken_from(state, order, free, limit):
+    """How many jobs a window takes from the front of `order`, and how many of them are on more than one host.
+
+    Args:
+        order: as `in_order` returns it.
+        free: hosts.
+        limit: jobs on more than one host, at most; 0 for all.
+    """
+    taken, wide = 0, 0
+    for job in order:
+        size = state.size[job]
+        if size > free or (size > 1 and wide == limit and limit > 0):
+            break
+        wide += size > 1
+        free -= size
+        taken += 1
+    return taken, wide
+
+
+@kernel
+def take_hosts(plan, action, hosts):
+    """Give the action these free hosts (n,), which most often ascend."""
+    ascends = True
+    for i in range(1, len(hosts)):
+        ascends &= hosts[i] > hosts[i - 1]
+    ascending, first = hosts if ascends else np.sort(hosts), 0
+    for i in range(len(ascending)):
+        if i + 1 == len(ascending) or ascending[i + 1] != ascending[i] + 1:
+            add_interval(plan, action, ascending[first], ascending[i])
+            remove_interval(plan.free, ascending[first], ascending[i])
+            first = i + 1
+
+
+@kernel
+def write_sequence(facts, free, hosts):
+    """Write the free hosts from left to right in the tree, those of one switch by id; returns how many they are."""
+    count, last, ascends = 0, 0, True
+    for word in range(len(free)):
+        bits = free[word]
+        while bits != 0:
+            host = (word << 6) + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            ascends &= facts.switch[host] >= last
+            last = facts.switch[host]
+            hosts[count] = host
+            count += 1
+    if not ascends:
+        hosts[:count] = hosts[:count][np.argsort(facts.switch[hosts[:count]], kind="mergesort")]
+    return count
+
+
+# What places the jobs of a window: one after the other, by a search, or exactly.
+
+_HOP = 1000.0  # cost of a hop, Table I of the paper
+_HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
+
+
+class WindowMemory(Bundle):
+    """What the policy is and remembers from call to call."""
+
+    period: Float  # seconds
+    most_jobs: Int  # on more than one host, at most in a window; 0 for all
+    strategy: Int
+    steps: Int
+    undo: Int  # 1: it undoes
+    seed: Int
+    last_window: Int = -1  # number of the last window that was decided, -1 for none
+    due_window: Int = -1  # number of the window that was called for, -1 for none
+    repair: Int  # `decision.policies.placement.repair.StartRule.kind`
+    large_solver: Int  # address of what solves windows exactly that have too many subsets
+    most_cells: Int  # of the dynamic program's table; windows that need more are solved in the same way
+    placer: Int  # address of the solver
+    pricer: Int  # address of what starts jobs where hosts have a price, 0 where they have none
+    prices: (
+        F8x2  # (L - 1, N_FEATURES) weights of `decision.policies.placement.windows`; empty where hosts have no price
+    )
+    layers: I8x2  # (n, 5) of the network of nsa
+    weights: F4  # (P,) of the network
+    switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
+    sizes: I8  # (H,) the hosts of each job,
+    starts: I8  # (H,) and the entry at which each job begins
+    gaps: F8  # (2,) with free and exact: sum of the gaps of all windows, and how many there were
+
+
+SOLVE_LARGE = Interface(int, int, int, int)  # from entries and jobs of such a window, and its number; 0: it failed
+_solve_large = SOLVE_LARGE.caller()
+# What a policy does not use is not compiled: solvers, and starts where hosts have a price, are called by address. A
+# solver writes the entries of each job into its last argument, and returns whether there are some.
+PLACE_WINDOW = Interface(int, I8, I8x2, I8, WindowMemory, int, I8x2)
+place_window = PLACE_WINDOW.caller()
+
+
+@kernel
+def _solve_outside(groups, sizes, memory, index, held):
+    """As a solver, by `Window._solve_large`."""
+    length, jobs = groups.shape[1], len(sizes)
+    memory.sizes[:jobs] = sizes
+    for entry in range(length):
+        memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
+    if _solve_large(memory.large_solver, (length, jobs, index)) == 0:
+        return 0
+    for job in range(jobs):
+        for i in range(sizes[job]):
+            held[job, i] = (memory.starts[job] + i) % length
+    return 1
+
+
+@kernel
+def _how(memory):
+    """The search that the counts say."""
+    undo = memory.undo == 1
+    repair = StartRule(memory.repair, memory.layers, memory.weights)
+    return Search(memory.strategy, memory.steps, undo, 0 if undo else PROGRAM_FIRST, 2.0 * _HOP, _HOT, _COLD, repair)
+
+
+@kernel
+def anneal_window(down, groups, sizes, memory, index, held):
+    word = first_word(memory.seed, index)
+    anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
+
+
+@PLACE_WINDOW.entry
+def in_turn(down, groups, sizes, memory, index, held):
+    place_in_turn(down, groups, sizes, memory.strategy, held)
+    return 1
+
+
+@PLACE_WINDOW.entry
+def search_alone(down, groups, sizes, memory, index, held):
+    anneal_window(down, groups, sizes, memory, index, held)
+    return 1
+
+
+@PLACE_WINDOW.entry
+def search_window_with_bound(down, groups, sizes, memory, index, held):
+    word = first_word(memory.seed, index)
+    found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
+    memory.gaps[0] += gap(len(down), sizes, found, bound)
+    memory.gaps[1] += 1.0
+    return 1
+
+
+@PLACE_WINDOW.entry
+def exactly(down, groups, sizes, memory, index, held):
+    memory.gaps[1] += 1.0
+    subsets = nb_subsets(sizes)
+    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.most_cells:
+        return _solve_outside(groups, sizes, memory, index, held)
+    place_exactly(groups, count_lowest(down), sizes, held)
+    return 1
+
+
+# What is decided at an instant: whether a window is due, which jobs start, and when the next call is.
+
+_memory_at = bundle_at(WindowMemory)
+_PRICED = Interface(int, ClusterState, PlatformFacts, WindowMemory, PlanArrays, I8)
+_start_by_price = _PRICED.caller()
+
+
+@kernel
+def _decide(state, facts, memory, plan):
+    """Fill `plan` for this instant, after all transitions of it, and say whether that is done.
+
+    It reads `state` and never writes it.
+    """
+    clear(plan, state)
+    now, period = state.now, memory.period
+    index = int((now + TOLERANCE) / period)
+    called = 0 <= memory.due_window <= index
+    if called:
+        memory.due_window = -1
+    if state.nb_queued == 0:
+        return True
+    head = -1
+    if is_due(now, period, index, memory.last_window, called):
+        memory.last_window = index
+        order = in_order(state, state.queue[: state.nb_queued], period, index)
+        taken = _decide_window(state, facts, memory, plan, order, index)
+        if taken < 0:
+            return False
+        if taken < len(order):
+            head = order[taken]
+    elif memory.due_window < 0:
+        head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
+    if head >= 0 and memory.due_window < 0 and state.size[head] <= count_hosts(plan.free):
+        memory.due_window = index + 1
+        plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
+    return True
+
+
+@kernel
+def _decide_window(state, facts, memory, plan, order, index):
+    """Plan the starts of a window; how many jobs it takes from the front of `order`, -1 where it has failed."""
+    taken, wide = taken_from(state, order, count_hosts(plan.free), memory.most_jobs)
+    if wide > 0:
+        jobs = np.empty(wide, np.int64)
+        i = 0
+        for job in order[:taken]:
+            if state.size[job] > 1:
+                jobs[i] = job
+                i += 1
+        if memory.pricer != 0:
+            _start_by_price(memory.pricer, (state, facts, memory, plan, jobs))
+        elif not _start_together(state, facts, memory, plan, jobs, index):
+            return -1
+    for job in order[:taken]:
+        if state.size[job] == 1:
+            take_lowest(plan, add(plan, START, job), 1)
+    return taken
+
+
+@_PRICED.entry
+def start_priced(state, facts, memory, plan, jobs):
+    """The job on most hosts first, each gets the free hosts whose cost and prices are least."""
+    sizes = np.empty(len(jobs), np.int64)
+    for i in range(len(jobs)):
+        sizes[i] = state.size[jobs[i]]
+    for i in np.argsort(-sizes, kind="mergesort"):
+        take_on_tree(plan, state, facts, add(plan, START, jobs[i]), memory.prices, True)
+    return len(jobs)
+
+
+@kernel
+def _start_together(state, facts, memory, plan, jobs, index):
+    hosts = np.empty(count_hosts(plan.free), np.int64)
+    write_sequence(facts, plan.free, hosts)
+    groups = groups_of(facts.down, facts.switch[hosts])
+    sizes = np.empty(len(jobs), np.int64)
+    for i in range(len(jobs)):
+        sizes[i] = state.size[jobs[i]]
+    held = np.zeros((len(jobs), sizes.max()), np.int64)
+    if place_window(memory.placer, (facts.down, groups, sizes, memory, index, held)) == 0:
+        return False
+    for i in range(len(jobs)):
+        take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
+    return True
+
+
+@DECIDE.entry
+def decide_by_window(state, facts, memory, plan):
+    return DECIDED if _decide(state, facts, _memory_at(memory), plan) else NO_PLAN
+
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)

@@ -32,12 +32,11 @@ other cannot go on).
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from . import messages
-from .codec import Codec, CodecError
+from .batsim4 import JsonCodec
 from .connection import SLACK, Connection, ConversationPhase
-from .dialects.batsim4 import JsonCodec
 from .messages import Message, Role
 from .recording import RecordedMessage, read_recording, record_line
-from .versions import NEWEST, Version, version_named
+from .versions import NEWEST, Codec, CodecError, Version, version_named
 
 __all__ = [
     "NEWEST",

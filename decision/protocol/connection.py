@@ -28,12 +28,10 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .codec import CodecError
 from .dialects import codec_of, version_begun, version_heard
-from .ledger import LATEST, Ledger, RefusalError, describe_event
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
-from .rules import rules_of
-from .versions import NEWEST, Version, version_named
+from .rules import LATEST, Ledger, RefusalError, describe_event, rules_of
+from .versions import NEWEST, CodecError, Version, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
 

@@ -6,7 +6,7 @@ where it was not said. Host sets (``alloc``, ``resources``) are texts like ``"0-
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -151,3 +151,253 @@ class AnswerData(Struct, frozen=True, forbid_unknown_fields=True):
 
     consumed_energy: float | UnsetType = UNSET  # joules since the simulation began
     estimate_waiting_time: WaitingTimeAnswer | UnsetType = UNSET
+
+
+# What Batsim's events say: one struct for the `data` of each kind.
+
+
+class Config(Struct, frozen=True, rename="kebab"):
+    """Batsim's options, as far as it sends them."""
+
+    redis_enabled: bool = False
+    redis_hostname: str = ""
+    redis_port: int = 0
+    redis_prefix: str = ""
+    profiles_forwarded_on_submission: bool = False
+    dynamic_jobs_enabled: bool = False
+    dynamic_jobs_acknowledged: bool = False
+    profile_reuse_enabled: bool = False
+    sched_config: str = ""
+    forward_unknown_events: bool = False
+
+
+class Resource(Struct, frozen=True):
+    """A host; its `id` is its number in host sets."""
+
+    id: Natural
+    name: str
+    state: str  # "idle", "computing", "sleeping", "switching_on", "switching_off" or "unavailable"
+    properties: dict[str, str] = {}
+    zone_properties: dict[str, str] = {}
+    pstate: Natural | UnsetType = UNSET
+    cores: Natural | UnsetType = UNSET
+    speeds: tuple[float, ...] | UnsetType = UNSET  # flop/s, by pstate
+
+
+class BatsimFacts(Struct, frozen=True):
+    """What Batsim 5 says about itself."""
+
+    version: str = ""
+    commit: str = ""
+    arguments: tuple[str, ...] = ()
+    context: str = "{}"  # JSON: where it finds the decision process and writes its files
+
+
+class SimulationBeginsData(Struct, frozen=True, kw_only=True):
+    nb_resources: Natural
+    nb_compute_resources: Natural
+    nb_storage_resources: Natural
+    allow_compute_sharing: bool
+    allow_storage_sharing: bool
+    config: Config
+    compute_resources: tuple[Resource, ...]
+    storage_resources: tuple[Resource, ...]
+    workloads: dict[str, str]  # file name of each workload
+    profiles: dict[str, dict[str, dict[str, Any]]]  # of each workload, by name
+    external_events: dict[str, str] | UnsetType = UNSET  # file name of each list
+    batsim: BatsimFacts | UnsetType = UNSET
+
+
+class JobSubmittedData(Struct, frozen=True):
+    job_id: str
+    job: JobDescription
+    profile: dict[str, Any] | UnsetType = UNSET  # set where Batsim forwards profiles
+
+
+FinalStateName = Literal["COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED"]
+
+
+class JobCompletedData(Struct, frozen=True):
+    job_id: str
+    job_state: FinalStateName
+    return_code: int
+    alloc: str
+
+
+class TaskProgress(Struct, frozen=True):
+    """How far a killed job came: a share in [0, 1], or the task that a sequence was in and its progress."""
+
+    profile_name: str
+    progress: float | UnsetType = UNSET
+    current_task_index: int | UnsetType = UNSET  # -1: the sequence had not begun
+    current_task: "TaskProgress | UnsetType" = UNSET
+    current_repetition: int | UnsetType = UNSET  # of the sequence; else the index counts on over repetitions
+
+
+class JobKilledData(Struct, frozen=True):
+    job_ids: tuple[str, ...]
+    job_progress: dict[str, TaskProgress] = {}  # of the jobs that had not ended before the kill
+    profiles: dict[str, dict[str, Any]] | UnsetType = UNSET  # of those jobs, by id; set where Batsim 5 forwards them
+
+
+class ResourceStateChangedData(Struct, frozen=True):
+    resources: str
+    state: str  # a pstate's number
+    at_once: bool | UnsetType = UNSET  # whether it was set without a switch that takes time
+
+
+class RequestedCallData(Struct, frozen=True):
+    call_id: str | UnsetType = UNSET
+    last: bool | UnsetType = UNSET  # whether it is the last of a periodic call
+
+
+class ExternalEventData(Struct, frozen=True):
+    """An external event that means nothing to Batsim 5."""
+
+    id: str
+    text: str
+    kind: str = "GenericExternalEvent"
+
+
+class ProbeData(Struct, frozen=True):
+    """What a probe measured on its hosts: a value for each, or one for all; joules since 0 s."""
+
+    probe_id: str
+    hosts: str
+    value: float | tuple[float, ...]
+    metrics: str = "Power"
+
+
+class InitData(Struct, frozen=True):
+    """Batsim 5's first message: the text that its user has for the decision process."""
+
+    text: str = ""
+
+
+class FromJobMsgData(Struct, frozen=True):
+    job_id: str
+    msg: Any
+
+
+# What the commands of a decision process say: one struct for the `data` of each kind.
+
+
+class RejectJobData(Struct, frozen=True):
+    job_id: str
+
+
+class AdditionalIoJob(Struct, frozen=True):
+    """Input and output that is merged into a job; `profile` only where its name is new to Batsim."""
+
+    alloc: str
+    profile_name: str
+    profile: dict[str, Any] | UnsetType = UNSET
+
+
+class ExecuteJobData(Struct, frozen=True):
+    """Batsim takes one of the three optional fields, not several."""
+
+    job_id: str
+    alloc: str
+    mapping: dict[str, str | int] | UnsetType = UNSET  # executor -> index in `alloc`
+    storage_mapping: dict[str, int] | UnsetType = UNSET  # label in the profile -> storage host
+    additional_io_job: AdditionalIoJob | UnsetType = UNSET
+    strategy: str | UnsetType = UNSET  # how executors are put on hosts, where it is not one after the other
+    overrides: tuple[dict[str, Any], ...] | UnsetType = UNSET  # other hosts for parts of a composed profile
+
+
+class Periodic(Struct, frozen=True):
+    """Every `period` of `unit` since 0 s, so often as `times`; None means for ever."""
+
+    period: Annotated[int, Meta(gt=0)]
+    unit: Literal["s", "ms"] = "s"
+    times: Annotated[int, Meta(gt=0)] | None = None
+
+    @property
+    def milliseconds(self) -> int:
+        """The period."""
+        return self.period if self.unit == "ms" else 1000 * self.period
+
+
+class CallMeLaterData(Struct, frozen=True):
+    timestamp: float  # seconds; when to call
+    call_id: str | UnsetType = UNSET
+    unit: Literal["s", "ms"] | UnsetType = UNSET  # in which the time is said
+    periodic: Periodic | UnsetType = UNSET  # in place of the timestamp
+
+
+class StopCallData(Struct, frozen=True):
+    call_id: str
+
+
+class CreateProbeData(Struct, frozen=True):
+    """Asks for the joules that hosts have used, of each or in one number."""
+
+    probe_id: str
+    hosts: str
+    periodic: Periodic
+    aggregation: Literal["NoResourcesAggregation", "Sum", "ArithmeticMean"] = "Sum"
+    rest: dict[str, Any] = {}  # what has no effect, as it was said
+
+
+class StopProbeData(Struct, frozen=True):
+    probe_id: str
+
+
+class Features(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a decision process wants of Batsim 5; what it says nothing of it does not want."""
+
+    dynamic_registration: bool | UnsetType = UNSET
+    profile_reuse: bool | UnsetType = UNSET
+    acknowledge_dynamic_jobs: bool | UnsetType = UNSET
+    forward_profiles_on_job_submission: bool | UnsetType = UNSET
+    forward_profiles_on_jobs_killed: bool | UnsetType = UNSET
+    forward_profiles_on_simulation_begins: bool | UnsetType = UNSET
+
+
+class HelloData(Struct, frozen=True, kw_only=True):
+    """The answer to `InitData`: who decides, in which form its messages come (`flags`), and what it wants."""
+
+    name: str
+    version: str
+    commit: str = ""
+    protocol_version: str = "1.0.0"
+    features: Features = Features()
+    flags: Natural = 2
+
+
+class KillJobData(Struct, frozen=True):
+    job_ids: tuple[str, ...]
+
+
+class RegisterJobData(Struct, frozen=True):
+    job_id: str
+    job: JobDescription
+
+
+class RegisterProfileData(Struct, frozen=True):
+    workload_name: str
+    profile_name: str
+    profile: dict[str, Any]
+
+
+class SetResourceStateData(Struct, frozen=True):
+    resources: str
+    state: str  # a pstate's number
+    at_once: bool | UnsetType = UNSET  # whether without a switch that takes time
+
+
+class SetJobMetadataData(Struct, frozen=True):
+    job_id: str
+    metadata: str
+
+
+class ChangeJobStateData(Struct, frozen=True):
+    job_id: str
+    job_state: str
+    kill_reason: str | UnsetType = UNSET
+
+
+class ToJobMsgData(Struct, frozen=True):
+    job_id: str
+    msg: str

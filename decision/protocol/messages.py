@@ -12,48 +12,50 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from .batsim_contents import BatsimFacts as BatsimFacts
-from .batsim_contents import Config as Config
-from .batsim_contents import ExternalEventData as ExternalEventData
-from .batsim_contents import FinalStateName as FinalStateName
-from .batsim_contents import FromJobMsgData as FromJobMsgData
-from .batsim_contents import InitData as InitData
-from .batsim_contents import JobCompletedData as JobCompletedData
-from .batsim_contents import JobKilledData as JobKilledData
-from .batsim_contents import JobSubmittedData as JobSubmittedData
-from .batsim_contents import ProbeData as ProbeData
-from .batsim_contents import RequestedCallData as RequestedCallData
-from .batsim_contents import Resource as Resource
-from .batsim_contents import ResourceStateChangedData as ResourceStateChangedData
-from .batsim_contents import SimulationBeginsData as SimulationBeginsData
-from .batsim_contents import TaskProgress as TaskProgress
-from .contents import AnswerData as AnswerData
-from .contents import JobDescription as JobDescription
-from .contents import Natural as Natural
-from .contents import NoData as NoData
-from .contents import NotifyData as NotifyData
-from .contents import OpenObject as OpenObject
-from .contents import QueryData as QueryData
-from .contents import Requests as Requests
-from .contents import WaitingTimeAnswer as WaitingTimeAnswer
-from .contents import WaitingTimeQuestion as WaitingTimeQuestion
-from .decision_contents import AdditionalIoJob as AdditionalIoJob
-from .decision_contents import CallMeLaterData as CallMeLaterData
-from .decision_contents import ChangeJobStateData as ChangeJobStateData
-from .decision_contents import CreateProbeData as CreateProbeData
-from .decision_contents import ExecuteJobData as ExecuteJobData
-from .decision_contents import Features as Features
-from .decision_contents import HelloData as HelloData
-from .decision_contents import KillJobData as KillJobData
-from .decision_contents import Periodic as Periodic
-from .decision_contents import RegisterJobData as RegisterJobData
-from .decision_contents import RegisterProfileData as RegisterProfileData
-from .decision_contents import RejectJobData as RejectJobData
-from .decision_contents import SetJobMetadataData as SetJobMetadataData
-from .decision_contents import SetResourceStateData as SetResourceStateData
-from .decision_contents import StopCallData as StopCallData
-from .decision_contents import StopProbeData as StopProbeData
-from .decision_contents import ToJobMsgData as ToJobMsgData
+from .contents import (  # noqa: F401 - these are names of this module, too
+    AdditionalIoJob,
+    AnswerData,
+    BatsimFacts,
+    CallMeLaterData,
+    ChangeJobStateData,
+    Config,
+    CreateProbeData,
+    ExecuteJobData,
+    ExternalEventData,
+    Features,
+    FinalStateName,
+    FromJobMsgData,
+    HelloData,
+    InitData,
+    JobCompletedData,
+    JobDescription,
+    JobKilledData,
+    JobSubmittedData,
+    KillJobData,
+    Natural,
+    NoData,
+    NotifyData,
+    OpenObject,
+    Periodic,
+    ProbeData,
+    QueryData,
+    RegisterJobData,
+    RegisterProfileData,
+    RejectJobData,
+    RequestedCallData,
+    Requests,
+    Resource,
+    ResourceStateChangedData,
+    SetJobMetadataData,
+    SetResourceStateData,
+    SimulationBeginsData,
+    StopCallData,
+    StopProbeData,
+    TaskProgress,
+    ToJobMsgData,
+    WaitingTimeAnswer,
+    WaitingTimeQuestion,
+)
 
 
 class Role(StrEnum):

@@ -28,9 +28,13 @@ of `Version`: a handshake, calls with names at whole milliseconds, external even
 place of queries, and more that stops it. `V5` is as 5.0.0-rc2 was measured.
 """
 
+from typing import Protocol
+
 from msgspec import Struct
 
 from decision.model.errors import ConfigError
+
+from .messages import Message
 
 _ONLY_IN_5 = frozenset(
     {"INIT", "HELLO", "EXTERNAL_EVENT", "PROBE_DATA_EMITTED", "CREATE_PROBE", "STOP_PROBE", "STOP_CALL", "FORCE_STOP"}
@@ -99,3 +103,33 @@ def version_named(name: str) -> Version:
             return version
     known = ", ".join(release for version in PROTOCOL_VERSIONS for release in version.releases)
     raise ConfigError(f"Batsim {name!r}: this version of the protocol is not supported; known are {known}")
+
+
+# What turns bytes into messages and back: the interface of the dialects, each of which is one wire form.
+
+
+class CodecError(ValueError):
+    """The bytes are not a message, or the message cannot be written. One line."""
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, short and in one line."""
+    return " ".join(str(error).split())[:300]
+
+
+class Codec(Protocol):
+    """Turns bytes into messages and back; it knows an encoding and nothing about the conversation."""
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: if the bytes are not a message.
+        """
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message.
+
+        Raises:
+            CodecError: if a value cannot be written.
+        """

@@ -1,20 +1,25 @@
 """How well the model agrees with what happened."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from decision.compiling.bundle import F8
-from decision.computer.cores import available_cores
-from decision.simulation.simulate import simulate_workloads
+from decision.model.computer import available_cores
+from decision.model.errors import heeding_nothing
+from decision.simulation import simulate_workloads
+from decision.slurm.kernels.world import BY_BACKFILL, BY_MAIN
 
 from .case import Case
-from .engine_inputs import case_platform, case_workload, engine_hosts, engine_size
-from .parameters import Settings
-from .phases import Phase, drawn_phases, tried_phases
-from .simulate import Simulated, simulate_case
+from .case_folder import case_platform, case_workload, engine_hosts, engine_size
+from .conf import Settings
+from .jobs import SlurmJob
+from .simulate import Phase, Simulated, drawn_phases, simulate_case, tried_phases
+from .text import write_date
 
 CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
 REPEAT = 0.025  # relative standard deviation of the mean wait of a real Slurm that repeats the same jobs (measured)
@@ -121,13 +126,40 @@ def run_phases(
     case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None, priorities: F8 | None = None
 ) -> list[Simulated]:
     """Runs on all cores: the model runs outside of Python's lock."""
-    results = []
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for done, result in enumerate(pool.map(lambda phase: run_phase(case, settings, phase, priorities), phases), 1):
-            results.append(result)
-            if show is not None:
-                show(done, len(phases))
-    return results
+    if show is not None:
+        show(0, len(phases))
+    with heeding_nothing(), ThreadPoolExecutor(available_cores()) as pool:
+        results = [pool.submit(run_phase, case, settings, phase, priorities) for phase in phases]
+        try:
+            for done, _ in enumerate(as_completed(results), 1):
+                if show is not None:
+                    show(done, len(phases))
+            return [each.result() for each in results]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class Counted:
+    """Several groups of runs, one after the other, shown as one count.
+
+    Args:
+        show: is called with how many of how many runs are done.
+    """
+
+    def __init__(self, show: Progress | None) -> None:
+        self._show = show
+        self._before, self._own = 0, 0  # runs of finished groups, and of the present one
+
+    def followed_by(self, runs: int) -> Progress:
+        """What shows the next group, after which there are so many runs in others."""
+        self._before, self._own = self._before + self._own, 0
+
+        def show(done: int, of: int) -> None:
+            self._own = of
+            if self._show is not None:
+                self._show(self._before + done, self._before + of + runs)
+
+        return show
 
 
 def score(case: Case, run: Simulated) -> float:
@@ -209,3 +241,121 @@ def _verdict(close: Mapping[str, float], recorded: float, simulated: float, inte
     if inside and off <= _IN_THE_MEAN:
         return "agrees in the mean, not per job"
     return "does not agree: do not use the sweep"
+
+
+# Waits of groups of jobs: by partition, QOS, account and size.
+
+SHORTEST = 10.0  # seconds: a shorter job counts as so long in its slowdown
+
+
+class WaitFigures(NamedTuple):
+    """Of a group of jobs, seconds."""
+
+    jobs: int
+    mean: float
+    median: float
+    p90: float
+    slowdown: float
+
+
+def wait_figures(wait: F8, runtime: F8) -> WaitFigures:
+    """Mean, median and p90 of waits, and the mean bounded slowdown."""
+    slowdown = np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST))
+    return WaitFigures(
+        len(wait), float(wait.mean()), float(np.median(wait)), float(np.quantile(wait, 0.9)), float(slowdown.mean())
+    )
+
+
+def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Places of the compared jobs by group: all, and by partition, QOS, account and size where there are several."""
+    labels = {
+        "partition": [case.jobs[n].partition for n in numbers],
+        "qos": [case.jobs[n].qos for n in numbers],
+        "account": [case.jobs[n].account for n in numbers],
+        "size": [_size_class(case, case.jobs[n]) for n in numbers],
+    }
+    groups = {"all": np.arange(len(numbers))}
+    for kind, names in labels.items():
+        if len(set(names)) > 1:
+            column = np.array(names)
+            groups |= {f"{kind}={name}": np.flatnonzero(column == name) for name in sorted(set(names))}
+    return groups
+
+
+def _size_class(case: Case, job: SlurmJob) -> str:
+    share = engine_size(case, job) / len(engine_hosts(case))
+    return "small" if share <= 1 / 16 else "middle" if share <= 1 / 4 else "large"
+
+
+# An agreement in a report: the starts that differ most, and all that is written as JSON or CSV.
+
+
+class StartDifference(msgspec.Struct, frozen=True):
+    """A job whose start differs."""
+
+    job: str
+    recorded: str
+    simulated: str
+    seconds: float
+    reason: str
+
+
+def start_differences(case: Case, found: Agreement, count: int = 10) -> list[StartDifference]:
+    """The jobs that differ most, by more than 30 s, and in front of them the first one that does."""
+    starts = np.array([case.jobs[n].start for n in found.started], float)
+    apart = found.best.start[found.started] - starts
+    missing = np.isnan(apart)
+    order = np.argsort(-np.where(missing, np.inf, np.abs(apart)), kind="stable")
+    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > CLOSE[0][1]]
+    late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > CLOSE[0][1]]
+    if late:
+        rows = [int(late[0]), *(k for k in rows if k != late[0])]
+    return [_difference(case, found, k, float(apart[k])) for k in rows]
+
+
+_WHO = {BY_MAIN: "by the main loop", BY_BACKFILL: "by backfill"}
+
+
+def _difference(case: Case, found: Agreement, place: int, apart: float) -> StartDifference:
+    number = int(found.started[place])
+    job = case.jobs[number]
+    recorded = "by backfill" if job.by_backfill else "by the main loop"
+    waited = "" if job.reason in ("", "None") else f", waited for {job.reason}"
+    simulated = found.best.start[number]
+    return StartDifference(
+        job=job.id,
+        recorded=write_date(job.start),
+        simulated="never" if np.isnan(simulated) else write_date(simulated),
+        seconds=apart,
+        reason=f"recorded {recorded}{waited}; simulated {_WHO.get(int(found.best.reason[number]), 'not started')}",
+    )
+
+
+def starts_lines(case: Case, run: Simulated) -> list[str]:
+    """The starts of a run as CSV: job and start; jobs that never started have no line."""
+    started = ((job, start) for job, start in zip(case.jobs, run.start, strict=True) if not np.isnan(start))
+    return ["job,start", *(f"{job.id},{write_date(start)}" for job, start in started)]
+
+
+def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
+    """What ``--json`` writes; seconds."""
+    runtime = np.array([case.jobs[n].runtime for n in found.started])
+    groups = {}
+    for name, places in job_groups(case, found.started).items():
+        shown = wait_figures(found.recorded[places], runtime[places])
+        model = wait_figures(found.simulated.mean(0)[places], runtime[places])
+        groups[name] = {"recorded": shown._asdict(), "simulated": model._asdict()}
+    means = found.means
+    return {
+        "jobs": len(found.started),
+        "runs": len(found.simulated),
+        "cycles": "given" if case.cycles else "unknown",
+        "mean_wait": {**means, "interval": list(found.interval)},
+        "starts_within": dict(found.close),
+        "utilization": dict(zip(("recorded", "simulated"), found.utilization, strict=True)),
+        "groups": groups,
+        "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
+        "verdict": found.verdict,
+        "not_simulated": list(case.keys.may_matter),
+        "notes": list(case.notes),
+    }

@@ -1,11 +1,21 @@
 """Jobs of a log as the model takes them: what they asked for, when, and what became of them."""
 
 import math
-from collections.abc import Mapping
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
-from .text import NEVER
+from decision.files.accounting.records import REASONS, Account
+from decision.files.accounting.sacct import UNFINISHED
+from decision.model.errors import InputError
+
+from .records import RecordRow
+from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -83,3 +93,421 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def wait(self) -> float:
         """Seconds from submission to start."""
         return float(self.start - self.submit)
+
+
+# What a job asked for: the options of the command that submitted it.
+
+_SHORT = {
+    **{"A": "account", "a": "array", "b": "begin", "c": "cpus-per-task", "C": "constraint", "d": "dependency"},
+    **{"D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "i": "input", "J": "job-name", "L": "licenses"},
+    **{"m": "distribution", "M": "clusters", "n": "ntasks", "N": "nodes", "o": "output", "p": "partition"},
+    **{"q": "qos", "S": "core-spec", "t": "time", "w": "nodelist", "x": "exclude", "B": "extra-node-info"},
+}
+_SHORT_FLAGS = {"H": "hold", "O": "overcommit", "s": "oversubscribe", "k": "no-kill", "W": "wait"}
+_WITH_VALUE = {
+    *_SHORT.values(),
+    *("mem", "mem-per-cpu", "mem-per-gpu", "gres", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "uid", "gid"),
+    *("ntasks-per-node", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "mincpus", "tmp", "reservation"),
+    *("mail-type", "mail-user", "export", "export-file", "comment", "wckey", "deadline", "time-min", "signal"),
+    *("switches", "priority", "hint", "threads-per-core", "cores-per-socket", "sockets-per-node", "wrap", "open-mode"),
+    *("cpus-per-gpu", "gpu-bind", "gpu-freq", "profile", "power", "prefer", "delay-boot", "cluster-constraint"),
+    *("acctg-freq", "batch", "bb", "bbf", "container", "cpu-freq", "get-user-env", "mcs-label", "thread-spec"),
+}
+
+_NOT_SIMULATED = {
+    *("contiguous", "spread-job", "use-min-nodes", "time-min", "deadline", "core-spec", "thread-spec", "mincpus"),
+    *("ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "cores-per-socket", "sockets-per-node", "tmp"),
+    *("threads-per-core", "extra-node-info", "hint", "gpus-per-task", "gpus-per-socket", "cpus-per-gpu", "mem-per-gpu"),
+    *("bb", "bbf", "overcommit", "oversubscribe", "prefer", "delay-boot", "batch", "cluster-constraint", "clusters"),
+    *("nodefile", "reboot", "power"),
+}
+_KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singleton")
+
+
+def unknown_options(options: Mapping[str, str]) -> set[str]:
+    """Those of a job's options that may matter and are not simulated."""
+    found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
+    if options.get("exclusive", "") in ("user", "mcs"):
+        found.add(f"--exclusive={options['exclusive']}")
+    if "-" in options.get("nodes", ""):
+        found.add("--nodes=MIN-MAX")
+    if "*" in options.get("constraint", ""):
+        found.add("--constraint with counts")
+    needs = re.split("[,?]", options.get("dependency", ""))
+    return found | {f"--dependency={need.partition(':')[0]}" for need in needs if need and not _KNOWN_NEEDS.match(need)}
+
+
+def read_options(line: str) -> Mapping[str, str]:
+    """The options of ``sbatch ...``, ``srun ...`` or ``salloc ...`` by long name; those without value are "yes".
+
+    What stands behind the script's name is its own.
+    """
+    try:
+        words = shlex.split(line)[1:]
+    except ValueError:  # a quote that does not end: sacct cuts long lines
+        words = line.split()[1:]
+    options: dict[str, str] = {}
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or word == "-":
+            break
+        name, value = _long(word, words) if word.startswith("--") else _short(word, words)
+        options[name] = value
+    return options
+
+
+def _long(word: str, rest: list[str]) -> tuple[str, str]:
+    name, equals, value = word[2:].partition("=")
+    if equals:
+        return name, value
+    return name, rest.pop(0) if name in _WITH_VALUE and rest else "yes"
+
+
+def _short(word: str, rest: list[str]) -> tuple[str, str]:
+    letter, value = word[1], word[2:]
+    if letter not in _SHORT:
+        return _SHORT_FLAGS.get(letter, letter), "yes"
+    return _SHORT[letter], value.removeprefix("=") or (rest.pop(0) if rest else "")
+
+
+# A job from a line of sacct: what it asked for by its fields and its command line.
+
+_DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
+_LARGEST = 1e9  # number of anything that a job asks for
+_ARRAY_LIMIT = re.compile(r"%(\d+)")
+
+
+def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
+    options = read_options(row.text("SubmitLine"))
+    submit, start, end = (row.date(name, zone) for name in ("Submit", "Start", "End"))
+    hosts = row.text("NodeList")
+    never_ran = is_nothing(hosts) and "nodelist" in row.fields
+    state = row.text("State").split(" ")[0].rstrip("+").upper()
+    if never_ran or state == "PENDING":
+        start = NEVER
+    eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
+    switches, switch_wait = _switches(row, options.get("switches", ""))
+    _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
+    needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
+    shown = row.text("JobID")
+    array, _, task = shown.partition("_")
+    waits = needs or singleton or row.text("Reason") in ("JobArrayTaskLimit", "Dependency")
+    return SlurmJob(
+        id=job_id,
+        submit=submit,
+        start=start,
+        end=end,
+        begin=eligible if eligible > submit + 1 and not waits and not task else NEVER,
+        runtime=_runtime(row, start, end),
+        limit=_limit(row),
+        state=state,
+        user=row.text("User"),
+        account=row.text("Account"),
+        partition=row.text("Partition"),
+        qos=row.text("QOS"),
+        held="hold" in options or row.text("Reason").startswith("JobHeld"),
+        runs_once="no-requeue" in options,
+        runs_again="requeue" in options,
+        nice=_whole(options.get("nice", "0").replace("yes", "100"), row, "--nice"),
+        features=options.get("constraint") or row.text("Constraints"),
+        nodelist=options.get("nodelist", ""),
+        exclude=options.get("exclude", ""),
+        switches=switches,
+        switch_wait=switch_wait,
+        licenses=options.get("licenses", ""),
+        reservation=row.text("Reservation") or options.get("reservation", ""),
+        array=array if task else "",
+        task=int(task) if task.isdigit() else 0,
+        array_limit=_array_limit(options.get("array", "")) if task else 0,
+        needs=needs,
+        any_need=any_need,
+        singleton=singleton,
+        hosts="" if never_ran else hosts,
+        options=tuple(sorted(unknown_options(options))),
+        priority=_priority(row),
+        reason=row.text("Reason"),
+        by_backfill="SchedBackfill" in row.text("Flags"),
+        **_sizes(row, options),
+    )
+
+
+def _check_hosts(row: RecordRow, *lists: str) -> None:
+    """Refuse what is not a list of hosts."""
+    for text in lists:
+        try:
+            read_hosts(text)
+        except ValueError:
+            raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
+
+
+def _switches(row: RecordRow, text: str) -> tuple[int, float]:
+    """The leaf switches of ``--switches=COUNT[@TIME]``, and the seconds for which the job waits for so few."""
+    count, _, time = text.partition("@")
+    try:
+        number = int(count or 0)
+        if not 0 <= number <= _LARGEST:
+            raise ValueError(count)
+        return number, read_minutes(time) if time else math.inf
+    except ValueError:
+        raise InputError(f"{row.place}: switches is {text!r}, not a number like 1 or 1@30:00") from None
+
+
+def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
+    """Nodes, cpus, memory and generic resources that a job asks for."""
+    asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
+    cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
+    least, most = _nodes(row, options, asked)
+    per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
+    cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
+    memory, per_cpu = _memory(row, options, asked, cpus, least)
+    gres = {name.removeprefix("gres/"): int(float(number)) for name, number in asked.items() if "gres/" in name}
+    gres = {name: count for name, count in gres.items() if ":" not in name} or gres
+    return {
+        "billing": float(_whole(had.get("billing") or asked.get("billing") or "0", row, "billing")),
+        "nodes": least,
+        "nodes_max": most,
+        "cpus": max(1, cpus),
+        "cpus_per_task": max(1, per_task),
+        "tasks_per_node": _whole(options.get("ntasks-per-node", "0"), row, "--ntasks-per-node"),
+        "memory": memory,
+        "memory_per_cpu": per_cpu,
+        "gres": gres,
+        "gres_in_all": True,
+        "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
+        "cpus_had": cpus_had,
+    }
+
+
+def _nodes(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[int, int]:
+    """The fewest and the most nodes that a job takes; 0 where there is no most."""
+    had = _whole(row.text("NNodes", "AllocNodes", "ReqNodes") or "1", row, "NNodes")
+    if "nodes" in options:
+        first, dash, last = options["nodes"].partition("-")
+        if first.isdigit() and (not dash or last.isdigit()):
+            return max(1, int(first)), int(last) if dash else int(first)
+    if "node" in asked:
+        least = max(1, int(float(asked["node"])))
+        given = least > 1 and not options  # without its command line nobody knows whether it asked for them
+        return least, least if given else 0
+    return max(1, had), 0 if options else max(1, had)
+
+
+def _memory(
+    row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
+) -> tuple[float, bool]:
+    """Megabytes, and whether they are per cpu."""
+    try:
+        if "mem-per-cpu" in options:
+            return read_memory(options["mem-per-cpu"]), True
+        if "mem" in options:
+            return read_memory(options["mem"]), False
+        if options or "mem" not in asked:
+            return _old_memory(row.text("ReqMem"))
+        return read_memory(asked["mem"]) / max(1, cpus), True
+    except ValueError:
+        raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
+
+
+def _old_memory(text: str) -> tuple[float, bool]:
+    """ReqMem before Slurm 21.08: ``4000Mc`` per cpu, ``4000Mn`` per node; nothing of newer ones, which is a total."""
+    if text.endswith(("c", "n")) and text[:-1]:
+        return read_memory(text), text.endswith("c")
+    return 0.0, False
+
+
+def _runtime(row: RecordRow, start: int, end: int) -> float:
+    if "elapsedraw" in row.fields or "elapsed" in row.fields:
+        text = row.text("ElapsedRaw", "Elapsed")
+        try:
+            suspended = "" if is_nothing(row.text("Suspended")) else row.text("Suspended")
+            return read_duration(text or "0") + read_duration(suspended or "0")
+        except ValueError:
+            raise InputError(f"{row.place}: Elapsed is {text!r}, not seconds or 1-02:03:04") from None
+    return float(max(0, end - start)) if NEVER not in (start, end) else 0.0
+
+
+def _limit(row: RecordRow) -> float:
+    name = "TimelimitRaw" if "timelimitraw" in row.fields else "Timelimit"
+    text = row.text(name)
+    if is_nothing(text):
+        return math.inf
+    try:
+        return read_minutes(text)
+    except ValueError:
+        raise InputError(f"{row.place}: {name} is {text!r}, not minutes or 1-02:03:04") from None
+
+
+def _whole(text: str, row: RecordRow, name: str) -> int:
+    try:
+        number = read_memory(text) if text[-1:] in "KMG" and text else float(text or 0)
+        if abs(number) > _LARGEST:
+            raise ValueError(text)
+        return int(number)
+    except ValueError:
+        raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
+
+
+def _priority(row: RecordRow) -> float:
+    text = row.text("Priority")
+    return float(text) if text.replace(".", "", 1).isdigit() else math.nan
+
+
+def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
+    """What ``--dependency`` says: the jobs, whether one is enough, and the name if it is a singleton."""
+    needs = []
+    for kind, jobs in _DEPENDENCY.findall(text):
+        for job in filter(None, jobs.split(":")):
+            number, _, minutes = job.partition("+")
+            needs.append(Need(kind, number, float(minutes or 0) * MINUTE))
+    return tuple(needs), "?" in text, name if "singleton" in text else ""
+
+
+def _array_limit(text: str) -> int:
+    found = _ARRAY_LIMIT.search(text)
+    return int(found[1]) if found else 0
+
+
+# The jobs of a log, by submission: those that were requeued once, those that ran when it began marked.
+
+_COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
+
+
+class JobLog(msgspec.Struct, frozen=True):
+    """The jobs of a log, by submission."""
+
+    jobs: tuple[SlurmJob, ...]
+    notes: tuple[str, ...] = ()  # what was skipped or assumed
+
+
+def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: Account | None = None) -> JobLog:
+    """The jobs of sacct's records.
+
+    Args:
+        rows: the records.
+        zone: of their dates; None where they are those of the clock's face.
+        account: what became of the file's other records.
+
+    Raises:
+        InputError: naming the line.
+    """
+    skipped = Counter(
+        {f"records {REASONS[why]}": each.count for why, each in account.left_out.items()} if account else {}
+    )
+    unfinished: Counter[str] = Counter()
+    runs: defaultdict[str, list[SlurmJob]] = defaultdict(list)
+    shifted = 0
+    for row in rows:
+        job_id = row.text("JobIDRaw", "JobID")
+        if "." in job_id:
+            skipped["steps of jobs"] += 1
+            continue
+        job = read_job(row, job_id, zone)
+        if job.submit == NEVER:
+            skipped["lines without submission"] += 1
+            continue
+        shifted += _is_shifted(job)
+        unfinished[_why_no_run(job)] += 1
+        runs[job_id].append(job)
+    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
+    if not jobs:
+        raise InputError(f"{rows[0].place}: there is no job in it")
+    jobs = _with_array_limits(sorted(jobs, key=_place))
+    notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
+    if again := sum(map(len, runs.values())) - len(runs):
+        notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
+    if never := sum(count for why, count in unfinished.items() if why):
+        reasons = ", ".join(f"{count:,} {REASONS[why]}" for why, count in sorted(unfinished.items()) if why)
+        notes.append(f"{never:,} jobs count here, and decision workload leaves them out: {reasons}")
+    if shifted:
+        notes.append(
+            f"{shifted:,} jobs ran an hour more or less than their dates say: the clock was changed; name the time zone"
+        )
+    jobs, begun = _mark_running(jobs)
+    if begun:
+        notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
+    return JobLog(tuple(jobs), tuple(notes))
+
+
+def _place(job: SlurmJob) -> tuple[int, int, int, str]:
+    """Jobs stand in order of their first submission; tasks of an array, at its place, by their numbers."""
+    return job.submitted, _number(job.array or job.id), job.task, job.id
+
+
+def _number(job_id: str) -> int:
+    return int(re.match(r"\d*", job_id)[0] or 0)  # type: ignore[index]
+
+
+def _is_shifted(job: SlurmJob) -> bool:
+    """Whether the dates of a job differ from its time by the hour of a change of the clock."""
+    known = job.started and job.end != NEVER and job.runtime > 0
+    return known and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
+
+
+def _why_no_run(job: SlurmJob) -> str:
+    """Why a workload of jobs that ran is without this one, as one of `REASONS`; "" where it ran."""
+    if not job.started:
+        return "never_started"
+    if job.state in UNFINISHED or job.end == NEVER:
+        return "not_ended"
+    return "" if job.runtime > 0 else "no_time"
+
+
+def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:
+    """A job that was requeued, as its last line has it; it may begin where its first one does."""
+    last = runs[-1]
+    if len(runs) == 1:
+        return last
+    first = runs[0]
+    return msgspec.structs.replace(last, first_submit=first.submit, requeues=len(runs) - 1, begin=first.begin)
+
+
+def _with_array_limits(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    """Where the limit of an array is unknown and its tasks waited for one: as many as ever ran together."""
+    jobs = list(jobs)
+    arrays: defaultdict[str, list[SlurmJob]] = defaultdict(list)
+    for job in jobs:
+        if job.array:
+            arrays[job.array].append(job)
+    limits = {
+        name: most_together(tasks)
+        for name, tasks in arrays.items()
+        if any(task.reason == "JobArrayTaskLimit" for task in tasks) and not any(task.array_limit for task in tasks)
+    }
+    return [msgspec.structs.replace(job, array_limit=limits[job.array]) if job.array in limits else job for job in jobs]
+
+
+def most_together(jobs: Iterable[SlurmJob]) -> int:
+    """How many of these jobs ran at the same time at most, at least 1."""
+    ran = [job for job in jobs if job.started]
+    steps = sorted([(job.start, 1) for job in ran] + [(job.start + max(1, job.runtime), -1) for job in ran])
+    most = now = 1 if not ran else 0
+    for _, step in steps:
+        now += step
+        most = max(most, now)
+    return max(1, most)
+
+
+def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
+    """Mark the jobs that ran when the log began, and count them.
+
+    A log that was cut has only those of the earlier jobs that were still there: their ids have gaps.
+    """
+    ends = [job.start + job.runtime for job in jobs if job.started]
+    if not ends:
+        return jobs, 0
+    begin = min(ends)
+    early = {_number(job.array or job.id) for job in jobs if job.submitted <= begin}
+    known = {_number(name) for job in jobs for name in (job.id, job.array) if name}
+    span = range(min(early, default=0), max(early, default=0) + 1)
+    if not early or sum(number in span for number in known) >= _COMPLETE * len(span):
+        return jobs, 0
+    marked = [msgspec.structs.replace(job, before=True) if job.started and job.start < begin else job for job in jobs]
+    return marked, sum(job.before for job in marked)
+
+
+def cluster_hosts(jobs: Iterable[SlurmJob]) -> list[str]:
+    """All hosts that jobs of the log had."""
+    names: dict[str, None] = {}
+    for job in jobs:
+        names.update(dict.fromkeys(read_hosts(job.hosts)))
+    return sorted(names)

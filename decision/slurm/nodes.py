@@ -4,13 +4,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from decision.model.errors import InputError
 
+from .accounts import read_table
 from .conf import Conf, read_text
-from .text import is_nothing, read_hosts, read_memory, read_minutes, said, split_list
+from .text import NEVER, is_nothing, read_date, read_hosts, read_memory, read_minutes, said, split_list
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
 _HEAVIEST = 2**32 - 1  # Weight, as in Slurm
@@ -225,3 +227,44 @@ def _limit(text: str) -> int:
 
 def _megabytes(text: str) -> float:
     return 0.0 if is_nothing(text) or text.upper() == "UNLIMITED" else read_memory(text)
+
+
+# Times in which nodes are not there: down (``sacctmgr show event -P``) or reserved (``scontrol show res``).
+
+_FAR = 1 << 40  # seconds since 1970: a node that is not back yet
+_AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "REBOOT", "NOT_RESPONDING")
+
+
+def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
+    """What ``sacctmgr -P show event`` prints of nodes that could run no job. Raises InputError."""
+    found = []
+    for number, row in enumerate(read_table(path, "NodeName"), 2):
+        state = row.get("state", "").upper()
+        if not row["nodename"] or (state and not any(word in state for word in _AWAY)):
+            continue
+        try:
+            begin = read_date(row.get("timestart", row.get("start", "")), zone)
+            end = read_date(row.get("timeend", row.get("end", "")), zone)
+            nodes = tuple(read_hosts(row["nodename"]))
+        except ValueError as error:
+            raise InputError(
+                f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show event prints?"
+            ) from None
+        found.append(Absence(nodes, begin, _FAR if end == NEVER else end))
+    return found
+
+
+def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
+    """What ``scontrol show res`` prints. Raises InputError."""
+    found = []
+    for fields in read_records(path, "ReservationName"):
+        name = fields["reservationname"]
+        try:
+            begin, end = (read_date(fields.get(key, ""), zone) for key in ("starttime", "endtime"))
+            nodes = tuple(read_hosts(fields.get("nodes", "")))
+        except ValueError as error:
+            raise InputError(
+                f"{path}: reservation {name}: {said(error)} is neither a date nor a list of nodes"
+            ) from None
+        found.append(Absence(nodes, begin, _FAR if end == NEVER else end, name))
+    return found

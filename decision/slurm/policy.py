@@ -12,26 +12,22 @@ from typing import Any
 import msgspec
 
 from decision.model.dates import DAY
-from decision.model.errors import ConfigError, PolicyError
-from decision.model.notices import warn_once
+from decision.model.errors import ConfigError, PolicyError, warn_once
 from decision.model.platform import Platform
-from decision.policies.catalogue import OptionLine, PolicyLine
+from decision.policies.loading import PolicySource
+from decision.policies.options import OptionLine, PolicyLine
 from decision.policies.policy import Plan
-from decision.policies.source import PolicySource
+from decision.slurm.kernels import clock
+from decision.slurm.kernels.allocate import end_job
+from decision.slurm.kernels.world import FAR, SlurmWorld
 from decision.state.view import ClusterView, JobView
 
-from .build import build_world
+from .build import build_world, zero_of
 from .case import VERSION, Case, read_topology
 from .case_folder import CASE_FILE, load_case
-from .conf import read_conf
-from .conf_keys import count_keys
-from .initial_state import zero_of
+from .conf import MODEL, PARAMETERS, Settings, count_keys, read_conf
 from .jobs import SlurmJob
-from .kernels import clock
-from .kernels.holding import end_job
-from .kernels.world import FAR, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
-from .parameters import MODEL, PARAMETERS, Settings
 
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"

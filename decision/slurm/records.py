@@ -6,10 +6,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from decision.formats.traces.account import Account
-from decision.formats.traces.recognise import begins_as_json
-from decision.formats.traces.sacct import sacct_records
-from decision.formats.traces.sacct_json import sacct_json_records
+from decision.files.accounting.read import begins_as_json
+from decision.files.accounting.records import Account
+from decision.files.accounting.sacct import sacct_json_records, sacct_records
 from decision.model.errors import InputError
 
 from .text import read_date

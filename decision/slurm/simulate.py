@@ -1,18 +1,19 @@
 """One run of the model over a log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
 from decision.model.errors import InternalError
+from decision.slurm.kernels import clock as replay
 
-from .build import build_world
+from .build import build_world, zero_of
 from .case import Case
-from .initial_state import zero_of
-from .kernels import replay
-from .parameters import Settings
+from .conf import Settings
+from .text import read_hosts
 
 _AFTER = 400 * 86_400  # seconds after the last submission at which a run ends in any case
 
@@ -62,3 +63,106 @@ def simulate_case(
         tested=int(world.nb_tested),
         cycles=int(world.nb_cycles),
     )
+
+
+# What a log does not say: when periodic work of slurmctld began, and how long nodes completed.
+#
+# Periodic are cycles of backfill, calculations of priorities, and main loops over the whole queue.
+#
+# Cycles that started a job show in the log, where sacct's Flags say SchedBackfill: others lie between them, bf_interval
+# apart. The rest is drawn at random, or, where the times of cycles were recorded, tried.
+
+_OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, where nobody knows
+_FEWEST = 5  # starts by backfill that show when its cycles were
+_COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
+_TRIED = 240  # guesses, where the times of cycles were recorded
+_SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
+
+
+class Phase(NamedTuple):
+    """One guess at what the log does not say."""
+
+    changes: dict[str, str]
+    cycles: Sequence[int]  # seconds since 1970; empty: as bf_interval says
+
+
+def drawn_phases(case: Case, settings: Settings, runs: int, seed: int, *, anchored: bool) -> list[Phase]:
+    """Guesses at random, the same ones for the same seed.
+
+    Args:
+        case: the log.
+        settings: the parameters as configured.
+        runs: how many.
+        seed: of the draws.
+        anchored: whether cycles are put where the log shows them; not if parameters are to change them.
+    """
+    rng = np.random.default_rng(seed)
+    interval = settings.number("bf_interval")
+    phases = []
+    seconds = completing_times(case)
+    for _ in range(runs):
+        changes = _periodic(rng, settings, seconds)
+        begin, overhead = rng.uniform(0, interval), rng.uniform(0, 2 * _OVERHEAD)
+        cycles = shown_cycles(case, settings, overhead) if anchored else ()
+        if not cycles:
+            changes |= {"bf_phase": f"{begin:.3f}", "cycle_cost": f"{overhead:.3f}"}
+        phases.append(Phase(_kept(changes, settings), cycles))
+    return phases
+
+
+def _kept(changes: dict[str, str], settings: Settings) -> dict[str, str]:
+    """The changes but those that the user made himself."""
+    return {name: value for name, value in changes.items() if name not in settings.changed}
+
+
+def _periodic(rng: np.random.Generator, settings: Settings, seconds: Sequence[int]) -> dict[str, str]:
+    return {
+        "completing": str(rng.choice(seconds)),
+        "calc_phase": str(int(rng.uniform(0, settings.calc_period))),
+        "main_phase": str(int(rng.uniform(0, settings.number("sched_interval")))),
+    }
+
+
+def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phase]:
+    """Guesses where the times of cycles were recorded: the rest at random, the same ones for the same seed."""
+    rng = np.random.default_rng(seed)
+    seconds = completing_times(case)
+    for _ in range(_TRIED):
+        yield Phase(_kept(_periodic(rng, settings, seconds), settings), case.cycles)
+
+
+def completing_times(case: Case) -> Sequence[int]:
+    """Seconds from a job's end until its nodes are back: `_COMPLETING`, or about the shortest pause between jobs."""
+    ends: dict[str, float] = {}
+    pauses = []
+    for job in sorted((job for job in case.jobs if job.started), key=lambda job: job.start):
+        for host in read_hosts(job.hosts):
+            if host in ends and job.start >= ends[host]:
+                pauses.append(job.start - ends[host])
+            ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
+    if not pauses:
+        return _COMPLETING
+    least = round(float(np.quantile(pauses, 0.02)))
+    return _COMPLETING if least < _SHOWS_MORE else (least - 1, least, least + 1)
+
+
+def shown_cycles(case: Case, settings: Settings, overhead: float = _OVERHEAD) -> list[int]:
+    """Cycles as starts by backfill show them, seconds since 1970; none where too few do."""
+    anchors = sorted({job.start for job in case.jobs if job.started and job.by_backfill})
+    if len(anchors) < _FEWEST or settings.builtin:
+        return []
+    period = settings.number("bf_interval") + overhead
+    end = max(job.start for job in case.jobs if job.started) + 1
+    times = [anchors[0] - k * period for k in range(1, int((anchors[0] - case.begin) / period) + 1)]
+    for first, last in pairwise([*anchors, end + int(period)]):
+        times += _between(first, last, period)
+    return sorted({round(time) for time in times})
+
+
+def _between(first: int, last: int, period: float) -> list[float]:
+    """The cycles from one that is known up to the next one: evenly, or until a pause before it."""
+    count = max(1, round((last - first) / period))
+    step = (last - first) / count
+    if abs(step - period) > period / 60 + 1:
+        step = period
+    return [first + k * step for k in range(count) if first + k * step <= last - period / 2 or k == 0]

@@ -1,25 +1,274 @@
 """Other parameters on the same jobs: which setting is better, and how surely."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8
-from decision.computer.cores import available_cores
-from decision.formats.files import write_files
+from decision.files.json_text import json_bytes
+from decision.files.text import write_files
+from decision.model.errors import ConfigError
+from decision.model.hosts import nearest
 
-from .agree import Progress, calibrated, policy_waits, run_phase, waits_of
+from .agree import (
+    REPEAT,
+    SHORTEST,
+    Counted,
+    Progress,
+    block_error,
+    blocks_of,
+    calibrated,
+    job_groups,
+    policy_waits,
+    run_phases,
+    waits_of,
+)
 from .case import Case
-from .changes import Change
-from .goals import Goal, Guard, areas
-from .measured_change import Tried, measure_change, recorded_runtimes
-from .parameters import PARAMETERS, Settings
-from .phases import Phase
+from .case_folder import engine_size
+from .conf import PARAMETERS, Settings, checked
+from .simulate import Phase
+
+# Changes of parameters that a sweep tries: those that are named, or each parameter by itself.
+
+Change = dict[str, str]  # parameters by name, as they were written
+_DEFAULT_STEPS: Mapping[str, tuple[float, ...]] = {
+    "bf_interval": (0.5, 2, 4),
+    "bf_window": (0.5, 2),
+    "bf_max_job_test": (0.5, 2),
+    "bf_resolution": (0.5, 5),
+}
+_WEIGHTS = ("PriorityWeightAge", "PriorityWeightJobSize", "PriorityWeightFairshare", "PriorityWeightQOS")
+
+
+def read_vary(text: str) -> list[Change]:
+    """All settings of ``a=1,2;b=3,4``: each value of a with each of b; with ``&`` for ``;`` the first with the first.
+
+    Raises:
+        ConfigError: for a parameter that there is not, or lists of different lengths.
+    """
+    return [{k: v for part in parts for k, v in part.items()} for parts in product(*map(_together, text.split(";")))]
+
+
+def _together(text: str) -> list[Change]:
+    columns: dict[str, list[str]] = {}
+    for part in text.split("&"):
+        name, equals, values = part.strip().partition("=")
+        if not equals or not values:
+            raise ConfigError(f"{part!r} is not a parameter to vary; write it as bf_interval=30,60", field="vary")
+        checked({name: ""})
+        columns[name] = [value.strip() for value in values.split(",")]
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise ConfigError(f"{text!r}: parameters that change together need equally many values", field="vary")
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def default_settings(settings: Settings) -> list[Change]:
+    """The settings that are tried where none are named: each parameter by itself."""
+    found: list[Change] = []
+    if not settings.builtin:
+        for name, factors in _DEFAULT_STEPS.items():
+            value = settings.number(name)
+            found += [{name: f"{max(1, round(value * factor))}"} for factor in factors]
+    if settings.multifactor:
+        for name in _WEIGHTS:
+            value = settings.number(name)
+            steps = (0, value * 5) if value else (1000, 5000)
+            found += [{name: f"{round(step)}"} for step in steps]
+    return found
+
+
+# What a setting is to be good at, over all jobs or over a group of them.
+
+GOALS = ("mean-wait", "p95-wait", "slowdown", "utilization")
+_KINDS = ("partition", "qos", "account", "size", "user")
+
+
+class Goal(NamedTuple):
+    """A figure of a group of jobs; less is better, but for utilization."""
+
+    text: str
+    figure: str
+    places: NDArray[np.int64]  # of the compared jobs
+    sign: float  # +1 where less is better
+
+    def of(self, wait: F8, runtime: F8, area: F8) -> float:
+        """The figure of jobs with these waits.
+
+        Args:
+            wait: (K,) seconds.
+            runtime: (K,) seconds.
+            area: (K,) hosts x seconds that each job takes, for the utilization.
+        """
+        wait, runtime, area = wait[self.places], runtime[self.places], area[self.places]
+        if self.figure == "mean-wait":
+            return float(wait.mean())
+        if self.figure == "p95-wait":
+            return float(np.quantile(wait, 0.95))
+        if self.figure == "slowdown":
+            return float(np.maximum(1, (wait + runtime) / np.maximum(runtime, SHORTEST)).mean())
+        return float(area.sum() / max(1.0, (wait + runtime).max()))
+
+    def per_job(self, wait: F8, runtime: F8) -> F8:
+        """What each job contributes to a mean; of the others an approximation by waits, for the interval."""
+        wait, runtime = wait[self.places], runtime[self.places]
+        if self.figure == "slowdown":
+            return np.maximum(1, (wait + runtime) / np.maximum(runtime, SHORTEST))
+        return wait
+
+
+def read_goal(text: str, case: Case, numbers: Sequence[int], field: str = "goal") -> Goal:
+    """A goal from ``mean-wait`` or ``partition=debug:mean-wait``.
+
+    Raises:
+        ConfigError: naming the figure or group that there is not.
+    """
+    group, _, figure = text.rpartition(":")
+    if figure not in GOALS:
+        raise ConfigError(f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field=field)
+    return Goal(text, figure, _members(group, case, numbers, field), -1.0 if figure == "utilization" else 1.0)
+
+
+def _members(group: str, case: Case, numbers: Sequence[int], field: str) -> NDArray[np.int64]:
+    if not group:
+        return np.arange(len(numbers))
+    kind, _, name = group.partition("=")
+    if kind not in _KINDS:
+        raise ConfigError(f"{group!r} is not a group of jobs; write it as {_KINDS[0]}=NAME", field=field)
+    groups: Mapping[str, Any] = job_groups(case, numbers)
+    if kind != "size":
+        found = np.flatnonzero([getattr(case.jobs[n], kind) == name for n in numbers])
+    else:
+        found = groups.get(group, np.zeros(0, np.int64))
+    if not len(found):
+        raise ConfigError(f"no job that started is of {group}", field=field)
+    return found
+
+
+class Guard(NamedTuple):
+    """What must not get worse by more than a share."""
+
+    goal: Goal
+    share: float
+
+
+def read_goal_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
+    """A guard from ``partition=debug:mean-wait:5%``. Raises ConfigError."""
+    goal, _, share = text.rpartition(":")
+    try:
+        value = float(share.removesuffix("%")) / 100
+        if not 0 <= value < math.inf:
+            raise ValueError(share)
+    except ValueError:
+        raise ConfigError(f"{text!r}: write it as partition=debug:mean-wait:5%", field="not_worse") from None
+    return Guard(read_goal(goal, case, numbers, "not_worse"), value)
+
+
+def areas(case: Case, numbers: Sequence[int]) -> F8:
+    """Hosts x seconds of each job."""
+    return np.array([engine_size(case, case.jobs[n]) * case.jobs[n].runtime for n in numbers])
+
+
+# What a setting changes in paired runs, and how surely.
+
+_CONFIDENCE = 0.95
+_HELD_OUT = 1 / 3  # share of the log, its end, that decides
+_MODEL_ERROR = 0.15  # standard error of a predicted change, as a share of it: of changes recorded in pairs
+
+
+class Tried(NamedTuple):
+    """What a setting changes, against the configuration as it is."""
+
+    set: Change
+    mean: float  # of the goal
+    interval: tuple[float, float]
+    held_out: float  # the change in the last third of the log
+    broken: tuple[str, ...]  # guards that it breaks
+    tested: float  # jobs tested by backfill per second of the log
+
+    @property
+    def better(self) -> bool:
+        """Whether it surely lowers the goal, also where it was not chosen, and breaks no guard."""
+        return self.interval[1] < 0 and self.held_out < 0 and not self.broken
+
+
+def recorded_runtimes(case: Case, numbers: Sequence[int]) -> F8:
+    """Seconds that these jobs ran."""
+    return np.array([case.jobs[n].runtime for n in numbers])
+
+
+def measure_change(
+    case: Case,
+    numbers: Sequence[int],
+    goal: Goal,
+    guards: Sequence[Guard],
+    base: F8,
+    waits: F8,
+    change: Change,
+    tested: float,
+    nb_settings: int,
+) -> Tried:
+    """What a setting changes, from the waits of its runs and of those as configured, (R, K) each."""
+    runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
+    before = np.array([goal.of(row, runtime, area) for row in base])
+    after = np.array([goal.of(row, runtime, area) for row in waits])
+    mean = goal.sign * float((after - before).mean())
+    error = _error(case, numbers, goal, base, waits, after - before, float(before.mean()), float(after.mean()))
+    half = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / 2 / max(1, nb_settings)) * error if waits is not base else 0.0
+    half = 0.0 if np.array_equal(base, waits) else half
+    return Tried(
+        set=change,
+        mean=mean,
+        interval=(mean - half, mean + half),
+        held_out=_held_out(case, numbers, goal, base, waits, runtime, area),
+        broken=tuple(guard.goal.text for guard in guards if _breaks(guard, base, waits, runtime, area)),
+        tested=tested,
+    )
+
+
+def _error(
+    case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, changes: F8, before: float, after: float
+) -> float:
+    """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
+    runtime = recorded_runtimes(case, numbers)
+    chosen = [numbers[k] for k in goal.places]
+    per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
+    blocks = block_error(per_job, blocks_of(case, chosen))
+    if goal.figure == "utilization":
+        blocks *= after / max(1.0, float((waits.mean(0) + runtime).max()))
+    phases = float(changes.std(ddof=1)) if len(changes) > 1 else 0.0
+    repeats = REPEAT * float(np.hypot(before, after))
+    return float(np.sqrt(phases**2 + blocks**2 + repeats**2 + (_MODEL_ERROR * changes.mean()) ** 2))
+
+
+def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, runtime: F8, area: F8) -> float:
+    """The change of the goal among the jobs of the last third of the log, signed so that less is better."""
+    submit = np.array([case.jobs[n].submitted for n in numbers], float)
+    late = np.flatnonzero(submit >= submit.max() - _HELD_OUT * (submit.max() - submit.min()))
+    kept = goal._replace(places=np.intersect1d(goal.places, late))
+    if not len(kept.places):
+        return 0.0
+    changes = [
+        kept.of(after, runtime, area) - kept.of(before, runtime, area)
+        for before, after in zip(base, waits, strict=True)
+    ]
+    return goal.sign * float(np.mean(changes))
+
+
+def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
+    before = np.mean([guard.goal.of(row, runtime, area) for row in base])
+    after = np.mean([guard.goal.of(row, runtime, area) for row in waits])
+    worse = guard.goal.sign * float(after - before)
+    return worse > guard.share * abs(float(before))
+
 
 _POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
 
@@ -65,7 +314,7 @@ def sweep(
         runs: guesses at the phases.
         seed: of these.
         folder: where finished runs are kept.
-        show: is called with how many of how many settings are done.
+        show: is called with how many of how many runs are done.
 
     Raises:
         ConfigError: for a value that cannot be read.
@@ -74,16 +323,15 @@ def sweep(
         _check(settings.changing(change))
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
     unknown = without_cycles(case)
-    chosen = [phase for _, phase in calibrated(unknown, settings, runs, seed)]
-    phases = [Phase(changes, ()) for changes in free_phases(chosen, settings)]
+    counted = Counted(show)
+    found = calibrated(unknown, settings, runs, seed, counted.followed_by((1 + len(changes)) * runs))
+    phases = [Phase(changes, ()) for changes in free_phases([phase for _, phase in found], settings)]
     runner = _Runner(unknown, settings, numbers, phases, folder)
-    base, _ = runner.waits({})
+    base, _ = runner.waits({}, counted.followed_by(len(changes) * len(phases)))
     tried = []
-    for done, change in enumerate(changes, 1):
-        waits, tested = runner.waits(change)
+    for left, change in zip(reversed(range(len(changes))), changes, strict=True):
+        waits, tested = runner.waits(change, counted.followed_by(left * len(phases)))
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
-        if show is not None:
-            show(done, len(changes))
     runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
     reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
     return Sweep(
@@ -128,30 +376,25 @@ class _Runner:
     ) -> None:
         self._case, self._settings, self._numbers, self._phases = case, settings, numbers, phases
         self._folder = folder
-        facts = msgspec.json.encode((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
-        guesses = msgspec.json.encode([phase.changes for phase in phases])
+        facts = json_bytes((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
+        guesses = json_bytes([phase.changes for phase in phases])
         self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
 
-    def waits(self, change: Change) -> tuple[F8, float]:
+    def waits(self, change: Change, show: Progress) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
         path = self._path(change)
         if path is not None and path.is_file():
             kept = msgspec.json.decode(path.read_bytes())
+            show(len(self._phases), len(self._phases))
             return np.array(kept["waits"]), float(kept["tested"])
-        results = list(self._run(change))
-        waits = np.stack([waits for waits, _ in results])
-        tested = float(np.mean([tested for _, tested in results]))
+        span = max(1.0, max(job.end for job in self._case.jobs) - self._case.begin)
+        results = run_phases(self._case, self._settings.changing(change), self._phases, show)
+        waits = np.stack([waits_of(run, self._numbers) for run in results])
+        tested = float(np.mean([run.tested / span for run in results]))
         if path is not None:
             document = {"set": change, "tested": tested, "waits": waits.tolist()}
-            write_files({path: [msgspec.json.encode(document)]})
+            write_files({path: [json_bytes(document)]})
         return waits, tested
-
-    def _run(self, change: Change) -> Iterator[tuple[F8, float]]:
-        settings = self._settings.changing(change)
-        span = max(1.0, max(job.end for job in self._case.jobs) - self._case.begin)
-        with ThreadPoolExecutor(available_cores()) as pool:
-            for run in pool.map(lambda phase: run_phase(self._case, settings, phase), self._phases):
-                yield waits_of(run, self._numbers), run.tested / span
 
     def _path(self, change: Change) -> Path | None:
         if self._folder is None:

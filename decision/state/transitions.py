@@ -20,6 +20,7 @@ from .cluster import (
     FAILED,
     FORECAST,
     IDLE,
+    PSTATE_COMPUTING,
     QUEUED,
     REJECTED,
     RUNNING,
@@ -28,7 +29,6 @@ from .cluster import (
     SWITCHING_ON,
     UNAVAILABLE,
 )
-from .platform_facts import PSTATE_COMPUTING
 
 
 @kernel

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
 
-from .cluster import ClusterState, JobState, nb_hosts
-from .platform_facts import PlatformFacts
+from .cluster import ClusterState, JobState, PlatformFacts, nb_hosts
 
 
 class JobView:

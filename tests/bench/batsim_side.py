@@ -13,9 +13,9 @@ from pathlib import Path
 import zmq
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.formats import write_platform, write_workload
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.files import write_platform, write_workload
 from decision.protocol import Connection, Role
 
 from .inputs import NB_HOSTS, platform, workload

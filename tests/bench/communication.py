@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from decision.batsim.agent import make_agent
-from decision.batsim.launcher import run_batsim
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.estimates import apply_estimates
-from decision.formats import load_platform, load_workload, write_platform, write_workload
-from decision.generate.papers.uniform import topology_workload
-from decision.generate.tasks import Tasks, as_tasks
-from decision.generate.topologies import fat_tree, networked
+from decision.batsim.process import run_batsim
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.files import load_platform, load_workload, write_platform, write_workload
+from decision.files.generate.jobs import Tasks, as_tasks
+from decision.files.generate.paper_workloads import topology_workload
+from decision.files.generate.platforms import fat_tree, networked
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
-from decision.simulation.simulate import simulate_on
+from decision.policies.runtimes import apply_estimates
+from decision.simulation import simulate_on
 
 SPEED, BANDWIDTH, JOBS, REPEAT = 141.24e9, 12.5e9, 250, 3
 POLICY = "easy,allocation=random"

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.generate.jobs import workload_of
-from decision.generate.topologies import full_tree, networked
+from decision.files.generate.jobs import workload_of
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 
@@ -25,7 +25,7 @@ def dbf(window: int, tail: int) -> Callable[[Path | None], list[float]]:
     """Steps per second of ENVS environments of 256 cores with all threads, after some to warm up."""
 
     def measure(swf: Path | None) -> list[float]:
-        from decision.envs import DbfVectorEnv
+        from decision.rl.envs import DbfVectorEnv
 
         return _rates(DbfVectorEnv(ENVS, workload=workload(swf), head=window - tail, tail=tail), ENVS)
 
@@ -34,7 +34,7 @@ def dbf(window: int, tail: int) -> Callable[[Path | None], list[float]]:
 
 def repair(swf: Path | None) -> list[float]:
     """Steps per second of 64 environments of 1,000 hosts in one thread, on jobs as the paper's."""
-    from decision.envs import RepairVectorEnv
+    from decision.rl.envs import RepairVectorEnv
 
     platform = networked(full_tree((10, 4, 25), [Link(1e9, 0.0)] * 3), (PowerState(1e9),))
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def repair(swf: Path | None) -> list[float]:
 
 def packing(swf: Path | None) -> list[float]:
     """Steps per second of 64 environments of 256 nodes that say 812 numbers, in one thread."""
-    from decision.envs import PackingVectorEnv
+    from decision.rl.envs import PackingVectorEnv
 
     envs = PackingVectorEnv(64, workload=packing_jobs(), encoder="packing", estimate="given", threads=1)
     return _rates(envs, 64)
@@ -59,7 +59,7 @@ def packing_memory(swf: Path | None) -> list[float]:
 
 def packing_of(number: int) -> None:
     """A thousand steps of so many."""
-    from decision.envs import PackingVectorEnv
+    from decision.rl.envs import PackingVectorEnv
 
     envs = PackingVectorEnv(number, workload=packing_jobs(), encoder="packing", estimate="given")
     envs.reset(seed=0)
@@ -72,7 +72,7 @@ def deepscheduling(cluster: str, number: int = ENVS) -> Callable[[Path | None], 
     """Steps per second of so many environments with all threads."""
 
     def measure(swf: Path | None) -> list[float]:
-        from decision.envs import DeepSchedulingVectorEnv
+        from decision.rl.envs import DeepSchedulingVectorEnv
 
         on, days = days_of(cluster)
         return _rates(DeepSchedulingVectorEnv(number, workload=days, platform=on), number)
@@ -87,7 +87,7 @@ def deepscheduling_memory(swf: Path | None) -> list[float]:
 
 def deepscheduling_of(number: int) -> None:
     """A thousand steps of so many."""
-    from decision.envs import DeepSchedulingVectorEnv
+    from decision.rl.envs import DeepSchedulingVectorEnv
 
     on, days = days_of("econome")
     envs = DeepSchedulingVectorEnv(number, workload=days, platform=on)
@@ -101,7 +101,7 @@ def green(hosts: int) -> Callable[[Path | None], list[float]]:
     """Steps per second of ENVS environments with all threads."""
 
     def measure(swf: Path | None) -> list[float]:
-        from decision.envs import GreenVectorEnv
+        from decision.rl.envs import GreenVectorEnv
 
         jobs, supply = green_jobs(hosts)
         return _rates(GreenVectorEnv(ENVS, workload=jobs, events=supply, jobs=20 * hosts), ENVS)

@@ -6,14 +6,12 @@ from tempfile import TemporaryDirectory
 import msgspec
 import numpy as np
 
-from decision.formats import load_events, load_swf
-from decision.generate.clusters import Wanted, grid5000_cluster
-from decision.generate.grid5000 import find_cluster
-from decision.generate.papers.grid5000_days import grid5000_days
-from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
-from decision.generate.papers.predicted_runtimes import predicted_runtimes
-from decision.generate.papers.uniform import GreenModel, green_workload
-from decision.generate.supply import SupplyModel, green_power, supply_lines
+from decision.files import load_events, load_swf
+from decision.files.generate.events import SupplyModel, green_power, supply_lines
+from decision.files.generate.grid5000 import find_cluster
+from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.files.generate.paper_workloads import GreenModel, green_workload, predicted_runtimes
+from decision.files.generate.platforms import Wanted, grid5000_cluster
 from decision.model.demand import runtimes
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, MachineEvent, Workload

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decision.formats.input_facts import InputFacts
-from decision.formats.selection import Selection
+from decision.files.text import InputFacts
+from decision.files.workload import Selection
 from decision.model.dates import busy_days, of_day
 from decision.model.platform import Platform
 from decision.model.workload import Workload
@@ -21,10 +21,10 @@ from .inputs import NB_HOSTS, days_of, made, packing_jobs, platform, workload
 from .measures import decision_seconds
 
 if TYPE_CHECKING:
-    from decision.envs import Setup
-    from decision.envs.demonstrations import Schedule
-    from decision.learn.config import TrainConfig
-    from decision.learn.training import Report
+    from decision.rl.envs import Setup
+    from decision.rl.envs.demonstrations import Schedule
+    from decision.rl.learning.config import TrainConfig
+    from decision.rl.learning.training import Report
 
 ROLLOUTS = 2
 UPDATES = 600  # of an algorithm that learns from recorded choices
@@ -89,9 +89,9 @@ def without_d3rlpy() -> list[str]:
 
 def _update_rate(jobs: Workload, method: str, folder: Path) -> float:
     """After the first iteration."""
-    from decision.learn.choices_file import write_choices
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import TrainingInputs, train_scheduler
+    from decision.rl.learning.choices import write_choices
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
     acting = ("learn.updates=1.0", "learn.warmup=1", "learn.envs=4") if method == "sac" else ()
     config = load_config(f"dbf-{method}", (*RECORDED, *acting, f"learn.steps={UPDATES}"))
@@ -114,7 +114,7 @@ def _d3rlpy_rate(jobs: Workload, algorithm: str) -> float:
     import d3rlpy
     import torch
 
-    from decision.envs.demonstrations import replay_schedules
+    from decision.rl.envs.demonstrations import replay_schedules
 
     torch.set_num_threads(1)
     seen = replay_schedules(*_schedules(jobs))
@@ -133,9 +133,9 @@ def _d3rlpy_rate(jobs: Workload, algorithm: str) -> float:
 
 def _schedules(jobs: Workload) -> tuple["Setup", list["Schedule"]]:
     """Recorded episodes, and their environment."""
-    from decision.envs.demonstrations import record_schedules
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import choosing_setup
+    from decision.rl.envs.demonstrations import record_schedules
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import choosing_setup
 
     setup = choosing_setup(load_config("dbf-bc", RECORDED), jobs, platform(NB_HOSTS))
     return setup, record_schedules("sjf+easy", setup, 20_000, 0)
@@ -149,8 +149,8 @@ def ppo_deepscheduling(swf: Path | None) -> list[float]:
 
 def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = None) -> float:
     """After the first iteration, which warms up."""
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import TrainingInputs, train_scheduler
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
     config = load_config(preset, changes)
     steps = config.learn.envs * config.learn.rollout
@@ -170,8 +170,8 @@ def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = 
 def _sb3_rate(jobs: Workload) -> float:
     from sb3_contrib import MaskablePPO
 
-    from decision.envs.sb3 import DbfVecEnv
-    from decision.learn.config import load_config
+    from decision.rl.envs.sb3 import DbfVecEnv
+    from decision.rl.learning.config import load_config
 
     config = load_config("dbf-compact", (*WINDOW, *PERCEPTRON))
     envs = DbfVecEnv(config.learn.envs, workload=jobs, head=config.env.head, tail=config.env.tail)
@@ -181,8 +181,8 @@ def _sb3_rate(jobs: Workload) -> float:
 def _sb3_packing_rate(jobs: Workload) -> float:
     from stable_baselines3 import PPO
 
-    from decision.envs.sb3 import SchedulerVecEnv
-    from decision.learn.config import load_config
+    from decision.rl.envs.sb3 import SchedulerVecEnv
+    from decision.rl.learning.config import load_config
 
     config = load_config("packing-compact", PERCEPTRON)
     envs = SchedulerVecEnv(config.learn.envs, workload=jobs, encoder="packing-pools", **config.settings)
@@ -247,9 +247,9 @@ def deepscheduling_latency(preset: str) -> Callable[[Path | None], list[float]]:
 
 
 def _untrained(jobs: Workload, folder: Path, preset: str, *changes: str, on: Platform | None = None) -> Path:
-    from decision.formats.input_facts import InputFacts
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import TrainingInputs, train_scheduler
+    from decision.files.text import InputFacts
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
     config = load_config(preset, [*changes, *tiny])

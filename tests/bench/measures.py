@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.formats import write_platform, write_swf, write_workload
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.files import write_platform, write_swf, write_workload
 from decision.model.demand import runtimes
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
-from decision.simulation.simulate import simulate_on
+from decision.simulation import simulate_on
 
 from .inputs import NB_HOSTS, made, platform, with_users, workload
 from .peak import peak_megabytes

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.placement.anneal import Search, anneal
-from decision.placement.exact import place_exactly
-from decision.placement.repair import AT_RANDOM, BY_NETWORK, SEEN, StartRule
-from decision.placement.tree import place_best
-from decision.placement.windows import DYNAMIC, groups_of
+from decision.policies.placement.exact import place_exactly
+from decision.policies.placement.repair import AT_RANDOM, BY_NETWORK, SEEN, StartRule
+from decision.policies.placement.search import Search, anneal
+from decision.policies.placement.tree import place_best
+from decision.policies.placement.windows import DYNAMIC, groups_of
 
 DOWN = np.array([10, 4, 25])  # of the published program
 FIRST, WINDOWS, REPEAT = 40, 50, 7  # the first windows find too much free

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from decision.formats import write_platform
+from decision.files import write_platform
 
 from .inputs import columns, platform
 from .peak import peak_megabytes

@@ -6,7 +6,7 @@ import json
 import pytest
 from helpers.batsim5 import build_engine5, talk5
 
-from decision.formats.outputs5 import write_run_of_5
+from decision.files.outputs_write import write_run_of_5
 from decision.model.errors import PolicyError
 
 SLEEP = "1Gf, 0.5Gf, 1e-9Mf, 0.5f, 0.25f"  # two speeds, sleep, 2 s to fall asleep and 4 s to wake

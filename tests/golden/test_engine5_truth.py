@@ -9,8 +9,8 @@ import pytest
 from helpers.batsim5 import build_engine5, replay5
 from helpers.golden import SCENARIOS_5, SESSIONS_5
 
-from decision.formats.outputs5 import write_run_of_5
-from decision.formats.outputs_read import read_run_record
+from decision.files.outputs_read import read_run_record
+from decision.files.outputs_write import write_run_of_5
 from decision.model.errors import PolicyError
 from decision.protocol import Message
 from decision.protocol import messages as m

@@ -4,7 +4,7 @@ import pytest
 from helpers.engine_harness import build_engine, compare_outputs, replay
 from helpers.golden import SCENARIOS, SESSIONS
 
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 
 ENGINES = [ReferenceEngine, EmbeddedEngine]

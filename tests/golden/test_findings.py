@@ -10,13 +10,13 @@ from helpers.policy_toys import platform
 
 from decision.batsim.agent import Agent
 from decision.cli.app import app
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform, load_workload
-from decision.model.notices import warn_once
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform, load_workload
+from decision.model.errors import warn_once
 from decision.model.workload import Delay, Job, MachineEvent, Workload
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from helpers.golden import CASES, SCHEDULES
 
-from decision.analysis.summary import summarise
-from decision.formats import load_platform, load_swf, load_workload
+from decision.experiments.metric_list import summarise
+from decision.files import load_platform, load_swf, load_workload
 from decision.model.platform import Host, Platform, PowerState
 from decision.simulation import simulate_workloads
 

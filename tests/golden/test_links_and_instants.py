@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform, load_workload
-from decision.formats.outputs_write import energy_rows
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform, load_workload
+from decision.files.outputs_write import energy_rows
 from decision.model.platform import Host, Platform, PowerState, Route
 from decision.model.record import FinalState, RunRecord
 from decision.model.workload import Job, ParallelHomogeneous, Workload
 from decision.protocol import messages as m
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 NETWORK, INSTANTS = Path(__file__).parent / "network", Path(__file__).parent / "instants"

@@ -8,14 +8,14 @@ import pytest
 from helpers.engine_harness import compare_outputs
 
 from decision.batsim.agent import make_agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_events, load_platform, load_workload
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_events, load_platform, load_workload
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 POLICIES = Path(__file__).parent / "policies"

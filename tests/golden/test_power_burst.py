@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
+from decision.engine.refusals import EngineOptions
+from decision.files import load_platform, load_workload
 from decision.model.record import RunRecord
 from decision.simulation import simulate_workloads
 

@@ -8,9 +8,9 @@ from helpers.golden import SCENARIOS_5, SESSIONS_5, repeat_session
 from msgspec import UNSET
 
 from decision.batsim.agent import Agent
-from decision.batsim.replay import replay
+from decision.batsim.conversation import replay
 from decision.protocol import Connection, Role, read_recording, record_line
-from decision.protocol.dialects.batsim5 import Json5Codec
+from decision.protocol.batsim5.json import Json5Codec
 from decision.protocol.versions import V5
 
 FIRST_COME = ["external_events", "fcfs_delay", "networked_master", "rejected", "ties_and_exact_walltimes"]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from decision.analysis.statistics import Estimate
-from decision.analysis.unsimulated import Unsimulated
-from decision.runs.advice import METRIC_NAMES, Advice, AdviceRow
+from decision.experiments.advise import METRIC_NAMES, Advice, AdviceRow
+from decision.experiments.statistics import Estimate
+from decision.experiments.unsimulated import Unsimulated
 
 ADVISED, BASELINE = "f3+easy,guard=1.5x", "easy"
 

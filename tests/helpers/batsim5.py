@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from decision.engine.embedded5 import Batsim5Engine
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
-from decision.formats.events import load_texts
+from decision.engine.batsim5 import Batsim5Engine
+from decision.engine.refusals import EngineOptions
+from decision.files import load_platform, load_workload
+from decision.files.events import load_texts
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Message, Role, read_recording
 from decision.protocol import messages as m

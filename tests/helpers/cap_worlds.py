@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decision.model.draw import draw_of
-from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.platform import Host, Platform, PowerState, SleepState, draw_of
 from decision.model.record import Floats, RunRecord
 from decision.model.workload import Delay, Job, ParallelHomogeneous, Workload
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import DecisionError
 from decision.model.record import RunRecord

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from decision.engine.options import EngineOptions
-from decision.formats import load_events, load_platform, load_workload, write_run
+from decision.engine.refusals import EngineOptions
+from decision.files import load_events, load_platform, load_workload, write_run
 from decision.model.record import RunRecord
 from decision.protocol import JsonCodec, Role, read_recording
 

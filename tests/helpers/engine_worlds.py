@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import strategies as st
 
 import decision.protocol.messages as p
-from decision.engine.options import EngineOptions
+from decision.engine.refusals import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import Host, Platform, PowerState, Route, SleepState
 from decision.model.topology import FatTree, Flat, Link

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decision.envs import Setup, make_setup
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.envs import Setup, make_setup
 
 
 def workload(hosts: int, *jobs: tuple[float, int, float, float]) -> Workload:

@@ -25,18 +25,18 @@ import torch
 
 from decision import __version__
 from decision.cli.learning_tables import print_manifest
-from decision.envs import equal_hosts
-from decision.formats.input_facts import InputFacts
-from decision.learn.checkpoint import Manifest, read_manifest
-from decision.learn.config import load_config
-from decision.learn.deploy import learned_policy
-from decision.learn.networks import make_network
-from decision.learn.weights import dump
-from decision.learned import Encoder, find_scheduler, make_encoder
-from decision.learned.encoder import Layout
-from decision.learned.ranking import first_guess
+from decision.files.text import InputFacts
 from decision.model.errors import DecisionError
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.envs import equal_hosts
+from decision.rl.learning.checkpoint import Manifest, read_manifest
+from decision.rl.learning.config import load_config
+from decision.rl.learning.deploy import learned_policy
+from decision.rl.learning.networks import make_network
+from decision.rl.learning.weights import dump
+from decision.rl.schedulers import Encoder, find_scheduler, make_encoder
+from decision.rl.schedulers.base import Layout
+from decision.rl.schedulers.ranking import first_guess
 from decision.simulation import simulate_workloads
 
 HOSTS, MOST_HOSTS = 8, 512

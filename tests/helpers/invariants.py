@@ -7,14 +7,15 @@ from decision.state.cluster import (
     ENDED,
     IDLE,
     N_HOST_STATES,
+    PSTATE_COMPUTING,
     QUEUED,
     RUNNING,
     UNAVAILABLE,
     ClusterState,
+    PlatformFacts,
     nb_hosts,
     pack_hosts,
 )
-from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 
 
 def violations(state: ClusterState, facts: PlatformFacts) -> list[str]:

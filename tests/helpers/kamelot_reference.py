@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from decision.model.platform import Platform
 from decision.policies import ClusterView, Plan
-from decision.policies.capacity import TOLERANCE
+from decision.policies.profile import TOLERANCE
 
 
 class PlainKamelot:

@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from decision.formats import write_swf
-from decision.formats.input_facts import InputFacts
-from decision.generate.jobs import workload_of
-from decision.learn.algorithm_settings import NetworkConfig, PpoConfig
-from decision.learn.checkpoint import Manifest
-from decision.learn.config import TrainConfig
-from decision.learn.learner import PpoLearner
-from decision.learn.training import Training, run_training
+from decision.files import write_swf
+from decision.files.generate.jobs import workload_of
+from decision.files.text import InputFacts
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.learning.checkpoint import Manifest
+from decision.rl.learning.config import NetworkConfig, PpoConfig, TrainConfig
+from decision.rl.learning.ppo import PpoLearner
+from decision.rl.learning.training import Training, run_training
 
 SMALL = PpoConfig(steps=8 * 16 * 6, envs=8, rollout=16, minibatch=32, lr=3e-3, threads=1)
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
-from decision.learned import ChoosingScheduler, Encoder, Episodes, register
-from decision.learned.cycles import call_at, sleep_at, start_at, wake_at
-from decision.learned.kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
+from decision.rl.schedulers import ChoosingScheduler, Encoder, Episodes, register
+from decision.rl.schedulers.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
+from decision.rl.schedulers.decision_points import call_at, sleep_at, start_at, wake_at
 from decision.state.cluster import SLEEPING
 
 START, SLEEP, WAIT = range(3)  # actions

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from decision.estimates.predictors import PREDICTORS, Predictor
 from decision.model.record import FinalState
 from decision.model.workload import Delay, Job, Workload
+from decision.policies.runtimes.predictors import PREDICTORS, Predictor
 from decision.state.cluster import ENDED
 
 HOSTS = 8

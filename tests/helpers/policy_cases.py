@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from decision.engine.options import EngineOptions
+from decision.engine.refusals import EngineOptions
 from decision.model.platform import Host, Platform, PowerState, Route, SleepState
 from decision.model.workload import (
     Composed,
@@ -16,7 +16,7 @@ from decision.model.workload import (
     Profile,
     Workload,
 )
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES
+from decision.policies.options import ALLOCATIONS, BACKFILLS, ORDER_LINES
 from helpers.engine_worlds import Manners, World
 from helpers.policy_toys import platform as servers
 

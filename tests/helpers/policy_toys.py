@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
-from decision.policies.composed_kernels import decide_composed, slots_of
-from decision.policies.config import PolicyConfig
+from decision.policies.composed import decide_composed, slots_of
 from decision.policies.memory import grown_memory, new_memory
+from decision.policies.options import PolicyConfig
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import new_state, with_room
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import new_state, platform_facts, with_room
 from helpers.reference_policies import Job, Running
 
 

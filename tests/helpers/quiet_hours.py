@@ -2,8 +2,8 @@
 
 from decision.compiling.jit import kernel
 from decision.policies import find_policy
-from decision.policies.around import AroundPolicy, ask_inner
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
+from decision.policies.wrappers import AroundPolicy, ask_inner
 from decision.state.plan_arrays import CALL_AT, START, add, keep_only
 
 DAY, BEGIN, END = 86400.0, 7200.0, 14400.0  # seconds

@@ -10,12 +10,12 @@ import msgspec
 
 import decision.protocol.messages as p
 from decision.batsim.agent import make_agent
-from decision.batsim.launcher import run_batsim
-from decision.batsim.roles import Responder
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.batsim.conversation import Responder
+from decision.batsim.process import run_batsim
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_events, load_platform, load_workload, write_platform, write_workload
+from decision.engine.refusals import EngineOptions
+from decision.files import load_events, load_platform, load_workload, write_platform, write_workload
 from decision.model.errors import DecisionError, PeerError
 from decision.model.hosts import format_hosts
 from decision.model.platform import Host, Platform

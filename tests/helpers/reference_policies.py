@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from decision.policies.config import Order
+from decision.policies.options import Order
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import decision.protocol.messages as protocol
-from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
+from decision.engine.refusals import EngineOptions
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Job, MachineEvent, Profile, Workload

@@ -3,8 +3,8 @@
 from decision.batsim.kernels import ask_now
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.server import engine
-from decision.policies.composed_kernels import decide_composed
-from decision.simulation.simulate import simulate_episode
+from decision.policies.composed import decide_composed
+from decision.simulation import simulate_episode
 
 if __name__ == "__main__":
     roots = engine, ask_now, decide_composed, simulate_episode

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from decision.formats.input_facts import InputFacts
-from decision.formats.run_facts import RunFacts
+from decision.files.run_facts import RunFacts
+from decision.files.text import InputFacts
 from decision.model.record import FinalState, JobTable
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from decision.slurm.case import Case, Sources, read_case
 from decision.slurm.case_folder import load_case, write_case
-from decision.slurm.parameters import Settings
+from decision.slurm.conf import Settings
 from decision.slurm.simulate import simulate_case
 from decision.slurm.text import write_date
 

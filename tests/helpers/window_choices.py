@@ -1,7 +1,7 @@
 """A learned policy for windows whose network is a hash, for runs in which policies have names."""
 
-from decision.learned import ChoosingPolicy
-from decision.learned.repair import RepairEncoder
+from decision.rl.schedulers import ChoosingPolicy
+from decision.rl.schedulers.repair import RepairEncoder
 from helpers.env_toys import scrambled
 
 

@@ -7,7 +7,7 @@ import math
 
 from decision.model.platform import Platform
 from decision.policies import ClusterView, Plan
-from decision.policies.capacity import TOLERANCE
+from decision.policies.profile import TOLERANCE
 
 
 class PlainWindow:

@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.cli.app import app
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.embedded5 import Batsim5Engine
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.batsim5 import Batsim5Engine
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform, load_workload
 from decision.model.workload import Delay
 from decision.protocol import messages as m
 from decision.protocol.versions import V5
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 FOLDER = SESSIONS_5 / "walltime_reached"

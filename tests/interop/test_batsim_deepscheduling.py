@@ -9,9 +9,9 @@ from helpers.learning_runs import FILES
 from helpers.policy_toys import platform
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
-from decision.learn.config import load_config
-from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.model.dates import busy_days, of_day
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,15 @@ import pytest
 from helpers.cap_worlds import hosts, jobs, passes, write_cap
 from helpers.real_batsim import find_batsim
 
-from decision.analysis.rates import peak_power
-from decision.formats import write_platform, write_workload
-from decision.formats.outputs_read import read_run_record
-from decision.generate.failures import FailureModel, failure_lines, failures
-from decision.model.draw import draw_of
+from decision.experiments import Engine
+from decision.experiments.energy import peak_power
+from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
+from decision.experiments.run import RealBatsim, run_to_folder
+from decision.files import write_platform, write_workload
+from decision.files.generate.events import FailureModel, failure_lines, failures
+from decision.files.outputs_read import read_run_record
+from decision.model.platform import draw_of
 from decision.model.record import RunRecord
-from decision.runs import Engine
-from decision.runs.batsim_run import RealBatsim
-from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import run_to_folder
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from helpers.engine_worlds import Manners, World
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
-from decision.engine.options import EngineOptions
-from decision.generate.topologies import full_tree, networked
+from decision.engine.refusals import EngineOptions
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
 from decision.model.workload import Delay, Job, Workload

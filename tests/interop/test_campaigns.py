@@ -63,7 +63,7 @@ def compare(*options, **more):
     return done
 
 
-def check(place, folder="out"):
+def check(place, folder="campaign"):
     for name in ("runs.csv", "comparison.csv"):
         assert (place / folder / name).read_bytes() == (place / "alone" / name).read_bytes()
 
@@ -75,8 +75,8 @@ def test_a_real_slurm_finds_what_one_process_finds(place):
     with slurm_real.cluster(place / "slurm", 2) as environment:
         subprocess.run(["sbatch", "share.sh"], env=environment, check=True, capture_output=True)
         until_empty(environment)
-        assert len(list((place / "out/runs").glob("*.jsonl"))) == SHARES
-        compare("-o", "out")
+        assert len(list((place / "campaign/runs").glob("*.jsonl"))) == SHARES
+        compare("-o", "campaign")
         check(place)
         pytest.importorskip("distributed")
         compare("-o", "dask", "--on", "slurm", "-j", "2", "--submit", "--time=0:10:00", env=environment)
@@ -100,8 +100,8 @@ def test_oars_scripts_find_what_one_process_finds(place):
         (place / "bin" / name).chmod(0o755)
     (place / "share.sh").write_text(script("OAR_ARRAY_INDEX"))
     subprocess.run(["oarsub", "--array", str(SHARES), "-S", "./share.sh"], check=True, capture_output=True)
-    assert len(list((place / "out/runs").glob("*.jsonl"))) == SHARES
-    compare("-o", "out")
+    assert len(list((place / "campaign/runs").glob("*.jsonl"))) == SHARES
+    compare("-o", "campaign")
     check(place)
     pytest.importorskip("distributed")
     compare("-o", "dask", "--on", "oar", "-j", "2", "--submit", "-l walltime=0:10:00")

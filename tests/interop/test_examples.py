@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+NEEDED = {"own_learner": ("sb3_contrib",), "own_reward": ("gymnasium",), "train_scheduler": ("torch",)}
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +18,8 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_an_example_runs_and_prints(script, capsys):
-    if script.stem == "train_scheduler":
-        pytest.importorskip("torch")
+    for package in NEEDED.get(script.stem, ()):
+        pytest.importorskip(package)
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out
 
@@ -35,6 +36,6 @@ def test_each_cell_of_a_notebook_runs(notebook):
     assert names["total"] < 0
 
 
-def test_there_are_five_scripts_and_a_notebook():
-    assert len(list(EXAMPLES.glob("*.py"))) == 5
+def test_there_are_seven_scripts_and_a_notebook():
+    assert len(list(EXAMPLES.glob("*.py"))) == 7
     assert len(list(EXAMPLES.glob("*.ipynb"))) == 1

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from helpers.green_worlds import supply, workload
 
-import decision.envs
-from decision.envs import equal_hosts
+import decision.rl.envs
+from decision.rl.envs import equal_hosts
 
 BUDGET = 256  # steps
 
@@ -27,7 +27,7 @@ def test_ppo_trains_on_the_single_environment(options):
 def test_they_train_on_the_native_vector_environment(algorithm, options):
     sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")
-    from decision.envs.sb3 import DbfVecEnv
+    from decision.rl.envs.sb3 import DbfVecEnv
 
     envs = DbfVecEnv(4, **options)
     make = sb3.PPO if algorithm == "PPO" else contrib.MaskablePPO
@@ -40,7 +40,7 @@ def test_they_train_on_the_native_vector_environment(algorithm, options):
 @pytest.mark.parametrize("vectorised", [False, True])
 def test_ppo_trains_on_packing(vectorised, options):
     sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
-    from decision.envs.sb3 import SchedulerVecEnv
+    from decision.rl.envs.sb3 import SchedulerVecEnv
 
     jobs = {"workload": options["workload"], "jobs": 30, "steps": 100}
     if vectorised:
@@ -56,7 +56,7 @@ def test_ppo_trains_on_packing(vectorised, options):
 def test_maskable_ppo_trains_under_a_supply_of_power(encoder):
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")
-    from decision.envs.sb3 import SchedulerVecEnv
+    from decision.rl.envs.sb3 import SchedulerVecEnv
 
     made = {"workload": workload(0, 60), "platform": equal_hosts(8), "events": list(supply(0, 60)), "jobs": 20}
     envs = SchedulerVecEnv(4, encoder=encoder, **made)
@@ -68,7 +68,7 @@ def test_maskable_ppo_trains_under_a_supply_of_power(encoder):
 def test_maskable_ppo_never_makes_an_invalid_choice(options):
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")
-    from decision.envs.sb3 import DbfVecEnv
+    from decision.rl.envs.sb3 import DbfVecEnv
 
     envs = DbfVecEnv(4, **options)
     envs.seed(3)
@@ -83,9 +83,9 @@ def test_maskable_ppo_never_makes_an_invalid_choice(options):
 
 def test_the_adapter_tells_what_the_vector_environment_tells(options):
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
-    from decision.envs.sb3 import DbfVecEnv
+    from decision.rl.envs.sb3 import DbfVecEnv
 
-    envs, native = DbfVecEnv(3, **options), decision.envs.DbfVectorEnv(3, **options)
+    envs, native = DbfVecEnv(3, **options), decision.rl.envs.DbfVectorEnv(3, **options)
     envs.seed(5)
     observation, ends = envs.reset(), 0
     expected, info = native.reset(seed=5)

@@ -7,14 +7,14 @@ from helpers.learning_runs import write_log
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.envs.demonstrations import NOTHING
-from decision.formats import load_platform, load_workload
-from decision.formats.input_facts import file_facts
-from decision.formats.selection import Selection
-from decision.learn import minari_export
-from decision.learn.choices import replay_choices
-from decision.learn.config import load_config
-from decision.learn.schedulers import choosing_setup
+from decision.files import load_platform, load_workload
+from decision.files.text import file_facts
+from decision.files.workload import Selection
+from decision.rl.envs.demonstrations import NOTHING
+from decision.rl.learning import choices as minari_export
+from decision.rl.learning.choices import replay_choices
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import choosing_setup
 
 NAME = "batsim/sjf-v0"
 SMALL = ("env.jobs=40", "env.head=8", "env.tail=0")

@@ -8,11 +8,11 @@ from helpers.outlook_reference import HOSTS, made
 from helpers.policy_toys import platform
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
-from decision.engine.options import EngineOptions
-from decision.formats.input_facts import InputFacts
-from decision.learn.config import load_config
-from decision.learn.schedulers import TrainingInputs, train_scheduler
+from decision.engine.refusals import EngineOptions
+from decision.files.text import InputFacts
 from decision.model.workload import Workload
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
 TINY = ("learn.steps=2", "learn.envs=1", "learn.rollout=2", "learn.threads=1", "env.jobs=50", "env.window=12")
 KINDS = {

@@ -10,16 +10,16 @@ from helpers.browser import browser, missing
 from helpers.run_samples import THREE, job_table
 from typer.testing import CliRunner
 
-from decision.analysis.groups import GroupFigures
-from decision.analysis.runs import named_run
 from decision.cli.app import app
-from decision.computer import browser as printing
+from decision.experiments.advise import METRIC_NAMES
+from decision.experiments.groups import GroupFigures
+from decision.experiments.results import named_run
 from decision.model.record import HostTable, RunRecord
-from decision.runs.advice import METRIC_NAMES
+from decision.report import browser as printing
 
 pytest.importorskip("matplotlib")
-from decision.analysis.advice_report import write_advice_page
-from decision.analysis.report import analyse
+from decision.report.advice import write_advice_page
+from decision.report.pages import analyse
 
 A4 = 703  # pixels between the margins
 CUT = """

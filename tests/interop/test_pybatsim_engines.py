@@ -15,16 +15,16 @@ import pytest
 from helpers.golden import ROOT, SCHEDULES, SESSIONS
 
 from decision.batsim.pybatsim import PybatsimAgent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform, load_workload
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform, load_workload
 from decision.model.errors import DecisionError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
-from decision.runs.engines import simulate_by_messages
 
 pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from helpers.browser import browser, missing
 
-from decision.analysis.comparison import MeasuredRun, compare_runs
-from decision.analysis.comparison_files import write_comparison
-from decision.analysis.curves import LearningCurve
-from decision.analysis.metric_list import METRICS
-from decision.analysis.plots.paper import Paper, drawn_for
-from decision.analysis.report import write_report
-from decision.analysis.runs import NamedRun, named_run
+from decision.experiments.comparison import MeasuredRun, compare_runs
+from decision.experiments.curves import LearningCurve
+from decision.experiments.metric_list import METRICS
+from decision.experiments.results import NamedRun, named_run
 from decision.model.record import FinalState, HostTable, JobTable, RunRecord
+from decision.report.comparison import write_comparison
+from decision.report.pages import write_report
+from decision.report.plots.paper import Paper, drawn_for
 
 LEFT, TOP, BOTTOM = 52, 6, 24  # pixels around a chart, as in the page's script
 
@@ -204,7 +204,7 @@ IMAGES = "return [...document.images].map(image => [image.alt, image.complete &&
 
 
 def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_path):
-    report = pytest.importorskip("decision.analysis.comparison_report")
+    report = pytest.importorskip("decision.report.pages")
     outcomes = [
         MeasuredRun(
             workload="log", contender=name, first_job=0, seed=seed, metrics={"wait": seed + wait, "fairness": 0.5}
@@ -224,7 +224,7 @@ def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_p
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_trainings_page_shows_its_curves(window, tmp_path, suffix):
-    analyse = pytest.importorskip("decision.analysis.report").analyse
+    analyse = pytest.importorskip("decision.report.pages").analyse
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
     with drawn_for(Paper(suffix=suffix)):
         (*_, page) = analyse([], [LearningCurve("learned", [columns])], tmp_path, None)

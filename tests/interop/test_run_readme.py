@@ -104,8 +104,8 @@ def blocks_text(blocks, beginning: str) -> str:
 def test_the_training_learns_from_the_first_half_passes_on_the_second_and_runs(blocks, here, monkeypatch):
     """The README's three commands, with a smaller budget."""
     pytest.importorskip("torch")
-    monkeypatch.setattr("decision.learn.algorithm_settings.CmaEsConfig.validated_every", 1)
-    monkeypatch.setattr("decision.runs.gates.GATE_COPIES", 3)
+    monkeypatch.setattr("decision.rl.learning.config.CmaEsConfig.validated_every", 1)
+    monkeypatch.setattr("decision.experiments.gates.GATE_COPIES", 3)
     train, gates, run = blocks_text(blocks, "decision train learned").strip().splitlines()
     small = "--set learn.population=4 --set learn.sequences=2 --set env.jobs=100 --steps 6400"
     done = type_in(f"{train.replace('--steps 3000000', '')} {small}")

@@ -14,10 +14,16 @@ import numpy as np
 import pytest
 from helpers.simgrid_platforms import probe
 
-from decision.formats import load_platform, write_platform
-from decision.generate.clusters import Wanted, grid5000_cluster, simple_cluster, taurus_power
-from decision.generate.grid5000 import CLUSTERS
-from decision.generate.topologies import fat_tree, networked
+from decision.files import load_platform, write_platform
+from decision.files.generate.grid5000 import CLUSTERS
+from decision.files.generate.platforms import (
+    Wanted,
+    fat_tree,
+    grid5000_cluster,
+    networked,
+    simple_cluster,
+    taurus_power,
+)
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 

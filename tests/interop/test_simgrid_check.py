@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers.simgrid_platforms import PROBE
 
-from decision.formats.simgrid import DOCTYPE
-from decision.platform_check import check_platform
+from decision.files.platform_check import check_platform
+from decision.files.simgrid.values import DOCTYPE
 
 RIGHT = f"""<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "{DOCTYPE}">

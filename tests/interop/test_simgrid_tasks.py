@@ -1,4 +1,4 @@
-"""Jobs that compute and communicate take, in the real SimGrid, as long as `decision.generate.tasks` says."""
+"""Jobs that compute and communicate take, in the real SimGrid, as long as `decision.files.generate.jobs` says."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from helpers.simgrid_platforms import probe
 
-from decision.formats import load_platform, write_platform
-from decision.generate.tasks import Tasks, as_tasks
-from decision.generate.topologies import networked
+from decision.files import load_platform, write_platform
+from decision.files.generate.jobs import Tasks, as_tasks
+from decision.files.generate.platforms import networked
 from decision.model.platform import PowerState
 from decision.model.topology import Flat, Link
 from decision.model.workload import Delay, Job, ParallelHomogeneous, Workload

@@ -6,9 +6,9 @@ import time
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats.run_status import read_status
-from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import run_to_folder
+from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
+from decision.experiments.run import run_to_folder
+from decision.files.run_facts import read_status
 
 SLOW = """
 import time

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
-from decision.learn import validation
+from decision.rl.learning import schedulers as validation
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from decision.learn import bc, crr, sac
-from decision.learn.algorithm_settings import BcConfig, CrrConfig, SacConfig
-from decision.learn.critics import Critics
-from decision.learn.data_learner import adam
-from decision.learn.job_networks import JobsNetwork, PriorityNetwork
-from decision.learn.perceptrons import Mlp
-from decision.learn.ppo import log_probs
-from decision.learn.replay import Recent, Transitions, draw
-from decision.learned.encoder import Layout
+from decision.rl.learning import offline as bc
+from decision.rl.learning import offline as crr
+from decision.rl.learning import sac
+from decision.rl.learning.config import BcConfig, CrrConfig, SacConfig
+from decision.rl.learning.networks import JobsNetwork, Mlp, PriorityNetwork
+from decision.rl.learning.offline import Critics, Recent, Transitions, adam, draw
+from decision.rl.learning.ppo import log_probs
+from decision.rl.schedulers.base import Layout
 
 LEFT, RIGHT = 0, 1
 

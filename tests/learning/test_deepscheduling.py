@@ -11,19 +11,17 @@ from typer.testing import CliRunner
 
 from decision.batsim.agent import Agent
 from decision.cli.app import app
-from decision.engine.embedded import EmbeddedEngine
-from decision.envs import DeepSchedulingEnv, make_setup
-from decision.formats import load_workload, write_platform, write_workload
-from decision.learn import find_checkpoint
-from decision.learn.checkpoint import read_checkpoint, read_manifest
-from decision.learn.config import load_config
-from decision.learn.deploy import learned_policy
-from decision.learn.gates import require_gates
-from decision.learn.seen_jobs import seen_jobs
-from decision.learned import find_scheduler
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
+from decision.experiments.tasks import file_digest
+from decision.files import load_workload, write_platform, write_workload
 from decision.model.dates import busy_days, of_day, on_days
-from decision.runs.engines import simulate_by_messages
-from decision.runs.tasks import file_digest
+from decision.rl.envs import DeepSchedulingEnv, make_setup
+from decision.rl.learning import find_checkpoint
+from decision.rl.learning.checkpoint import read_checkpoint, read_manifest, require_gates, seen_jobs
+from decision.rl.learning.config import load_config
+from decision.rl.learning.deploy import learned_policy
+from decision.rl.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 ON = platform(8, sleeps=True, wake=151.5, doze=6.1, cores=4)

@@ -12,22 +12,21 @@ from helpers import green_worlds
 from helpers.learning_runs import FILES, workload
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
-from decision.formats.input_facts import file_facts
-from decision.generate.topologies import full_tree, networked
-from decision.learn import SHIPPED_MODELS
-from decision.learn.algorithm_settings import PpoConfig
-from decision.learn.checkpoint import read_checkpoint, write_checkpoint
-from decision.learn.config import load_config
-from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
-from decision.learned import Episodes
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.platforms import full_tree, networked
+from decision.files.text import file_facts
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.policies import find_policy, list_policies
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
+from decision.rl.learning import SHIPPED_MODELS
+from decision.rl.learning.checkpoint import read_checkpoint, write_checkpoint
+from decision.rl.learning.config import PpoConfig, load_config
+from decision.rl.learning.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
+from decision.rl.schedulers import Episodes
 from decision.simulation import simulate_workloads
 
 SHORT = ("env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.minibatch=128", "learn.threads=1")

@@ -9,17 +9,17 @@ import torch
 from helpers.learning_runs import FILES, workload
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.envs import equal_hosts, evaluate, make_setup
-from decision.learn.checkpoint import read_checkpoint, write_checkpoint
-from decision.learn.config import load_config
-from decision.learn.evolution_learner import EvolutionLearner
-from decision.learn.schedulers import EpisodeComparison, TrainingInputs, make_training_setup, train_scheduler
-from decision.learn.weights import dump, load
-from decision.learned import find_scheduler
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError, InputError
 from decision.policies import find_policy
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import equal_hosts, evaluate, make_setup
+from decision.rl.learning.checkpoint import read_checkpoint, write_checkpoint
+from decision.rl.learning.config import load_config
+from decision.rl.learning.evolution_learner import EvolutionLearner
+from decision.rl.learning.schedulers import EpisodeComparison, TrainingInputs, make_training_setup, train_scheduler
+from decision.rl.learning.weights import dump, load
+from decision.rl.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 HOSTS = 8

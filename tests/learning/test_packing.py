@@ -8,15 +8,15 @@ from helpers.env_toys import busy
 from helpers.learning_runs import FILES
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.envs import PackingEnv, equal_hosts, make_setup
-from decision.learn.config import load_config
-from decision.learn.deploy import learned_policy
-from decision.learn.schedulers import TrainingInputs, train_scheduler
-from decision.learned import find_scheduler
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError
 from decision.policies import find_policy
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import PackingEnv, equal_hosts, make_setup
+from decision.rl.learning.config import load_config
+from decision.rl.learning.deploy import learned_policy
+from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
+from decision.rl.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 SHORT = ("env.jobs=40", "env.steps=400", "learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")

@@ -10,11 +10,10 @@ import torch
 from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
-from decision.learn.algorithm_settings import PpoConfig
-from decision.learn.learner import PpoLearner
-from decision.learn.ppo import Rollout, advantages, log_probs
-from decision.learn.training import run_training
 from decision.model.errors import ConfigError
+from decision.rl.learning.config import PpoConfig
+from decision.rl.learning.ppo import PpoLearner, Rollout, advantages, log_probs
+from decision.rl.learning.training import run_training
 
 LEARNING = PpoConfig(
     steps=100_000, envs=32, rollout=64, minibatch=512, lr=3e-3, discount=0.95, entropy=0.001, threads=1
@@ -188,7 +187,7 @@ def test_each_option_changes_what_is_learned_and_stays_finite(tmp_path, options)
 def test_a_critic_may_have_a_learning_rate_of_its_own(tmp_path):
     learner = _learner(tmp_path, lr=3e-4, critic_lr=1e-3, lr_schedule="constant")
     learner.iterate()
-    others, critics = learner._optimizer.param_groups
+    others, critics = learner.optimizer.param_groups
     assert (others["lr"], critics["lr"]) == pytest.approx((3e-4, 1e-3))
     assert {id(each) for each in critics["params"]} == {id(each) for each in learner.network.critic.parameters()}
     assert len(others["params"]) + len(critics["params"]) == len(list(learner.network.parameters()))

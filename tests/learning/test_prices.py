@@ -11,26 +11,25 @@ from helpers.env_toys import workload
 from helpers.learning_runs import FILES
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import make_setup
-from decision.envs.batch import Batch
-from decision.envs.evaluation import play_episode
-from decision.generate.tasks import Tasks, as_tasks
-from decision.generate.topologies import full_tree, networked
-from decision.learn import read_prices
-from decision.learn.checkpoint import read_checkpoint, read_manifest, read_numbers, write_checkpoint
-from decision.learn.config import load_config
-from decision.learn.schedulers import TrainingInputs, train_scheduler
-from decision.learn.weights import dump_numbers
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.jobs import Tasks, as_tasks
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
-from decision.placement.prices import N_FEATURES
 from decision.policies import find_policy
 from decision.policies.composed import ComposedPolicy
-from decision.runs.engines import simulate_by_messages
+from decision.policies.placement.windows import N_FEATURES
+from decision.rl.envs import make_setup
+from decision.rl.envs.batch import Batch, play_episode
+from decision.rl.learning import read_prices
+from decision.rl.learning.checkpoint import read_checkpoint, read_manifest, read_numbers, write_checkpoint
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
+from decision.rl.learning.weights import dump_numbers
 from decision.simulation import simulate_workloads
 
 SHORT = ("env.jobs=30", "learn.population=4", "learn.sequences=2", "learn.threads=1")
@@ -141,7 +140,7 @@ def test_what_is_learned_costs_less_than_the_tree_alone(tmp_path):
     found = read_prices(str(learn(tmp_path, "env.jobs=80", "learn.population=8", steps=80 * 8 * 2 * 12)))
     policies = "fcfs,allocation=tree", ComposedPolicy(allocation="tree", prices=found)
     learned = load_config("prices", [*SHORT, "env.jobs=80"])
-    from decision.learn.prices_learner import Schedules
+    from decision.rl.learning.prices_learner import Schedules
 
     schedules = Schedules(PLATFORM, jobs(), learned.env)
     before, after = (schedules.measure(find_policy(p) if isinstance(p, str) else p, 0)[0] for p in policies)

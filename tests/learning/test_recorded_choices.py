@@ -10,15 +10,14 @@ from helpers.learning_runs import write_log
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import load_platform, load_workload
-from decision.formats.input_facts import file_facts
-from decision.formats.selection import Selection
-from decision.learn.checkpoint import read_manifest
-from decision.learn.choices import replay_choices
-from decision.learn.choices_file import read_choices
-from decision.learn.config import load_config
-from decision.learn.schedulers import choosing_setup
+from decision.files import load_platform, load_workload
+from decision.files.text import file_facts
+from decision.files.workload import Selection
 from decision.model.errors import InputError
+from decision.rl.learning.checkpoint import read_manifest
+from decision.rl.learning.choices import read_choices, replay_choices
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import choosing_setup
 
 SMALL = ("--set", "env.jobs=40", "--set", "env.head=8", "--set", "env.tail=0")
 FEW = (*SMALL, "--set", "learn.batch=64")

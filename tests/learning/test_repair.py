@@ -8,15 +8,15 @@ from helpers.env_toys import workload
 from helpers.learning_runs import FILES
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.generate.topologies import full_tree, networked
-from decision.learn.config import load_config
-from decision.learn.schedulers import TrainingInputs, train_scheduler
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
 from decision.policies import find_policy
-from decision.runs.engines import simulate_by_messages
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 from decision.simulation import simulate_workloads
 
 PPO = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64", "learn.threads=1")

@@ -8,11 +8,11 @@ from helpers.learning_runs import write_log
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.envs import EPISODE_METRICS, PlacedJobs
-from decision.formats.run_facts import read_facts
+from decision.files.run_facts import read_facts
 from decision.papers.dbf import runs
-from decision.papers.dbf.results import read_types, types_csv
+from decision.papers.dbf.claims import read_types, types_csv
 from decision.papers.dbf.runs import DBF_BUDGETS
+from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 pytest.importorskip("matplotlib")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from decision.papers.campaign import Parts
 from decision.papers.deepscheduling.runs import DEEPSCHEDULING, DeepSchedulingPart
-from decision.papers.findings import Parts
 
 
 @pytest.mark.nightly

@@ -6,23 +6,24 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from decision.envs import evaluate
-from decision.learn.schedulers import choosing_setup
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts, Verdict
 from decision.papers.launchpad.learned import (
     BC,
     BOTH,
+    HEURISTICS,
     MIXES,
     OFFLINE,
     ONLINE,
     Learner,
     heuristic_choices,
+    heuristic_shares,
     learner_config,
     rollouts_of,
+    world,
 )
 from decision.papers.launchpad.runs import LAUNCHPAD, LaunchpadPart
-from decision.papers.launchpad.worlds import HEURISTICS, heuristic_shares, world
-from decision.papers.verdicts import Verdict
+from decision.rl.envs import evaluate
+from decision.rl.learning.schedulers import choosing_setup
 
 SMOKE, JOBS = LAUNCHPAD.budgets["smoke"], 40
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.packing.runs import PACKING, PACKING_BUDGETS, PackingPart
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.learning_runs import write_log
 
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.own import ranking
 
 

@@ -6,14 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
-from decision.papers.findings import Parts
-from decision.papers.topology import runs as topology
-from decision.papers.topology.models import _by_rows
+from decision.papers.campaign import Parts, Verdict
+from decision.papers.topology import claims as topology
+from decision.papers.topology.claims import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
 from decision.papers.topology.parts import list_of_jobs
-from decision.papers.topology.runs import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
-from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
-from decision.papers.verdicts import Verdict
-from decision.placement.exact import place_exactly
+from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, _by_rows, annealing, solve_epoch
+from decision.policies.placement.exact import place_exactly
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from decision.envs.demonstrations import record_schedules, replay_schedules
-from decision.envs.setup import equal_hosts
-from decision.formats import load_workload
-from decision.learn import crr, sac_learner
-from decision.learn.algorithm_settings import NetworkConfig, SacConfig
-from decision.learn.config import load_config
-from decision.learn.data_learner import BcLearner, CrrLearner
-from decision.learn.sac_learner import SacLearner
-from decision.learn.schedulers import choosing_setup
-from decision.learned.registry import find_scheduler
+from decision.files import load_workload
 from decision.model.errors import ConfigError
+from decision.rl.envs.demonstrations import record_schedules, replay_schedules
+from decision.rl.envs.setup import equal_hosts
+from decision.rl.learning import offline as crr
+from decision.rl.learning import sac as sac_learner
+from decision.rl.learning.config import NetworkConfig, SacConfig, load_config
+from decision.rl.learning.offline import BcLearner, CrrLearner
+from decision.rl.learning.sac import SacLearner
+from decision.rl.learning.schedulers import choosing_setup
+from decision.rl.schedulers.registry import find_scheduler
 
 SMALL = (
     "learn.envs=2",

@@ -5,15 +5,15 @@ import pytest
 from helpers.cap_worlds import POLICIES, hosts, jobs, passes, write_cap
 from helpers.cases import by_day
 
-from decision.analysis.rates import peak_power
 from decision.batsim.agent import Agent
-from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
-from decision.model.draw import draw_of
+from decision.engine.refusals import EngineOptions
+from decision.experiments.energy import peak_power
+from decision.experiments.run import simulate_by_messages
+from decision.model.platform import draw_of
 from decision.model.record import FinalState, RunRecord
 from decision.policies import find_policy
-from decision.policies.around.supplied import with_cap
-from decision.runs.engines import simulate_by_messages
+from decision.policies.wrappers.supply import with_cap
 from decision.simulation import simulate_workloads
 
 ENERGY = EngineOptions(energy=True)

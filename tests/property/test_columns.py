@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from decision.engine.truth import build_truth, submission_order
-from decision.envs import equal_hosts
-from decision.formats import files, json_parts, load_swf, load_workload, workload_json, write_swf
-from decision.formats.profiles import delay_profiles
+from decision.files import batsim_json as workload_json
+from decision.files import json_text as json_parts
+from decision.files import load_swf, load_workload, write_swf
+from decision.files import text as files
+from decision.files.profiles import delay_profiles
 from decision.model import demand
-from decision.model.column import Labelled, labelled, numbered
-from decision.model.columns import JobColumns
+from decision.model.columns import JobColumns, Labelled, labelled, numbered
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, reshape
 from decision.model.workload import Job, Workload
+from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
 
 many = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)

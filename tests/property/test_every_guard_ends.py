@@ -9,8 +9,8 @@ import pytest
 from helpers.cases import by_day
 from helpers.golden import ROOT
 
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
+from decision.engine.refusals import EngineOptions
+from decision.files import load_platform, load_workload
 from decision.policies import find_policy
 from decision.simulation import simulate_workloads
 

@@ -12,8 +12,8 @@ from helpers.policy_cases import failing_world
 
 from decision.batsim.agent import make_agent
 from decision.engine.reference.engine import ReferenceEngine
-from decision.model.lost_work import lost_work
-from decision.runs.engines import simulate_by_messages
+from decision.experiments.run import simulate_by_messages
+from decision.model.record import lost_work
 from decision.simulation import simulate_workloads
 
 CASES = int(os.environ.get("DECISION_CAMPAIGN", "60"))

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_json, load_oar, load_swf, load_workload, write_swf, write_workload
-from decision.generate.tasks import Tasks
+from decision.experiments.conversion import Conversion, convert
+from decision.files import load_json, load_oar, load_swf, load_workload, write_swf, write_workload
+from decision.files.generate.jobs import Tasks
 from decision.model.dates import read_moment
 from decision.model.demand import offered_load, runtimes
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, by_day, reshape
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.conversion import Conversion, convert
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

@@ -6,10 +6,10 @@ from xml.sax.saxutils import quoteattr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_platform, write_platform
+from decision.files import load_platform, write_platform
+from decision.files.platform_check import check_platform
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState, SleepState
-from decision.platform_check import check_platform
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_swf, load_workload, write_workload
+from decision.files import load_swf, load_workload, write_workload
 from decision.model.errors import InputError
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)

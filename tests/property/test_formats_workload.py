@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_events, load_workload, write_workload
+from decision.files import load_events, load_workload, write_workload
 from decision.model.errors import InputError
 from decision.model.workload import (
     Composed,

@@ -5,13 +5,13 @@ import pytest
 from helpers.green_worlds import BY_MESSAGES, HOSTS, slow_platform, supply, workload
 
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import GreenVectorEnv, Setup, make_setup
-from decision.learned import ChoosingPolicy
+from decision.experiments.run import simulate_by_messages
 from decision.model.record import FinalState, RunRecord
-from decision.policies.around.supplied import SuppliedPolicy
-from decision.runs.engines import simulate_by_messages
+from decision.policies.wrappers.supply import SuppliedPolicy
+from decision.rl.envs import GreenVectorEnv, Setup, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads, try_policy
 
 WORLDS = 3

@@ -7,10 +7,10 @@ from helpers.outlook_reference import HOSTS, ReferenceEasy, made
 from helpers.policy_toys import platform
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
 from decision.model.workload import Delay, Workload
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 EASY_PLUS_PLUS = "easy++"

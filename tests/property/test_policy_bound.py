@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.batsim.agent import Agent
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, write_platform
+from decision.engine.refusals import EngineOptions
+from decision.experiments import Engine
+from decision.experiments.run import make_engine, simulate_by_messages
+from decision.files import load_platform, write_platform
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import Workload
-from decision.runs import Engine
-from decision.runs.engines import make_engine, simulate_by_messages
 from decision.simulation import simulate_workloads
 
 ENERGY = EngineOptions(energy=True)

@@ -15,17 +15,17 @@ import pytest
 from helpers.policy_toys import platform
 
 from decision.batsim.agent import make_agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.learned.ranking import RankingPolicy, first_guess
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, JobTable
 from decision.model.topology import FatTree, Link
 from decision.model.workload import Delay, Job, Workload, Worth
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS
+from decision.policies.options import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS
 from decision.policies.policy import Policy
-from decision.runs.engines import simulate_by_messages
+from decision.rl.schedulers.ranking import RankingPolicy, first_guess
 from decision.simulation import simulate_workloads
 
 CASES = int(os.environ.get("DECISION_BURSTS", "200"))

@@ -5,8 +5,8 @@ import pytest
 from helpers.policy_toys import Given, Instant, run
 from helpers.reference_policies import Job
 
-from decision.policies.config import Backfill, PolicyConfig
 from decision.policies.memory import FREED_ROOM
+from decision.policies.options import Backfill, PolicyConfig
 
 CONSERVATIVE = PolicyConfig(backfill=Backfill.CONSERVATIVE)
 HORIZON = 20_000  # seconds

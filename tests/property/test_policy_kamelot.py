@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import ClusterView, Plan
-from decision.policies.config import PolicyConfig
 from decision.policies.kamelot import Kamelot
+from decision.policies.options import PolicyConfig
 from decision.simulation import simulate_workloads
 from decision.state.plan_arrays import new_plan
 

@@ -7,7 +7,7 @@ from helpers.policy_worlds import workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
+from decision.policies.options import Allocation, Backfill, Order, PolicyConfig
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 EASY = PolicyConfig(backfill=Backfill.EASY)

@@ -10,7 +10,7 @@ from helpers.reference_policies import ORDERS, Conservative, Job, easy, fcfs, fi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.policies.config import Backfill, Order, PolicyConfig
+from decision.policies.options import Backfill, Order, PolicyConfig
 
 TWINS = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 RULES = {Backfill.NONE: fcfs, Backfill.FIRST_FIT: first_fit, Backfill.EASY: easy}

@@ -22,10 +22,9 @@ from hypothesis import given, settings
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Recorder, answer_all
-from decision.batsim.line import Line
-from decision.batsim.wire import Wire
-from decision.batsim.zmq_loop import ask_all
-from decision.engine.embedded import EmbeddedEngine
+from decision.batsim.transport import Line
+from decision.batsim.zeromq import Wire, ask_all
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError, DecisionError, PeerError, RemoteProtocolError
 from decision.protocol import JsonCodec

@@ -6,10 +6,10 @@ import pytest
 from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, slow_platform, supply, workload
 
 from decision.batsim.agent import make_agent
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
+from decision.experiments.run import simulate_by_messages
 from decision.model.record import FinalState, RunRecord
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 WORLDS = 4

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_platform, write_platform
-from decision.generate.topologies import fat_tree, networked
+from decision.files import load_platform, write_platform
+from decision.files.generate.platforms import fat_tree, networked
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 

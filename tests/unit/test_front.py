@@ -19,7 +19,7 @@ def test_what_an_extra_needs_is_named_since_the_package_need_not_be_on_an_index(
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     named = shlex.split(how_to_install("analysis"))
     assert named[:2] == ["pip", "install"]
-    assert {re.split("[<>=]", each)[0] for each in named[2:]} == {"evalys", "matplotlib", "pandas", "seaborn"}
+    assert {re.split("[<>=]", each)[0] for each in named[2:]} == {"matplotlib", "pandas"}
     assert len(named[2:]) == len(project["optional-dependencies"]["analysis"])
     monkeypatch.setattr(metadata, "requires", lambda name: metadata.distribution("not-there"))
     assert shlex.split(how_to_install("learn")) == ["pip", "install", f"{root}[learn]"]
@@ -34,3 +34,22 @@ def test_the_reference_documents_every_public_name(root):
     named = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")}
     named |= set(re.findall(r"`d\.(\w+)`", page))
     assert set(decision.__all__) - {"__version__"} <= named
+
+
+def test_commands_of_the_guides_write_into_folders_of_their_own(root):
+    """What one types leaves nothing where another command of the pages writes: nor is one folder inside another."""
+    pages = [root / "README.md", *sorted((root / "docs/guide").glob("*.md"))]
+    written = {"advise": "out/advise", "batsim5": "out", "compare": "out/compare", "run": "out", "train": "out"}
+    folders: dict[str, set[str]] = {}
+    for page in pages:
+        for block in re.findall(r"^```(?:bash)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = line.split("#")[0].split()
+                if words[:1] != ["decision"] or words[1] not in written or "..." in words or "--share" in words:
+                    continue
+                option = "-e" if words[1] == "batsim5" else "-o"
+                named = words[words.index(option) + 1] if option in words else written[words[1]]
+                folders.setdefault(named.rstrip("/"), set()).add(" ".join(words))
+    assert len(folders) > 30
+    assert {folder: lines for folder, lines in folders.items() if len(lines) > 1} == {}
+    assert [(a, b) for a in folders for b in folders if b.startswith(f"{a}/")] == []

@@ -5,12 +5,12 @@ import re
 LISTED = {  # in .importlinter, with what they import
     "decision/__init__.py",
     "decision/api/learning.py",
-    "decision/batsim/pybatsim_loading.py",
+    "decision/batsim/pybatsim.py",
     "decision/cli/app.py",
     "decision/compiling/jit.py",
-    "decision/learn/schedulers.py",
-    "decision/policies/above.py",
-    "decision/policies/own_classes.py",
+    "decision/rl/learning/schedulers.py",
+    "decision/policies/__init__.py",
+    "decision/policies/loading.py",
 }
 
 

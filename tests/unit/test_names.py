@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 
 ALLOWED = {
-    "evaluate": "of the public API, and what `decision.envs` offers to who trains in Python: episodes of one policy",
+    "evaluate": "of the public API, and what `decision.rl.envs` offers to who trains in Python: episodes of one policy",
     "main": "of a process: the command line, and the child that Batsim's library runs in",
 }
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import decision as d
-from decision.analysis.metric_list import METRICS, RENAMED, find_metric
 from decision.cli.app import app
+from decision.experiments.metric_list import METRICS, RENAMED, find_metric
 from decision.model.errors import ConfigError
 
 _BOUND = 4000  # characters of a small table

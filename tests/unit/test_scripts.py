@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -40,3 +41,45 @@ def test_a_python_that_is_not_there_is_skipped_by_name(root):
     assert found.stdout.splitlines()[1:] == [
         f"3.99 {age} skipped: python3.99 is not there" for age in ("oldest", "newest")
     ]
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        ("[[ $1 == -V ]] && echo Python 3.10.13 || exit 1", "and python3 is Python 3.10.13: apt install python3"),
+        (None, "and python3 is not there: apt install python3"),
+        ("[[ $2 != *venv* ]]", "python3 is there without its part venv: apt install python3-venv"),
+    ],
+)
+def test_a_python_that_does_not_serve_is_named_before_anything_is_made(root, tmp_path, python, said):
+    shutil.copytree(root / "scripts", tmp_path / "scripts")
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    (tmp_path / "bin").mkdir()
+    for program in ("bash", "dirname", "grep"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program))
+    if python is not None:
+        (tmp_path / "bin/python3").write_text(f"#!{shutil.which('bash')}\n{python}\n")
+        (tmp_path / "bin/python3").chmod(0o755)
+    command = [tmp_path / "scripts/environment", "run"]
+    found = subprocess.run(
+        [shutil.which("bash"), *command],
+        env={"PATH": str(tmp_path / "bin")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    assert len(found.stderr.splitlines()) == 1
+    assert said in found.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_each_python_that_the_package_names_is_tried_by_ci(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3." in line]
+    asked = r"\n".join(reversed(named))
+    assert f'"{asked}"' in (root / ".github/workflows/ci.yml").read_text()
+    shown = subprocess.run(
+        [root / "scripts/versions", "--help"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert f"[{'|'.join(named)}]" in shown.stdout

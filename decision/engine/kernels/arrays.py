@@ -16,9 +16,8 @@ from decision.compiling.bundle import F8, I1, I4, I8, Bundle, F8x2, Float, I4x2,
 from decision.compiling.jit import kernel
 from decision.model.platform import Route
 from decision.model.record import HostState
-from decision.state.cluster import ClusterState
+from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
-from decision.state.platform_facts import PlatformFacts
 
 from .links import NO_NETWORK
 

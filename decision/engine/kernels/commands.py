@@ -7,13 +7,24 @@ only a decision process that talks in messages has.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.engine.constants import SHORTEST_CALL
+from decision.engine.refusals import SHORTEST_CALL
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
 from decision.state import transitions
 from decision.state.cluster import QUEUED, RUNNING
-from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
-from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
+from decision.state.plan_arrays import (
+    CALL_AT,
+    FINE,
+    KILL,
+    REJECT,
+    SET_PSTATE,
+    START,
+    SUSPEND,
+    interval_fault,
+    put_first,
+    start_fault,
+    switch_fault,
+)
 
 from . import arrays as a
 from .clock import begin_sleep, log, put, six_decimals, whole_milliseconds

@@ -29,8 +29,18 @@ from .commands import (
 )
 from .energy import begin_energy, enter
 from .jobs import load_hosts, share_network
-from .rounds import first_round, next_round, other_rounds, round_of_reply, rounds_of_killer, run_rounds, settle, wake
-from .senders import continue_reply, continue_sender
+from .rounds import (
+    continue_reply,
+    continue_sender,
+    first_round,
+    next_round,
+    other_rounds,
+    round_of_reply,
+    rounds_of_killer,
+    run_rounds,
+    settle,
+    wake,
+)
 from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over

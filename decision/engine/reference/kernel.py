@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any
 
-from decision.engine.constants import LAST_INSTANT, TIME_PRECISION
+from decision.engine.refusals import LAST_INSTANT, TIME_PRECISION
 from decision.model.platform import Route
 
 from .activities import (
@@ -36,8 +36,7 @@ from .activities import (
     Wait,
     WaitResult,
 )
-from .machines import HostMachine
-from .network import PlatformLinks
+from .machines import HostMachine, PlatformLinks
 
 
 class ActorKernel:

@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decision.engine.commands_in import CommandReader
-from decision.engine.constants import DECIMALS
-from decision.engine.options import EngineOptions
-from decision.engine.profiles import LeafTask, check_width, flatten, is_moldable
-from decision.engine.refusals import JobPhase, network_refusal
+from decision.engine.commands import CommandReader
+from decision.engine.refusals import DECIMALS, EngineOptions, JobPhase, network_refusal
+from decision.engine.truth import LeafTask, check_width, flatten, is_moldable
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.platform import Platform, Route
 from decision.model.record import EnergyTable, FinalState, HostState, HostTable, JobTable, PstateTable, RunRecord
 from decision.model.workload import Job, Workload
 
-from .activities import STEP, Call, Put, Steps
+from .activities import STEP, Call, Put, SimJob, Steps
 from .kernel import ActorKernel
-from .machines import HostMachine
-from .network import PlatformLinks
-from .sim_job import SimJob
+from .machines import HostMachine, PlatformLinks
 
 if TYPE_CHECKING:
-    from .server import Handler, Server
+    from .engine import Handler, Server
 
 
 @dataclass(slots=True)

@@ -4,13 +4,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption
-from decision.cli.picture_options import PAPER, DpiOption, FormatOption, PictureFormat, TypeSizeOption, WidthOption
-from decision.cli.spread import Spread
-
-from ..command import Finished, Log, PartsFolder, parts_in, reproduce
+from decision.cli.command import with_groups
+from decision.cli.options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
+    JsonOption,
+    PictureFormat,
+    Spread,
+    TypeSizeOption,
+    WidthOption,
+)
+from decision.papers.command import Finished, Log, PartsFolder, parts_in, reproduce
+from decision.report.plots.paper import Paper, drawn_for
 
 Budget = Annotated[
     Literal["smoke", "standard", "splits", "full"],
@@ -43,7 +49,7 @@ def dbf_command(
 
       decision reproduce dbf --swf lublin_256.swf --budget standard -o out/dbf
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .runs import reproduce_dbf

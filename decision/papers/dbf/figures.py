@@ -11,14 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.analysis.curves import CURVES, Columns, LearningCurve, read_curves
-from decision.analysis.plots.axes import logarithmic
-from decision.analysis.plots.figures import (
+from decision.experiments.curves import CURVES, Columns, LearningCurve, read_curves
+from decision.model.record import Floats
+from decision.report.plots.figures import (
     BLUE,
     GREEN,
     GREY,
     RED,
     headline,
+    logarithmic,
     new_figure,
     outer_legend,
     panels_in_row,
@@ -26,10 +27,9 @@ from decision.analysis.plots.figures import (
     styled,
     wrapped,
 )
-from decision.analysis.plots.results import learning_curves
-from decision.model.record import Floats
+from decision.report.plots.results import learning_curves
 
-from .results import METRIC_COLUMNS, Result, Results, Types, metric_estimate
+from .claims import METRIC_COLUMNS, Result, Results, Types, metric_estimate
 
 _LEAST = 20  # ems: the width of a panel
 _INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"

@@ -11,30 +11,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decision import __version__
-from decision.analysis.summary import summarise
-from decision.envs import PlacedJobs, equal_hosts, write_metrics
-from decision.formats import load_swf
-from decision.formats.files import write_files
-from decision.formats.input_facts import InputFacts, file_facts
-from decision.formats.selection import Selection
-from decision.learn.config import load_config
-from decision.learn.schedulers import EpisodeComparison
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.metric_list import summarise
+from decision.experiments.tasks import file_digest, task_key
+from decision.experiments.training import train_to_folder
+from decision.files import load_swf
+from decision.files.text import InputFacts, file_facts, write_files
+from decision.files.workload import Selection
 from decision.model.workload import Workload
-from decision.runs.chunks import file_digest, task_key
-from decision.runs.inputs import LogOnHosts
-from decision.runs.training import train_to_folder
+from decision.papers.campaign import Asked, Campaign, Findings, Parts, Shown
+from decision.rl.envs import PlacedJobs, equal_hosts, write_metrics
+from decision.rl.learning.config import load_config
+from decision.rl.learning.schedulers import EpisodeComparison
 from decision.simulation import simulate_workloads
 
-from ..campaign import Asked, Campaign, Shown
-from ..findings import Findings, Parts
-from .claims import judged_claims
-from .results import (
+from .claims import (
     BY_HORIZON,
     Result,
     Results,
     by_policy,
     horizon_table,
     horizons_csv,
+    judged_claims,
     read_horizons,
     read_means,
     read_types,
@@ -99,7 +97,7 @@ DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
     "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard"),
-    "full": _Budget(100_000_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
+    "full": _Budget(299_700_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
 }
 
 
@@ -269,8 +267,8 @@ def _facts(swf: Path, name: str) -> dict[str, str]:
 
 def _figures(results: Results, runs: Sequence[TrainingRun]) -> dict[str, bytes]:
     """Those that there are runs for."""
-    from decision.analysis.plots.figures import drawn
-    from decision.analysis.plots.paper import paper
+    from decision.report.plots.figures import drawn
+    from decision.report.plots.paper import paper
 
     from .figures import comparison, curves, invisible_jobs, splits, waits_by_type
 

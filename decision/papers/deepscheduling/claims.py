@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.analysis.statistics import Estimate
+from decision.experiments.statistics import Estimate
 from decision.model.record import Floats, Ints
 
 from .rules import Days

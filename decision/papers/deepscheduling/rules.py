@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import bundle_at
 from decision.compiling.jit import kernel
-from decision.envs import Outputs, Setup
-from decision.envs.batch import Batch
-from decision.envs.environment import environment_at
-from decision.learned import deepscheduling_seen as obs
-from decision.learned.deepscheduling_seen import DeepSchedulingMemory, fits
-from decision.learned.progress import is_over
 from decision.model.record import Floats
+from decision.rl.envs import Outputs, Setup
+from decision.rl.envs.batch import Batch
+from decision.rl.envs.environment import environment_at
+from decision.rl.schedulers import deepscheduling as obs
+from decision.rl.schedulers.decision_points import is_over
+from decision.rl.schedulers.deepscheduling import DeepSchedulingMemory, fits
 from decision.state.bitmap import count_hosts
 from decision.state.plan_arrays import START
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from decision.cli.options import JsonOption
-
-from ..command import Data, reproduce
+from decision.papers.command import Data, reproduce
 
 
 def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> None:

@@ -8,15 +8,18 @@ The paper's figures have no numbers in its text, only that its intervals are wit
 no more than 0.023 counts as equal, in every claim on values and on agreement.
 """
 
+import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from decision.analysis.statistics import Estimate, middle_mean
+from decision.experiments.statistics import Estimate, middle_mean
 from decision.model.record import Floats
+from decision.papers.campaign import VERDICT_COLUMNS, Kind, ResultTable, Verdict, judge, verdicts
 
-from ..verdicts import Kind
+from .learned import RULES
 
 WITHIN = 0.023
 _LEVELS = (0.025, 0.975)
@@ -107,3 +110,229 @@ def common(own: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[Floa
     """(S, R) values of both, of the seeds that both have."""
     seeds = sorted(own.keys() & other.keys())
     return np.array([own[seed] for seed in seeds]), np.array([other[seed] for seed in seeds])
+
+
+# Tables and figures of Launchpad's reproduction, from values of rollouts.
+
+BySeed = dict[int, Floats]  # seed: (R,)
+Values = dict[int, dict[str, BySeed]]  # hosts, contender: share of the value
+FIGURES = {  # number in the paper: contenders, and hosts where there are such
+    3: (("QoS", "BC_qos", "BC_qos_sjf", "BC_combo"), ()),
+    4: (("BC_qos", "BC_qos_sjf", "BC_combo", "Offline_qos", "Offline_qos_sjf", "Offline_combo"), ()),
+    5: (("QoS", "BC_combo", "Offline_combo"), (50,)),
+    6: (("BC_qos", "Offline_combo"), ()),
+    7: (("BC_qos", "Offline_combo", "Online"), ()),
+    8: (("BC_qos", "Offline_combo", "Offline+Online_qos"), (100,)),
+}
+_TICK = {True: "yes", False: "no"}
+_SUITS = {Verdict.HOLDS: "yes", Verdict.REFUTED: "no", Verdict.UNDECIDED: "undecided"}
+_DATA = "qos"  # what times are compared with
+_EARLY = f"Offline+Online_{_DATA}"
+TIME_MARGIN = 1.5  # times that differ by no more than this factor count as equal
+
+
+class Results(NamedTuple):
+    """All that was found."""
+
+    values: Values
+    early: Values  # after a third of the steps in environments
+    moments: dict[str, dict[int, Floats]]  # contender, at the fewest hosts: (M, 2) seconds and shares, by seed
+    agreement: dict[str, dict[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
+    possible: dict[str, Floats]  # mix: (2,) likewise, the most
+    samples: int  # of the bootstrap
+    own: bool  # whether those who learn are the paper's own agents
+
+
+def value_table(found: Results) -> ResultTable:
+    """Each contender's value at each size."""
+    sizes = sorted(found.values)
+    names = dict.fromkeys(name for size in sizes for name in found.values[size])
+    rows = [(name, *(_value(found, size, name) for size in sizes)) for name in names]
+    title = "Share of the submitted value, IQM (95 %), by hosts"
+    return ResultTable(title, ("who", *map(str, sizes)), rows)
+
+
+def _value(found: Results, size: int, name: str) -> str:
+    by_seed = found.values[size].get(name)
+    if by_seed is None:
+        return ""
+    return plain(spread(np.array([by_seed[seed] for seed in sorted(by_seed)]), found.samples))
+
+
+def plain(found: MeanDifference) -> str:
+    """A value and its interval, without a sign."""
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def claim_table(found: Results) -> ResultTable:
+    """Each claim at each size of the paper, with its number and what that says."""
+    rows: list[tuple[str, ...]] = []
+    for claim in CLAIMS:
+        for size in claim.hosts:
+            change = change_of(found.values, claim.own, claim.other, size, found.samples)
+            shown = "" if change is None else str(change)
+            own = found.own or {claim.own, claim.other} <= RULES.keys()
+            rows.append(
+                (claim.name, str(claim), str(size), shown, *verdicts(claim.kind, change, WITHIN, as_written=own))
+            )
+    rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
+    equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
+    title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
+    return ResultTable(title, ("claim", "what", "hosts", "here", *VERDICT_COLUMNS), rows)
+
+
+def change_of(values: Values, own: str, other: str, size: int, samples: int) -> MeanDifference | None:
+    """Of two contenders on the rollouts of the seeds that both have; None where they have none in common."""
+    names = values.get(size, {})
+    if not names.get(own, {}).keys() & names.get(other, {}).keys():
+        return None
+    return mean_difference(*common(names[own], names[other]), samples)
+
+
+def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
+    """C8: table 1 over all steps, figure by figure."""
+    rows: list[tuple[str, ...]] = []
+    for method, published in PUBLISHED_AGREEMENT.items():
+        for mix, share in published.items():
+            if by_seed := found.agreement.get(f"{method}_{mix}"):
+                ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
+                change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
+                what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
+                known = verdicts(Kind.EQUAL, change, WITHIN, as_written=found.own)
+                rows.append(("C8", what, str(min(found.values)), str(change), *known))
+    return rows
+
+
+def _mean_change(own: Floats, other: Floats) -> float:
+    return float(own.mean() - other.mean())
+
+
+def _time_rows(found: Results) -> list[tuple[str, ...]]:
+    """C9: each method takes longer than the one before to come to what QoS gets, less the margin."""
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
+    for shorter, longer in pairwise(PUBLISHED_ORDER):
+        one, other = (times.get(f"{method}_{_DATA}", times.get(method, {})) for method in (shorter, longer))
+        ratio = time_ratio(one, other, found.samples)
+        what = f"{longer} takes longer than {shorter} to reach QoS less {WITHIN}"
+        shown = "" if ratio is None else f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
+        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own)
+        rows.append(("C9", what, str(min(found.values)), shown, *known))
+    return rows
+
+
+def times_to_value(found: Results) -> dict[str, dict[int, float]]:
+    """Seconds of a processor until a contender's share is QoS's on the same rollouts, less the margin, by seed.
+
+    Infinite where it never is; none of trainings that were interrupted.
+    """
+    qos = found.values[min(found.values)].get("QoS", {})
+    times: dict[str, dict[int, float]] = {}
+    for name, by_seed in found.moments.items():
+        for seed in by_seed.keys() & qos.keys():
+            seconds, shares = by_seed[seed].T
+            there = seconds[shares >= middle_mean(qos[seed]) - WITHIN]
+            if not np.isnan(seconds).any():
+                times.setdefault(name, {})[seed] = float(there[0]) if len(there) else math.inf
+    return times
+
+
+def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> MeanDifference | None:
+    """The logarithm of how many times as long the second takes: the median over seeds that either comes there with."""
+    seeds = [s for s in sorted(shorter.keys() & longer.keys()) if not shorter[s] == longer[s] == math.inf]
+    if not seeds:
+        return None
+    ratio = np.log([longer[s] for s in seeds]) - np.log([shorter[s] for s in seeds])
+    drawn = np.random.default_rng(0).integers(len(seeds), size=(samples, len(seeds)))
+    low, high = np.quantile(np.median(ratio[drawn], axis=1), (0.025, 0.975), method="nearest")
+    return MeanDifference(float(np.median(ratio)), float(low), float(high))
+
+
+def _factor(logarithm: float) -> str:
+    return "never" if logarithm == math.inf else f"{math.exp(logarithm):.2g} times"
+
+
+def _early_rows(found: Results) -> list[tuple[str, ...]]:
+    """C10: offline+online is in a third of the steps where online is at the end."""
+    rows: list[tuple[str, ...]] = []
+    for size, names in sorted(found.early.items()):
+        own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
+        if own.keys() & other.keys():
+            change = mean_difference(*common(own, other), found.samples)
+            what = f"{_EARLY} in a third of its steps no worse than Online"
+            rows.append(
+                ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own))
+            )
+    return rows
+
+
+def agreement_table(found: Results) -> ResultTable:
+    """Table 1: shares of equal choices, of all steps (and of those with a choice); the paper's; the most possible."""
+    mixes = tuple(next(iter(PUBLISHED_AGREEMENT.values())))
+    rows = []
+    for method, published in PUBLISHED_AGREEMENT.items():
+        cells = []
+        for mix in mixes:
+            by_seed = found.agreement.get(f"{method}_{mix}")
+            cells.append(_agreed(np.mean(list(by_seed.values()), axis=0)) if by_seed else "")
+        rows.append((method, *cells))
+        rows.append((f"{method}, paper", *(f"{published[mix]:.0%}" for mix in mixes)))
+    rows.append(("most possible", *(_agreed(found.possible[mix]) if mix in found.possible else "" for mix in mixes)))
+    return ResultTable("Table 1: agreement with the data, of all steps (of choices)", ("method", *mixes), rows)
+
+
+def _agreed(shares: Floats) -> str:
+    return f"{shares[0]:.0%} ({shares[1]:.0%})"
+
+
+def fit_table(found: Results) -> ResultTable:
+    """Table 2: a method suits data where it is no worse than QoS, at the fewest hosts."""
+    methods, size = PUBLISHED_ORDER, min(found.values)
+    rows = []
+    for quality, mixes in QUALITIES.items():
+        cells = []
+        for method in methods:
+            names = [f"{method}_{mix}" if mix else method for mix in mixes]
+            changes = [change_of(found.values, name, "QoS", size, found.samples) for name in names]
+            known = [judge(Kind.NO_WORSE, change, WITHIN) for change in changes if change is not None]
+            here = ", ".join(_SUITS[verdict] for verdict in known)
+            published = PUBLISHED_FIT[quality].get(method)
+            cells.append(f"{here or '-'} ({'-' if published is None else _TICK[published]})")
+        rows.append((f"{quality} ({', '.join(mixes) or 'none'})", *cells))
+    return ResultTable("Table 2: no worse than QoS from such data (paper)", ("data", *methods), rows)
+
+
+def time_table(found: Results) -> ResultTable:
+    """Seconds of a processor until a value is reached, median over seeds, and that a training takes, the mean."""
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
+    for name, by_seed in found.moments.items():
+        seconds = [moments[-1, 0] for moments in by_seed.values()]
+        reached = np.median(list(times[name].values())) if name in times else math.nan
+        shown = "never" if reached == math.inf else f"{reached:,.1f}"
+        rows.append((name, shown, f"{np.mean(seconds):,.1f}"))
+    return ResultTable("Seconds of a processor to learn", ("who", f"to QoS less {WITHIN}", "all updates"), rows)
+
+
+def figure_values(found: Results, number: int) -> dict[str, dict[int, MeanDifference]]:
+    """What a figure of the paper shows: contender, hosts, value."""
+    names, sizes = FIGURES[number]
+    return {
+        name: {
+            size: spread(np.array([by_seed[seed] for seed in sorted(by_seed)]), found.samples)
+            for size, contenders in sorted(found.values.items())
+            if (by_seed := contenders.get(name)) and (not sizes or size in sizes)
+        }
+        for name in names
+    }
+
+
+def figure_csv(values: Mapping[str, Mapping[int, MeanDifference]]) -> bytes:
+    """A figure's numbers as a table."""
+    lines = ["who,hosts,value,low,high"]
+    lines += [
+        f"{name},{size},{each.value:.6f},{each.low:.6f},{each.high:.6f}"
+        for name, sizes in values.items()
+        for size, each in sizes.items()
+    ]
+    return "\n".join([*lines, ""]).encode()

@@ -4,11 +4,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption
-from decision.cli.spread import Spread
-
-from ..command import Finished, PartsFolder, reproduce_budget
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, Spread
+from decision.papers.command import Finished, PartsFolder, reproduce_budget
 
 
 @with_groups
@@ -40,7 +38,7 @@ def launchpad_command(
 
       decision reproduce launchpad --budget standard -o out/launchpad
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .runs import LAUNCHPAD

@@ -14,13 +14,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.formats.files import write_files
+from decision.files.text import write_files
+from decision.papers.campaign import Asked, Campaign, Part, Shown, training_folder
 
-from ..campaign import Asked, Campaign, Part, Shown, training_folder
-from . import tables
+from . import claims as tables
 from .claims import PUBLISHED_AGREEMENT
-from .learned import BC, BOTH, MIXES, OFFLINE, ONLINE, Effort, Learner, learn_and_play, most_agreement, record_data
-from .worlds import BOUND, LEARNED_WORLD, RULES, GreenWorld, bound_shares, heuristic_shares, world
+from .learned import (
+    BC,
+    BOTH,
+    BOUND,
+    LEARNED_WORLD,
+    MIXES,
+    OFFLINE,
+    ONLINE,
+    RULES,
+    Effort,
+    GreenWorld,
+    Learner,
+    bound_shares,
+    heuristic_shares,
+    learn_and_play,
+    most_agreement,
+    record_data,
+    world,
+)
 
 
 class _Budget(NamedTuple):
@@ -171,7 +188,7 @@ def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
 
 def _figures(found: tables.Results) -> dict[str, bytes]:
     """Figures 3 to 8, and their numbers."""
-    from decision.analysis.plots.figures import drawn
+    from decision.report.plots.figures import drawn
 
     from .figures import value_bars
 

@@ -5,12 +5,10 @@ from typing import Annotated
 
 import typer
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption, MissingWalltimeOption
-from decision.cli.spread import Spread
-from decision.computer.shipped import find_workload
-
-from ..command import Data, Log, PartsFolder, parts_in, reproduce
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, MissingWalltimeOption, Spread
+from decision.model.computer import find_workload
+from decision.papers.command import Data, Log, PartsFolder, parts_in, reproduce
 
 RealLog = Annotated[
     Path | None,
@@ -38,7 +36,7 @@ def coverage_command(
 
       decision reproduce coverage -o out/coverage
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .coverage import reproduce_coverage
@@ -62,7 +60,7 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
 
       decision reproduce timetable -o out/timetable
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .timetable import reproduce_timetable
@@ -89,7 +87,7 @@ def held_out_command(
 
       decision reproduce held-out --data traces -o out/held-out
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .held_out import reproduce_held_out
@@ -124,7 +122,7 @@ def learned_command(
 
       decision reproduce learned --data traces -o out/learned
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .learned import LEARNED_GENERATIONS, reproduce_learned
@@ -165,7 +163,7 @@ def left_out_command(
 
       decision reproduce left-out --data traces -o out/left-out
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .left_out import GENERATIONS, reproduce_left_out
@@ -197,7 +195,7 @@ def packer_command(
 
       decision reproduce packer -o out/packer
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .packer import PACKER_GENERATIONS, reproduce_packer
@@ -220,7 +218,7 @@ def ranking_command(
 
       decision reproduce ranking --swf lublin_256.swf -o out/ranking
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .ranking import reproduce_ranking
@@ -249,6 +247,6 @@ def recorded_command(
 
       decision reproduce recorded UniLu-Gaia-2014-1.swf COARE-2020-cln.swf
     """
-    from .recorded import reproduce_recorded
+    from .judged import reproduce_recorded
 
     reproduce("logs", lambda progress: reproduce_recorded(logs, missing_walltime, progress), as_json)

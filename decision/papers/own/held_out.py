@@ -15,27 +15,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.analysis.metrics import bounded_slowdowns, only_ran, waiting_times
-from decision.analysis.statistics import Estimate, ratio_of_means
-from decision.envs import equal_hosts
-from decision.formats import load_workload
-from decision.formats.input_facts import file_facts
-from decision.learn import find_checkpoint
+from decision.experiments.advise import ORDERS
+from decision.experiments.gates import Measures, gates_beside, idle_gate, measure
+from decision.experiments.inputs import writable_folder
+from decision.experiments.metrics import bounded_slowdowns, only_ran, waiting_times
+from decision.experiments.statistics import Estimate, ratio_of_means
+from decision.experiments.store import Result
+from decision.experiments.tasks import file_digest, run_tasks
+from decision.files import load_workload
+from decision.files.text import file_facts
 from decision.model.record import Floats, JobTable
 from decision.model.workload import Workload
+from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
 from decision.policies import find_policy
-from decision.runs.advise import ORDERS
-from decision.runs.chunks import file_digest
-from decision.runs.gates import idle_gate
-from decision.runs.gates_beside import Measures, gates_beside, measure
-from decision.runs.inputs import writable_folder
-from decision.runs.store import Result
-from decision.runs.tasks import run_tasks
+from decision.rl.envs import equal_hosts
+from decision.rl.learning import find_checkpoint
 from decision.simulation import simulate_workloads
 
-from ..findings import Findings, Parts, ResultTable, markdown_table
+from .coverage import lower_bound
 from .learned import LOGS
-from .lower_bound import lower_bound
 from .ranking import ALL_BACKFILLS
 
 _METRICS = ("wait", "slowdown")

@@ -17,27 +17,25 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.computer.shipped import find_workload
-from decision.envs import equal_hosts
-from decision.estimates import apply_estimates
-from decision.formats import load_workload
-from decision.formats.input_facts import file_facts
-from decision.generate.lublin import lublin_workload
-from decision.learn.evolution import CmaEs
-from decision.learned.learned import SCALE, Learned
-from decision.learned.learned_kernels import NB_WEIGHTS
+from decision.experiments.advise import ORDERS
+from decision.experiments.gates import Measures, gates_beside, measure
+from decision.experiments.inputs import writable_folder
+from decision.experiments.store import Result
+from decision.experiments.tasks import file_digest, run_tasks
+from decision.files import load_workload
+from decision.files.generate.lublin import lublin_workload
+from decision.files.text import file_facts
+from decision.model.computer import find_workload
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
-from decision.runs.advise import ORDERS
-from decision.runs.chunks import file_digest
-from decision.runs.gates_beside import Measures, gates_beside, measure
-from decision.runs.inputs import writable_folder
-from decision.runs.store import Result
-from decision.runs.tasks import run_tasks
+from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.policies.runtimes import apply_estimates
+from decision.rl.envs import equal_hosts
+from decision.rl.learning.evolution import CmaEs
+from decision.rl.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.simulation import simulate_workloads
 
-from ..findings import Findings, Parts, ResultTable, markdown_table
-from .evolved import write_evolved
+from .packer import write_evolved
 
 LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of the requested time
     "lublin_256.swf": (slice(5000), 9),

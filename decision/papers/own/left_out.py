@@ -1,6 +1,6 @@
 """The policy `learned`, evolved on parts of many logs with the logs of one fold left out, and judged on these.
 
-For each fold of `decision.papers.own.logs` candidates schedule parts of the other folds' logs,
+For each fold of `decision.papers.own.judged` candidates schedule parts of the other folds' logs,
 each generation on a shaken copy of its own. What is minimised is the mean over the logs of the logarithms of mean wait
 and mean bounded slowdown over those of FCFS with EASY on the same copy; from 1.4 times EASY's longest wait on, one
 costs three times. The first candidates are the same in all folds; evolution goes on from the mean of the best
@@ -18,25 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.envs import equal_hosts
-from decision.formats.input_facts import file_facts
-from decision.learn.evolution import CmaEs
-from decision.learned.learned import SCALE, Learned
-from decision.learned.learned_kernels import NB_WEIGHTS
+from decision.experiments.gates import GATE_COPIES, Measures, measure
+from decision.experiments.inputs import writable_folder
+from decision.experiments.store import Result
+from decision.experiments.tasks import file_digest, run_tasks
+from decision.files.text import file_facts
 from decision.model.record import Floats
-from decision.model.resample import shaken
-from decision.runs.chunks import file_digest
-from decision.runs.gates import GATE_COPIES
-from decision.runs.gates_beside import Measures, measure
-from decision.runs.inputs import writable_folder
-from decision.runs.store import Result
-from decision.runs.tasks import run_tasks
+from decision.model.reshape import shaken
+from decision.papers.campaign import Findings, Parts
+from decision.rl.envs import equal_hosts
+from decision.rl.learning.evolution import CmaEs
+from decision.rl.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.simulation import simulate_workloads
 
-from ..findings import Findings, Parts
-from .evolved import write_evolved
-from .judged import judge_left_out
-from .logs import FILES, FOLDS, LUBLIN, path_of, training_parts
+from .judged import FILES, FOLDS, LUBLIN, judge_left_out, path_of, training_parts
+from .packer import write_evolved
 
 GENERATIONS, _POOL = 3, 60
 _POPULATION, _POOL_SPREAD, _SPREAD = 12, 0.7, 0.25
@@ -72,7 +68,7 @@ def reproduce_left_out(
     """Learn what is missing, judge it on the logs that were left out, write checkpoints and ``table.md``.
 
     Args:
-        data: folder of the files of `decision.papers.own.logs`.
+        data: folder of the files of `decision.papers.own.judged`.
         parts: where what is finished is kept; progress counts policies that have scheduled parts, then whole runs.
         seed: of the evolution.
         generations: of twelve candidates each, in each fold.

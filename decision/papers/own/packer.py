@@ -6,28 +6,101 @@ the last end, from the largest area first with EASY on; the linear numbers evolv
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.computer.cores import available_cores
-from decision.envs.batch import Batch
-from decision.envs.evaluation import play_episode
-from decision.formats.input_facts import InputFacts
-from decision.generate.papers.predicted_runtimes import predicted_runtimes
-from decision.learn.evolution import CmaEs
-from decision.learned.packer import Packer, largest_area_first
-from decision.learned.ranking_kernels import HOLD, ORDER, RESERVE
+from decision import __version__
+from decision.experiments.inputs import writable_folder
+from decision.experiments.tasks import key_of
+from decision.files.generate.paper_workloads import predicted_runtimes
+from decision.files.text import InputFacts, write_files
+from decision.model.computer import available_cores
 from decision.model.demand import runtimes
+from decision.model.record import Floats
 from decision.model.workload import Workload
-from decision.runs.inputs import writable_folder
+from decision.papers.campaign import Findings, Parts, ResultTable
+from decision.papers.packing.parts import UTILIZATION, setup_of
+from decision.rl.envs.batch import Batch, play_episode
+from decision.rl.learning.checkpoint import Manifest, write_checkpoint
+from decision.rl.learning.config import load_config
+from decision.rl.learning.evolution import CmaEs
+from decision.rl.learning.weights import dump_numbers
+from decision.rl.schedulers import ParametricScheduler
+from decision.rl.schedulers.ranking import HOLD, ORDER, RESERVE, Packer, largest_area_first
 
-from ..findings import Findings, Parts, ResultTable
-from ..packing.parts import UTILIZATION, setup_of
-from .evolved import kept, write_evolved
+# What programs that evolve a shipped policy share: results that are kept, and the checkpoint at the end.
+
+
+def kept(file: Path, make: Callable[..., Floats], *given: Any) -> Floats:
+    """What is made of what is given; kept in the file, and made again where that is of something else.
+
+    Args:
+        file: of the result and of what identifies it: what was given, and this package's sources.
+        make: makes it.
+        given: arrays, numbers and texts, on which alone the result depends.
+    """
+    key = key_of(msgspec.json.encode(given, enc_hook=np.ndarray.tolist))
+    if file.exists() and (before := msgspec.json.decode(file.read_bytes(), type=_Kept)).key == key:
+        return np.array(before.found)
+    found = make(*given)
+    write_files({file: [msgspec.json.encode(_Kept(key, found.tolist()))]})
+    return found
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    key: str
+    found: list[Any]
+
+
+def write_evolved(
+    path: Path,
+    record: ParametricScheduler,
+    weights: Floats,
+    learned: Mapping[str, Any],
+    *,
+    hosts: int,
+    platform: str,
+    workloads: Sequence[InputFacts],
+    changes: Sequence[str] = (),
+    seed: int = 0,
+    scores: Mapping[str, float] | None = None,
+) -> None:
+    """Write the checkpoint of weights that were evolved.
+
+    Args:
+        path: of the file.
+        record: whose weights they are; its preset has the same name.
+        weights: in the shape of the record's.
+        learned: what the section learn of the preset really was; ``steps`` is the manifest's, too.
+        hosts: of the platform.
+        platform: what it was, for people.
+        workloads: what was learned from.
+        changes: other changes of the preset.
+        seed: of the evolution.
+        scores: of the manifest.
+    """
+    config = load_config(
+        record.name, [*changes, *(f"learn.{name}={value}" for name, value in learned.items())], seed=seed
+    )
+    manifest = Manifest(
+        decision=__version__,
+        algorithm=config.algorithm,
+        config=config,
+        encoder=dict(record.sees),
+        nb_hosts=hosts,
+        platform=InputFacts(name=platform, sha256=""),
+        workloads=tuple(workloads),
+        steps=learned["steps"],
+        scores=dict(scores or {}),
+    )
+    write_checkpoint(path, manifest, dump_numbers(weights))
+
 
 PACKER_GENERATIONS = 135
 SHARES = (0.9, 0.85, 0.7, 0.5, 0.3, 0.15)  # of single-node jobs; WL1 has 0.8, WL2 0.2

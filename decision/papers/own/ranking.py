@@ -18,21 +18,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.analysis.statistics import Estimate, interquartile_mean
-from decision.envs import Setup, equal_hosts, evaluate, make_setup
-from decision.estimates import apply_estimates
-from decision.formats import load_swf
-from decision.formats.files import write_files
-from decision.formats.input_facts import InputFacts
-from decision.generate.lublin import lublin_workload
-from decision.learn.config import load_config
+from decision.experiments.advise import ORDERS
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.statistics import Estimate, interquartile_mean
+from decision.experiments.training import train_to_folder
+from decision.files import load_swf
+from decision.files.generate.lublin import lublin_workload
+from decision.files.text import InputFacts, write_files
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
-from decision.runs.advise import ORDERS
-from decision.runs.inputs import LogOnHosts
-from decision.runs.training import train_to_folder
-
-from ..findings import Findings, Parts, ResultTable, markdown_table
+from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.policies.runtimes import apply_estimates
+from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
+from decision.rl.learning.config import load_config
 
 ALL_SEEDS, CHOSEN = "ranking, all seeds", "ranking, chosen"
 ALL_BACKFILLS = ("easy", "conservative", "first-fit")

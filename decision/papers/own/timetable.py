@@ -16,25 +16,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.analysis.value_bound import value_bound
-from decision.analysis.worth import join_parts, total_value
-from decision.computer.cores import available_cores
-from decision.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
-from decision.formats.input_facts import InputFacts
-from decision.generate.papers.uniform import GreenModel, green_workload
-from decision.generate.supply import SupplyModel, green_power
-from decision.learn.evolution import CmaEs
-from decision.learned.timetable import Timetable
+from decision.experiments.gates import BY_DENSITY
+from decision.experiments.inputs import writable_folder
+from decision.experiments.value_bound import value_bound
+from decision.experiments.worth import join_parts, total_value
+from decision.files.generate.events import SupplyModel, green_power
+from decision.files.generate.paper_workloads import GreenModel, green_workload
+from decision.files.text import InputFacts
+from decision.model.computer import available_cores
 from decision.model.record import Floats
 from decision.model.workload import MachineEvent, Workload
+from decision.papers.campaign import Findings, Parts, ResultTable
+from decision.papers.launchpad.learned import WORLD_STEP, power_events
 from decision.policies import Policy
-from decision.runs.gates import BY_DENSITY
-from decision.runs.inputs import writable_folder
+from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
+from decision.rl.learning.evolution import CmaEs
+from decision.rl.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
-from ..findings import Findings, Parts, ResultTable
-from ..launchpad.worlds import WORLD_STEP, power_events
-from .evolved import kept, write_evolved
+from .packer import kept, write_evolved
 
 _SEQUENCES = {10: 16, 50: 8, 100: 4}  # of a candidate in a generation, by hosts
 _POPULATION, _SPREAD, _SEED = 16, 0.25, 1

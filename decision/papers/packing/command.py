@@ -1,10 +1,8 @@
 """``decision reproduce packing``."""
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption
-from decision.cli.spread import Spread
-
-from ..command import BudgetOption, Finished, PartsFolder, reproduce_budget
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, Spread
+from decision.papers.command import BudgetOption, Finished, PartsFolder, reproduce_budget
 
 
 @with_groups
@@ -29,7 +27,7 @@ def packing_command(
 
       decision reproduce packing --budget standard -o out/packing
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
     from .runs import PACKING

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..findings import ResultTable
+from decision.papers.campaign import ResultTable
+
 from .claims import METHODS, WORKLOADS
 from .parts import PackingPart, interval, made_half, packed_utilization, setup_of
 

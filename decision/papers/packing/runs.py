@@ -13,18 +13,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.envs import Setup
-from decision.envs.evaluation import ChooseAll
-from decision.formats.files import write_files
-from decision.learn.actor import NetworkActor
-from decision.learn.algorithm_settings import NetworkConfig
-from decision.learn.deploy import LearnedPolicy
-from decision.learn.networks import untrained_network
+from decision.files.text import write_files
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
+from decision.papers.campaign import Asked, Campaign, ResultTable, Shown
+from decision.rl.envs import Setup
+from decision.rl.envs.batch import ChooseAll
+from decision.rl.learning.config import NetworkConfig
+from decision.rl.learning.deploy import LearnedPolicy
+from decision.rl.learning.networks import untrained_network
+from decision.rl.learning.ppo import NetworkActor
 
-from ..campaign import Asked, Campaign, Shown
-from ..findings import ResultTable
 from .claims import (
     METHODS,
     PUBLISHED_4,
@@ -35,21 +34,26 @@ from .claims import (
     Claims,
     OnOthers,
     OnOwn,
+    Pair,
     count_claims,
+    judged,
 )
 from .for_all import FOR_ALL, evaluate_for_all, for_all_tables
-from .judged import Pair, judged
 from .parts import (
+    ON,
     PACKING_BUDGETS,
+    WITH,
+    WITHOUT,
     PackingBudget,
     PackingPart,
     interval,
+    learn_compact,
     learned,
     made_half,
     packed_utilization,
     setup_of,
+    worth_tables,
 )
-from .worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 _ORDERS = {**PUBLISHED_HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
 _BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"

@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption, TimeFieldOption
-from decision.cli.spread import Spread
-
-from ..command import PartsFolder, parts_in, reproduce
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, Spread, TimeFieldOption
+from decision.papers.command import PartsFolder, parts_in, reproduce
 
 
 @with_groups
@@ -43,7 +41,7 @@ def predictsim_command(
 
       decision reproduce predictsim --swf theta_argonne.swf --time-field 6
     """
-    from decision.formats.swf import REQUESTED_TIME
+    from decision.files.swf import REQUESTED_TIME
 
     from .runs import reproduce_predictsim
 

@@ -14,24 +14,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from decision.analysis.statistics import Estimate
-from decision.envs import equal_hosts
-from decision.estimates.history import with_estimates
-from decision.formats import load_workload
-from decision.formats.swf import REQUESTED_TIME
+from decision.experiments.gates import measure
+from decision.experiments.inputs import writable_folder
+from decision.experiments.statistics import Estimate
+from decision.experiments.store import Result
+from decision.experiments.tasks import file_digest, run_tasks
+from decision.files import load_workload
+from decision.files.swf import REQUESTED_TIME
 from decision.model.demand import runtimes
 from decision.model.errors import InputError
-from decision.model.names import nearest
+from decision.model.hosts import nearest
 from decision.model.workload import Workload
-from decision.runs.chunks import file_digest
-from decision.runs.gates_beside import measure
-from decision.runs.inputs import writable_folder
-from decision.runs.store import Result
-from decision.runs.tasks import run_tasks
+from decision.papers.campaign import Findings, Kind, Parts, ResultTable, judge
+from decision.policies.runtimes.predictors import with_estimates
+from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
-
-from ..findings import Findings, Parts, ResultTable
-from ..verdicts import Kind, judge
 
 _PERFECT = "perfect"  # estimate: each job's own run time
 _BY_SJF = "easy,backfill_order=sjf"

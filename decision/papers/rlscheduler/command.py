@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption
-from decision.cli.spread import Spread
-
-from ..command import Data, PartsFolder, parts_in, reproduce
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, Spread
+from decision.papers.command import Data, PartsFolder, parts_in, reproduce
 
 
 @with_groups

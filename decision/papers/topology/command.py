@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from decision.cli.grouped import with_groups
-from decision.cli.options import JsonOption
-from decision.cli.spread import Spread
-
-from ..command import Data, PartsFolder, parts_in, reproduce
+from decision.cli.command import with_groups
+from decision.cli.options import JsonOption, Spread
+from decision.papers.command import Data, PartsFolder, parts_in, reproduce
 
 
 @with_groups
@@ -39,10 +37,10 @@ def topology_command(
 
       decision reproduce topology --data data --budget standard -o out/topology
     """
-    from decision.learn import require_learning
+    from decision.rl.learning import require_learning
 
     require_learning()
-    from .runs import reproduce_topology
+    from .claims import reproduce_topology
 
     reproduce(
         "parts",
@@ -64,6 +62,6 @@ def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> Non
 
       decision reproduce hpcschedule --data data
     """
-    from .published import reproduce_hpcschedule
+    from .windows import reproduce_hpcschedule
 
     reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.analysis.curves import read_curves
-from decision.analysis.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
-from decision.analysis.statistics import Estimate
+from decision.experiments.curves import read_curves
+from decision.experiments.statistics import Estimate
 from decision.model.record import Floats
+from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
 _COLORS = (GREY, CYAN, GREEN, "#aa3377", BLUE, RED)  # of the networks, the paper's best last
 _MARKERS = "sD^vXo"

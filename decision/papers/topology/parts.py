@@ -12,40 +12,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.analysis.curves import CURVES
-from decision.analysis.metrics import makespan_from_submission, only_ran, stretches, tree_hops, waiting_times
-from decision.estimates import apply_estimates
-from decision.formats import write_platform, write_workload
-from decision.formats.files import write_files
-from decision.formats.input_facts import InputFacts
-from decision.formats.outputs_read import read_jobs
-from decision.generate.jobs import workload_of
-from decision.generate.papers.uniform import topology_workload
-from decision.generate.tasks import Tasks, as_tasks
-from decision.generate.topologies import full_tree, networked
-from decision.learn import read_repair
-from decision.learn.checkpoint import read_checkpoint
-from decision.learn.config import load_config
+from decision.experiments import Engine
+from decision.experiments.curves import CURVES
+from decision.experiments.inputs import Inputs, LogOnHosts, PolicyChoice, load_inputs
+from decision.experiments.metrics import makespan_from_submission, only_ran, stretches, tree_hops, waiting_times
+from decision.experiments.run import run_to_folder
+from decision.experiments.store import Result
+from decision.experiments.tasks import file_digest, task_key
+from decision.experiments.training import train_to_folder
+from decision.files import write_platform, write_workload
+from decision.files.generate.jobs import Tasks, as_tasks, workload_of
+from decision.files.generate.paper_workloads import topology_workload
+from decision.files.generate.platforms import full_tree, networked
+from decision.files.outputs_read import read_jobs
+from decision.files.text import InputFacts, write_files
 from decision.model.demand import runtimes, sizes
 from decision.model.platform import Platform, PowerState
 from decision.model.record import JobTable
 from decision.model.topology import Link
 from decision.model.workload import Workload
-from decision.placement.anneal import PROGRAM_FIRST
-from decision.placement.repair import AT_BEST
-from decision.runs import Engine
-from decision.runs.chunks import file_digest, task_key
-from decision.runs.inputs import Inputs, LogOnHosts, PolicyChoice, load_inputs
-from decision.runs.run import run_to_folder
-from decision.runs.store import Result
-from decision.runs.training import train_to_folder
+from decision.papers.rlscheduler.rules import Sequence as Jobs
+from decision.papers.rlscheduler.rules import part
+from decision.policies.placement.repair import AT_BEST
+from decision.policies.placement.search import PROGRAM_FIRST
+from decision.policies.runtimes import apply_estimates
+from decision.rl.learning import read_repair
+from decision.rl.learning.checkpoint import read_checkpoint
+from decision.rl.learning.config import load_config
 from decision.simulation import simulate_workloads
 
-from ..rlscheduler.rules import Sequence as Jobs
-from ..rlscheduler.rules import part
-from .models import solve_models
 from .rules import EPOCH_JOBS, EPOCHS, read_job_list
-from .windows import EXACT, IN_TURN, LARGEST_FIRST, PROGRAM, TEXT, Solver, Tree, WindowJobs, annealing, solve_epoch
+from .windows import (
+    EXACT,
+    IN_TURN,
+    LARGEST_FIRST,
+    PROGRAM,
+    TEXT,
+    Solver,
+    Tree,
+    WindowJobs,
+    annealing,
+    solve_epoch,
+    solve_models,
+)
 
 TREES = {tree.name: tree for tree in (PROGRAM, TEXT)}
 NETWORKS = {  # Table II

@@ -1,6 +1,6 @@
 """What free hosts are worth: prices that ship against the tree alone and against exact windows, on jobs held out.
 
-Pairs of schedules of the same jobs are compared, each sequence from a seed of its own; `decision.learned.prices`
+Pairs of schedules of the same jobs are compared, each sequence from a seed of its own; `decision.rl.schedulers.prices`
 learns from seeds below these. Hops are compared on both trees and with waits alike: jobs start at the same windows
 whether each window is placed exactly or its jobs are placed one by one. Stretch is compared where jobs communicate for
 half of their time on a tapered tree.
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.analysis.metrics import only_ran, stretches, tree_hops, waiting_times
-from decision.analysis.statistics import Estimate, bootstrap_mean
-from decision.estimates import apply_estimates
-from decision.generate.papers.uniform import topology_workload
-from decision.learn import read_prices
+from decision.experiments.metrics import only_ran, stretches, tree_hops, waiting_times
+from decision.experiments.statistics import Estimate, bootstrap_mean
+from decision.experiments.tasks import Result
+from decision.files.generate.paper_workloads import topology_workload
 from decision.model.demand import runtimes
 from decision.model.record import Floats
-from decision.runs.tasks import Result
+from decision.papers.campaign import ResultTable
+from decision.policies.runtimes import apply_estimates
+from decision.rl.learning import read_prices
 
-from ..findings import ResultTable
 from .parts import HOST_SPEED, TREES, all_to_all, platform_of, schedule_files
 
 _TREE = "fcfs,allocation=tree"

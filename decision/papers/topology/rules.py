@@ -5,7 +5,7 @@ Annealing". Its figures for FCFS and backfilling are not of the cluster and the 
 
 1. There are 25 pods of 4 switches of 10 hosts, not 10 pods of 10 switches.
 2. Two hosts are 1, 3 or 5 hops apart, each pair counts once, and a job's cost is rounded down
-   (`decision.placement.cost.program_cost`). Jobs on one host cost 1, and count in the mean.
+   (`decision.policies.placement.tree.program_cost`). Jobs on one host cost 1, and count in the mean.
 3. FCFS and backfilling are those of `rlscheduler.rules`, from which the program's simulator comes: strict order; an
    arrival before a release of the same second; a shadow time that is computed once for each blocked job, and
    ``now + runtime < shadow``, without a rule for hosts that are left over. Run times are known.
@@ -21,10 +21,8 @@ import numpy as np
 
 from decision.model.errors import InputError
 from decision.model.record import Ints
-from decision.placement.cost import program_cost, square_sum
-from decision.placement.tree import count_lowest, place_best
-
-from ..rlscheduler.rules import Run, Sequence, part
+from decision.papers.rlscheduler.rules import Run, Sequence, part
+from decision.policies.placement.tree import count_lowest, place_best, program_cost, square_sum
 
 DOWN = np.array([10, 4, 25])  # hosts on a switch, switches in a pod, pods
 EPOCHS, EPOCH_JOBS = 10, 300

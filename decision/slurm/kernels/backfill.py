@@ -10,14 +10,20 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
 from . import world as at
-from .counts import within_amounts, within_counts
-from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest_start
-from .holding import begin_on_nodes, is_eligible, let_arrays_age
-from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending
+from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
+from .main_loop import (
+    begin_table,
+    clear_rejected,
+    is_planned,
+    is_rejected,
+    leave_out_taken,
+    reserve_slots,
+    set_free,
+    sort_pending,
+    usable_from,
+)
 from .preemption import make_room, way_of
-from .room import find_room, sort_running
-from .table import begin_table, is_planned, reserve_slots, usable_from
-from .taking import has_named
+from .will_run import BY_PREEMPTION, LATER, NOW_FREE, earliest_start, find_room, sort_running
 
 # what became of a job
 _NOTHING = 0

@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from . import world as at
-from .holding import charge, is_eligible
+from .allocate import charge, is_eligible
 
 
 @kernel

@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
-from decision.analysis.blocks import Blocks, Windows, block_length, draw_blocks, find_blocks, student, wilson
-from decision.analysis.comparison import MeasuredRun, compare_runs
-from decision.analysis.comparison_text import too_few_blocks
-from decision.analysis.metric_list import METRICS
-from decision.analysis.statistics import bootstrap_mean, interquartile_mean, probability_of_improvement
+from decision.experiments.comparison import MeasuredRun, compare_runs
+from decision.experiments.metric_list import METRICS
+from decision.experiments.statistics import (
+    Blocks,
+    Windows,
+    block_length,
+    bootstrap_mean,
+    draw_blocks,
+    find_blocks,
+    interquartile_mean,
+    probability_of_improvement,
+    student,
+    wilson,
+)
+from decision.report.comparison import too_few_blocks
 
 LENGTH, JOBS, NUMBER = 100, 2000, 40
 
@@ -72,7 +82,7 @@ def test_more_windows_of_a_log_do_not_shrink_an_interval_without_limit():
 
 def test_intervals_of_overlapping_windows_hold_the_truth_as_often_as_they_say(monkeypatch):
     """Of 200 logs of 20 window lengths, as `decision reproduce coverage` does it with schedules."""
-    monkeypatch.setattr("decision.analysis.statistics._SAMPLES", 400)
+    monkeypatch.setattr("decision.experiments.statistics._SAMPLES", 400)
     held = {"mean": 0, "middle": 0, "better": 0}
     grids = [rng(10**6 + k).lognormal(size=(2000, LENGTH, 2)).mean(axis=1) for k in range(2)]
     middle = np.mean([np.sort(grid[:, 0])[500:1500].mean() for grid in grids])

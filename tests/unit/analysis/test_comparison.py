@@ -5,12 +5,11 @@ import csv
 import numpy as np
 import pytest
 
-from decision.analysis.comparison import ALL, LEAST_RUNS, MeasuredRun, compare_runs
-from decision.analysis.comparison_files import read_comparison, write_comparison
-from decision.analysis.comparison_text import markdown, notes
-from decision.analysis.metric_list import METRICS
-from decision.analysis.statistics import Estimate
+from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, compare_runs
+from decision.experiments.metric_list import METRICS
+from decision.experiments.statistics import Estimate
 from decision.model.errors import ConfigError, InputError
+from decision.report.comparison import markdown, notes, read_comparison, write_comparison
 
 SLOWDOWN, USE = METRICS["bounded_slowdown"], METRICS["utilization"]
 

@@ -5,16 +5,16 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from decision.analysis.comparison import MeasuredRun, Row, compare_runs
-from decision.analysis.comparison_files import write_comparison
-from decision.analysis.metric_list import METRICS, definition, symbols
-from decision.analysis.plots.paper import Paper, drawn_for
-from decision.analysis.statistics import Estimate
+from decision.experiments.comparison import MeasuredRun, Row, compare_runs
+from decision.experiments.metric_list import METRICS, definition, symbols
+from decision.experiments.statistics import Estimate
 from decision.model.errors import InputError
+from decision.report.comparison import write_comparison
+from decision.report.plots.paper import Paper, drawn_for
 
-picture = pytest.importorskip("decision.analysis.plots.results")
-report = pytest.importorskip("decision.analysis.comparison_report")
-from decision.analysis.pages import prose  # noqa: E402
+picture = pytest.importorskip("decision.report.plots.results")
+report = pytest.importorskip("decision.report.pages")
+from decision.report.pages import prose  # noqa: E402
 
 
 def row(name, score, chance, verdict) -> Row:

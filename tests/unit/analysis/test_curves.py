@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from decision.analysis.curves import LearningCurve, load_trainings, on_common_steps, read_curves
+from decision.experiments.curves import LearningCurve, load_trainings, on_common_steps, read_curves
 from decision.model.errors import ConfigError, InputError
 
-picture = pytest.importorskip("decision.analysis.plots.results")
+picture = pytest.importorskip("decision.report.plots.results")
 
 HEADER = "iteration,steps,episodes,reward,waiting_time,utilization,entropy"
 

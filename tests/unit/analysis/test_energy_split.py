@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from helpers.run_samples import job_table
 
-from decision.analysis.energy import split_energy
-from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
-from decision.formats.outputs_read import read_run_record
+from decision.engine.refusals import EngineOptions
+from decision.experiments.energy import split_energy
+from decision.files import load_platform, load_workload
+from decision.files.outputs_read import read_run_record
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import HostTable, PstateTable, RunRecord
 from decision.simulation import simulate_workloads

@@ -10,32 +10,23 @@ import pytest
 from helpers.advice_samples import sample_advice
 from helpers.run_samples import THREE, job_table, run_facts
 
-from decision.analysis.comparison import Row
-from decision.analysis.curves import LearningCurve
-from decision.analysis.runs import NamedRun, named_run
-from decision.analysis.statistics import Estimate
-from decision.generate.clusters import simple_cluster
+from decision.experiments.comparison import Row
+from decision.experiments.curves import LearningCurve
+from decision.experiments.results import NamedRun, named_run
+from decision.experiments.statistics import Estimate
+from decision.files.generate.platforms import simple_cluster
 from decision.model.record import EnergyTable, HostTable, RunRecord, SupplyTable
 from decision.model.workload import Delay, Job, Workload
 
 pytest.importorskip("matplotlib")
 from matplotlib.text import Text
 
-from decision.analysis import plots
-from decision.analysis.plots import (
-    advice,
-    axes,
-    breakdowns,
-    figures,
-    paper,
-    platforms,
-    reservations,
-    results,
-    schedules,
-    supplies,
-    timelines,
-    workloads,
-)
+from decision.report import plots
+from decision.report.plots import advice, figures, paper, platforms, results, schedules, supplies, workloads
+from decision.report.plots import figures as axes
+from decision.report.plots import results as breakdowns
+from decision.report.plots import schedules as reservations
+from decision.report.plots import schedules as timelines
 
 MONDAY = 736_992_000.0  # 1993-05-10 00:00 UTC
 RAW = re.compile(r"\$\\|mathdefault")

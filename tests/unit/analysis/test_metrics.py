@@ -9,10 +9,9 @@ from helpers.run_samples import THREE, job_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.analysis import metrics as m
-from decision.analysis.metric_list import METRICS, find_metric, measure_run
-from decision.analysis.summary import summarise
-from decision.formats.outputs_read import find_run, read_run_record, read_schedule
+from decision.experiments import metrics as m
+from decision.experiments.metric_list import METRICS, find_metric, measure_run, summarise
+from decision.files.outputs_read import find_run, read_run_record, read_schedule
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import HostTable, RunRecord

@@ -10,7 +10,8 @@ import pytest
 from helpers.advice_samples import ADVISED, sample_advice
 from helpers.run_samples import THREE, job_table
 
-from decision.analysis.groups import (
+from decision.experiments.advise import METRIC_NAMES, advice_heading
+from decision.experiments.groups import (
     GroupFigures,
     folded,
     group_figures,
@@ -19,16 +20,14 @@ from decision.analysis.groups import (
     read_groups,
     write_groups,
 )
-from decision.model.column import labelled
-from decision.model.names import without_folders
+from decision.model.columns import labelled
+from decision.model.hosts import without_folders
 from decision.model.trace import Trace
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.advice import METRIC_NAMES, advice_heading
 
 pytest.importorskip("matplotlib")
-from decision.analysis.advice_report import write_advice_page
-from decision.analysis.pages import Cell, group_sections, page, table
-from decision.analysis.report import analyse
+from decision.report.advice import write_advice_page
+from decision.report.pages import Cell, analyse, group_sections, page, table
 
 
 def saved(text: str) -> dict[str, list[dict[str, str]]]:
@@ -131,7 +130,7 @@ def test_an_advice_says_what_to_do_what_was_not_simulated_and_one_unit_of_waits(
 def test_the_heading_says_how_much(change, heading):
     from msgspec.structs import replace
 
-    from decision.analysis.statistics import Estimate
+    from decision.experiments.statistics import Estimate
 
     advice = replace(sample_advice(), change={"wait": Estimate(change, change, change)})
     assert advice_heading(advice) == f"Use {ADVISED}: waits {heading} than easy"
@@ -140,7 +139,7 @@ def test_the_heading_says_how_much(change, heading):
 
 
 def test_a_report_says_the_command(tmp_path):
-    from decision.analysis.curves import LearningCurve
+    from decision.experiments.curves import LearningCurve
 
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
     analyse([], [LearningCurve("seed", [columns])], tmp_path, None, "decision report analyse learned")

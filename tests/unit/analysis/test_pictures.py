@@ -10,24 +10,24 @@ import pytest
 from helpers.run_samples import THREE, job_table
 from msgspec.structs import replace
 
-from decision.analysis.metrics import only_ran
-from decision.analysis.plots.paper import Paper, drawn_for
-from decision.analysis.runs import NamedRun, Steps, averaged, later, named_run
+from decision.experiments.metrics import only_ran
+from decision.experiments.results import NamedRun, Steps, averaged, later, named_run
 from decision.model.record import EnergyTable, HostTable, JobTable, RunRecord
+from decision.report.plots.paper import Paper, drawn_for
 
-figures = pytest.importorskip("decision.analysis.plots.figures")
+figures = pytest.importorskip("decision.report.plots.figures")
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.image import imread  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
-from decision.analysis.plots import breakdowns, reservations, timelines  # noqa: E402
+from decision.report.plots import results, schedules  # noqa: E402
 
 ALL = (
-    timelines.load_over_time,
-    reservations.reservation_timeline,
-    breakdowns.waits_by_size_and_length,
-    breakdowns.slowdown_buckets,
-    lambda runs: timelines.hosts_and_power(runs, None),
+    schedules.load_over_time,
+    schedules.reservation_timeline,
+    results.waits_by_size_and_length,
+    results.slowdown_buckets,
+    lambda runs: schedules.hosts_and_power(runs, None),
 )
 UNIX = 1_668_693_697.0  # seconds: a log that begins in 2022
 
@@ -67,7 +67,7 @@ def test_times_are_counted_from_the_first_submission_whatever_it_is():
     assert late.record.energy.time.tolist() == [-UNIX, 200 - UNIX]
 
 
-@pytest.mark.parametrize("picture", [timelines.load_over_time, reservations.reservation_timeline])
+@pytest.mark.parametrize("picture", [schedules.load_over_time, schedules.reservation_timeline])
 def test_a_log_in_unix_time_fills_its_axes_and_says_when_it_began(picture):
     figure = picture([run(jobs=crowd(50, UNIX))]).figure
     assert figure.axes[0].get_xlim()[0] == 0 and 50 < figure.axes[0].get_xlim()[1] < 140
@@ -77,7 +77,7 @@ def test_a_log_in_unix_time_fills_its_axes_and_says_when_it_began(picture):
 def test_waits_are_averaged_by_powers_of_two_of_hosts_and_by_runtime():
     # two jobs on 3 and 4 hosts that run 2 and 9 minutes, one on one host that runs 30 s
     jobs = job_table((0.0, 3, 10.0, 120.0, "0-2"), (0.0, 4, 30.0, 540.0, "0-3"), (0.0, 1, 7.0, 30.0, "0"))
-    means, counts = breakdowns._wait_cells(jobs, 3)
+    means, counts = results._wait_cells(jobs, 3)
     assert counts.tolist()[:2] == [[1, 0, 0], [0, 0, 2]] and counts.sum() == 3
     assert means[1, 2] == 20 and means[0, 0] == 7
     assert math.isnan(means[0, 1])
@@ -93,12 +93,12 @@ def test_waits_are_averaged_by_powers_of_two_of_hosts_and_by_runtime():
     ],
 )
 def test_the_colours_of_waits_fit_the_data(means, scale):
-    assert breakdowns._shades([np.array(means)]) == scale
+    assert results._shades([np.array(means)]) == scale
 
 
 @pytest.mark.parametrize(("power", "text"), [(0, "1"), (1, "2"), (2, "3-4"), (3, "5-8"), (8, "129-256")])
 def test_sizes_are_named_by_their_range(power, text):
-    assert breakdowns._size_range(power) == text
+    assert results._size_range(power) == text
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_durations_are_short(seconds, text):
 
 def test_each_run_has_a_bar_in_each_range_of_slowdowns():
     # bounded slowdowns of the three jobs: 1, 2.8 and 1
-    axes = breakdowns.slowdown_buckets([run("a"), run("b")]).figure.axes
+    axes = results.slowdown_buckets([run("a"), run("b")]).figure.axes
     shares = [[bar.get_width() for bar in panel.patches] for panel in axes]
     assert shares == [pytest.approx([share] * 2) for share in (200 / 3, 0, 100 / 3, 0, 0, 0)]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["a", "b"]
@@ -120,23 +120,23 @@ def test_each_run_has_a_bar_in_each_range_of_slowdowns():
 
 def test_a_row_of_the_raster_waits_runs_and_leaves_the_rest_of_its_walltime():
     jobs = replace(only_ran(later(THREE, -10)), walltime=np.array([140.0, math.inf, 5.0]))
-    image = reservations.raster(jobs, 160.0, rows=3, columns=16)  # a column is 10 s
-    waits, reserved, runs = reservations._WAITS, reservations._RESERVED, reservations._RUNS
+    image = schedules.raster(jobs, 160.0, rows=3, columns=16)  # a column is 10 s
+    waits, reserved, runs = schedules._WAITS, schedules._RESERVED, schedules._RUNS
     assert image.tolist() == [
         [runs] * 10 + [reserved] * 4 + [0] * 2,
         [0] + [waits] * 9 + [runs] * 5 + [0],
         [0] * 2 + [runs] + [0] * 13,  # one second, and its reservation of five ends in the same column
     ]
-    assert reservations.raster(jobs, 160.0, rows=1, columns=16)[0].tolist() == [runs] * 15 + [0]
+    assert schedules.raster(jobs, 160.0, rows=1, columns=16)[0].tolist() == [runs] * 15 + [0]
 
 
 @pytest.mark.parametrize("dpi", [80.0, 200.0])
 def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
     runs = [run("a", crowd(3000)), run("b", crowd(3000))]
     with drawn_for(Paper(dpi=dpi)):
-        figure = reservations.reservation_timeline(runs).figure
+        figure = schedules.reservation_timeline(runs).figure
         pixels = imread(io.BytesIO(figures.drawn(figure, ".png")))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(reservations._STEPS[reservations._RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(schedules._STEPS[schedules._RUNS][0])).max(axis=2) < 0.02
     for axes, (_, _, jobs, *_) in zip(figure.axes, runs, strict=True):
         places = np.column_stack((jobs.start_time / 86_400, np.arange(3000) + 0.5))
         x, y = axes.transData.transform(places).T
@@ -147,18 +147,18 @@ def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
 
 
 def test_vector_pictures_have_the_raster_as_it_is():
-    figure = reservations.reservation_timeline([run("a", crowd(3000))]).figure
+    figure = schedules.reservation_timeline([run("a", crowd(3000))]).figure
     (image,) = figure.axes[0].images
     svg = figures.drawn(figure, ".svg").decode()
     (embedded,) = re.findall(r'"data:image/png;base64,([^"]*)"', svg)
     pixels = imread(io.BytesIO(base64.b64decode(embedded)))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(reservations._STEPS[reservations._RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(schedules._STEPS[schedules._RUNS][0])).max(axis=2) < 0.02
     assert pixels.shape[:2] == image.get_array().shape
-    assert blue.sum() == (image.get_array() == reservations._RUNS).sum()
+    assert blue.sum() == (image.get_array() == schedules._RUNS).sum()
 
 
 def test_power_and_host_states_are_averages_over_time():
-    figure = timelines.hosts_and_power([run()], None).figure
+    figure = schedules.hosts_and_power([run()], None).figure
     top, bottom = figure.axes
     assert top.get_ylim() == (0, 4)
     assert top.get_title(loc="left") == "easy: 0 MJ"
@@ -168,9 +168,9 @@ def test_power_and_host_states_are_averages_over_time():
 
 def test_all_pictures_share_one_clock():
     late = job_table((0.0, 1, 0.0, 10_000.0, "0"))
-    figure = reservations.reservation_timeline([run("a"), run("b", late)]).figure
+    figure = schedules.reservation_timeline([run("a"), run("b", late)]).figure
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() == (0, pytest.approx(10_000 / 3600))
-    assert timelines.load_over_time([run("a"), run("b", late)]).figure._supxlabel.get_text().startswith("hours since")
+    assert schedules.load_over_time([run("a"), run("b", late)]).figure._supxlabel.get_text().startswith("hours since")
 
 
 def test_twelve_runs_have_twelve_looks_with_and_without_colours():
@@ -231,7 +231,7 @@ def test_captions_and_alternative_texts_are_sentences_that_name_the_runs(picture
 @pytest.mark.parametrize(("width", "dpi"), [(7.0, 200.0), (3.5, 100.0), (2.5, 200.0)])
 def test_files_have_the_width_that_was_asked_for(width, dpi):
     with drawn_for(Paper(width=width, dpi=dpi)):
-        figure = breakdowns.slowdown_buckets([run()]).figure
+        figure = results.slowdown_buckets([run()]).figure
         png, svg, pdf = (figures.drawn(figure, ending) for ending in figures.FORMATS)
     assert imread(io.BytesIO(png)).shape[1] == round(width * dpi)
     assert f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" width="{72 * width:g}pt"'.encode() in svg
@@ -240,5 +240,5 @@ def test_files_have_the_width_that_was_asked_for(width, dpi):
 
 @pytest.mark.parametrize("ending", figures.FORMATS)
 def test_the_same_runs_give_the_same_file(ending):
-    once, again = (figures.drawn(timelines.load_over_time([run()]).figure, ending) for _ in range(2))
+    once, again = (figures.drawn(schedules.load_over_time([run()]).figure, ending) for _ in range(2))
     assert once == again

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from decision.generate.clusters import Wanted, grid5000_cluster, simple_cluster
-from decision.generate.grid5000 import CLUSTERS
-from decision.generate.topologies import fat_tree, networked
+from decision.files.generate.grid5000 import CLUSTERS
+from decision.files.generate.platforms import Wanted, fat_tree, grid5000_cluster, networked, simple_cluster
 from decision.model.errors import ConfigError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, Link
 
-plots = pytest.importorskip("decision.analysis.plots.platforms")
-from decision.analysis.descriptions import host_groups, pstate_uses  # noqa: E402
-from decision.analysis.plots.platforms import tree_hosts, tree_links, tree_switches  # noqa: E402
+plots = pytest.importorskip("decision.report.plots.platforms")
+from decision.experiments.descriptions import host_groups, pstate_uses  # noqa: E402
+from decision.report.plots.platforms import tree_hosts, tree_links, tree_switches  # noqa: E402
 
 LINK = Link(1.25e9, 1e-6)
 STATE = (PowerState(1e9),)

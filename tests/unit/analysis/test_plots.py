@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from helpers.run_samples import THREE, job_table
 
-from decision.analysis.runs import named_run
+from decision.experiments.results import named_run
 from decision.model.errors import ConfigError
 from decision.model.record import HostTable, RunRecord
 
-plots = pytest.importorskip("decision.analysis.plots.schedules")
+plots = pytest.importorskip("decision.report.plots.schedules")
 from matplotlib.colors import to_hex  # noqa: E402
 from matplotlib.image import imread  # noqa: E402
 
-from decision.analysis.report import write_report  # noqa: E402
+from decision.report.pages import write_report  # noqa: E402
 
 
 @pytest.fixture

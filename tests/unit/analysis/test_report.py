@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from helpers.run_samples import THREE, job_table
 
-from decision.analysis.runs import NamedRun, load_runs, named_run, short_names
-from decision.formats import write_run
+from decision.experiments.results import NamedRun, load_runs, named_run, short_names
+from decision.files import write_run
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import HostTable, JobTable, RunRecord
 
 pytest.importorskip("matplotlib")
-from decision.analysis.plots.breakdowns import slowdown_buckets
-from decision.analysis.plots.pictures import Picture
-from decision.analysis.report import write_report
+from decision.report.pages import write_report
+from decision.report.plots.figures import Picture
+from decision.report.plots.results import slowdown_buckets
 
 
 def record(jobs: JobTable = THREE) -> RunRecord:

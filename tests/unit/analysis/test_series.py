@@ -6,8 +6,8 @@ from helpers.run_samples import THREE, job_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.analysis import metrics as m
-from decision.analysis.runs import Steps, queue_over_time, utilization_over_time
+from decision.experiments import metrics as m
+from decision.experiments.results import Steps, queue_over_time, utilization_over_time
 
 
 def average(steps: Steps, begin: float, end: float) -> float:

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.analysis.statistics import bootstrap_mean, interquartile_mean, probability_of_improvement, ratio_of_means
+from decision.experiments.statistics import (
+    bootstrap_mean,
+    interquartile_mean,
+    probability_of_improvement,
+    ratio_of_means,
+)
 
 
 def rng():

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from decision.analysis.unsimulated import unsimulated
 from decision.cli.tables import print_unsimulated
-from decision.formats.selection import Selection
-from decision.formats.workload import load_workload, read_workload
-from decision.runs import advise as advising
-from decision.runs.advice import Wish
-from decision.runs.advise import find_advice
-from decision.runs.whole import Log
+from decision.experiments import advise as advising
+from decision.experiments.advise import Wish, find_advice
+from decision.experiments.unsimulated import unsimulated
+from decision.experiments.whole import Log
+from decision.files.workload import Selection, load_workload, read_workload
 
 COLUMNS = "JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|User|Partition|QOS|ReqMem|AllocTRES|NodeList|Dependency"
 ROWS = [  # (partition, QOS, memory, GPUs, nodes, seconds, dependency)

@@ -8,8 +8,7 @@ from helpers.day_toys import ENERGY, busy_days_of
 from helpers.policy_toys import platform
 from helpers.power_toys import workload
 
-from decision.analysis.energy import split_energy
-from decision.analysis.waste_bound import waste_bound
+from decision.experiments.energy import split_energy, waste_bound
 from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.simulation import simulate_workloads
 

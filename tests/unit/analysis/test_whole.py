@@ -5,16 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from decision.analysis import metrics as m
-from decision.analysis.comparison import MeasuredRun
-from decision.analysis.judged import judge_runs
-from decision.analysis.metric_list import METRICS
-from decision.analysis.shakes import Runs, change, estimate, rounded
-from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, LogPart, counted_text, duration, judge_run, part_of, warm_up
+from decision.experiments import metrics as m
+from decision.experiments.comparison import MeasuredRun, Runs, change, estimate, judge_runs, rounded
+from decision.experiments.metric_list import METRICS
+from decision.experiments.statistics import Estimate
+from decision.experiments.whole import WEEK, LogPart, counted_text, duration, judge_run, part_of, warm_up
 from decision.model.dates import DAY
 from decision.model.record import FinalState, JobTable
-from decision.model.resample import SHAKE, shaken
+from decision.model.reshape import SHAKE, shaken
 from decision.model.workload import Delay, Job, Workload
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.descriptions import WorkloadFigures, seven_figures, workload_figures
-from decision.formats import load_oar, load_swf
+from decision.experiments.descriptions import WorkloadFigures, seven_figures, workload_figures
+from decision.files import load_oar, load_swf
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
@@ -69,7 +69,7 @@ def test_known_logs_have_their_known_figures(shared: Path) -> None:
     assert (gantt.jobs, gantt.nb_res) == (800, 32)
 
 
-pictures = pytest.importorskip("decision.analysis.plots.workloads")
+pictures = pytest.importorskip("decision.report.plots.workloads")
 
 
 @pytest.mark.parametrize("rows", [(*JOBS, LAST), (LAST,), (JOBS[0],), (JOBS[0], JOBS[0])], ids=len)

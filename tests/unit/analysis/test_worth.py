@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.worth import grid_time, join_parts, missed_deadlines, total_value, value_share, violated_share
-from decision.formats.green_files import read_green_files, write_green_files
+from decision.experiments.worth import grid_time, join_parts, missed_deadlines, total_value, value_share, violated_share
+from decision.files.outputs_write import read_green_files, write_green_files
 from decision.model.errors import InputError
 from decision.model.record import Context, FinalState, JobTable, SupplyTable, WorthTable
 

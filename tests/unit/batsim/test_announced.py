@@ -9,7 +9,7 @@ from decision.batsim.agent import make_agent
 from decision.batsim.announced import announced_platform
 from decision.protocol import read_recording
 from decision.protocol.messages import Resource
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import platform_facts
 
 
 def test_how_long_switches_take_is_known_although_batsim_5_prints_12_decimals():

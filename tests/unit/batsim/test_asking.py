@@ -7,7 +7,7 @@ import pytest
 import zmq
 from helpers.driver_fakes import Peer, peer
 
-from decision.batsim.zmq_loop import ask_all
+from decision.batsim.zeromq import ask_all
 from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import PeerError, RemoteProtocolError
 from decision.model.platform import Host, Platform, PowerState

@@ -6,14 +6,14 @@ import pytest
 from helpers.driver_fakes import Peer, ask, peer
 
 from decision.batsim.agent import make_agent
-from decision.batsim.zmq_loop import serve
-from decision.engine.options import EngineOptions
+from decision.batsim.zeromq import serve
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform, load_workload
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform, load_workload
 from decision.model.errors import PeerError, RemoteProtocolError
 from decision.model.record import HostState
 from decision.protocol import Connection, Role
-from decision.runs.engines import simulate_by_messages
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ SERVER = """
 import sys, time
 from pathlib import Path
 from decision.batsim.signals import Interrupted
-from decision.batsim.zmq_loop import serve
+from decision.batsim.zeromq import serve
 
 class Agent:
     finished = False

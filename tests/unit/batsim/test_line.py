@@ -11,9 +11,8 @@ import zmq
 from helpers.driver_fakes import BEGINS, CALL, ENDS, Agent, ask, peer
 
 from decision.batsim.conversation import Recorder, answer_all
-from decision.batsim.end import DisconnectedError
-from decision.batsim.line import Line
 from decision.batsim.signals import Interrupted, StopRequest
+from decision.batsim.transport import DisconnectedError, Line
 from decision.model.errors import PeerError, RemoteProtocolError
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)

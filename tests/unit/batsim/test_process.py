@@ -73,7 +73,7 @@ def test_a_run_that_changes_its_inputs_starts_it_when_they_are_known(run, option
 
 
 def test_a_run_of_another_command_ends_it_and_starts_its_own(run, root, tmp_path, monkeypatch):
-    from decision.runs import batsim_run as runs
+    from decision.experiments import run as runs
 
     monkeypatch.setattr(runs, "_switches", lambda options: ["-E"])
     code, _, starts = run()

@@ -5,7 +5,7 @@ import json
 import pytest
 from helpers.driver_fakes import Agent
 
-from decision.batsim.replay import replay
+from decision.batsim.conversation import replay
 from decision.model.errors import InputError, PolicyError
 
 

@@ -9,8 +9,7 @@ import pytest
 import zmq
 from helpers.driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent, Peer, ask, free_port, peer
 
-from decision.batsim.wire import check_endpoint
-from decision.batsim.zmq_loop import serve
+from decision.batsim.zeromq import check_endpoint, serve
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from decision.batsim.signals import StopRequest
 from decision.cli.app import app
-from decision.formats.run_facts import lock_folder, read_facts
+from decision.files.run_facts import lock_folder, read_facts
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
@@ -210,7 +210,7 @@ def test_a_checkpoint_says_what_it_was_learned_from_and_who_judges_it_on_that_is
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(arguments, says, tmp_path):
-    shipped = Path("decision/learn/models/packer.ckpt").read_bytes()
+    shipped = Path("decision/rl/learning/models/packer.ckpt").read_bytes()
     (tmp_path / "longer.ckpt").write_bytes(shipped + bytes(100))
     before = set(Path("/").iterdir())
     result = cli(*(str(word).format(tmp_path) for word in arguments))

@@ -12,7 +12,7 @@ from decision.batsim.signals import Interrupted
 from decision.cli import app as application
 from decision.cli import terminal
 from decision.cli.batsim import check_extra, read_roles, read_sched_config
-from decision.cli.readers import read_pairs, read_range
+from decision.cli.options import read_pairs, read_range
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
 COMMANDS = (

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.metric_list import METRICS
 from decision.cli import app as application
-from decision.runs.store import ResultStore
+from decision.experiments.metric_list import METRICS
+from decision.experiments.store import ResultStore
 
 
 @pytest.fixture

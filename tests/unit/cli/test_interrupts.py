@@ -29,7 +29,7 @@ main()
 
 
 @pytest.mark.parametrize("becomes", ["raised", "another error"])
-@pytest.mark.parametrize("module", ["decision.cli.app", "rich.console", "decision.runs.run", "numba"])
+@pytest.mark.parametrize("module", ["decision.cli.app", "rich.console", "decision.experiments.run", "numba"])
 def test_it_ends_with_one_line(module, becomes, root, tmp_path):
     command = ["run", "-p", "toy", "-w", "toy", "--policy", "easy", "-o", str(tmp_path)]
     call = [sys.executable, "-c", CODE, module, becomes, *command]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.metric_list import RENAMED
 from decision.cli.app import app
+from decision.experiments.metric_list import RENAMED
 
 TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
 SUMMARY = {

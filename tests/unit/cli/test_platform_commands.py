@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import load_platform
-from decision.generate.grid5000 import CLUSTERS
+from decision.files import load_platform
+from decision.files.generate.grid5000 import CLUSTERS
 
 
 def cli(*arguments):

@@ -10,7 +10,7 @@ from helpers.policy_toys import platform
 from typer.testing import CliRunner
 
 from decision.cli import app as application
-from decision.formats import write_platform, write_workload
+from decision.files import write_platform, write_workload
 
 
 @pytest.fixture

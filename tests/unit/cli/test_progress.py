@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from decision.cli import progress, training_curve
-from decision.cli.progress import Pace, clock_time, counting, working
+from decision.cli import terminal as progress
+from decision.cli import train as training_curve
+from decision.cli.terminal import Pace, clock_time, counting, working
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_jobs_that_wait_for_power_that_never_comes_are_named(case: Path) -> None
 @pytest.mark.parametrize(
     ("jobs", "supply", "policy", "message"),
     [
-        (JOBS, [(0, 5), (90, 4)], "fcfs", "power_supply at t=0 s has 5 hosts, and the platform has 4"),
+        (JOBS, [(0, 5), (90, 4)], "fcfs", "power_supply at t=0 s: it has 5 hosts, and the platform has 4"),
         (JOBS, [(0, 4)], "fcfs", "the supply of power ends at t=0 s, and the last job is submitted at t=30 s"),
         ([JOBS[0] | {"qos": 0}], [(0, 4)], "fcfs", "job 'w0!a', field 'qos': must be above 0 and at most 100 percent"),
         ([JOBS[1] | {"deadline": 29}], [(90, 4)], "fcfs", "field 'deadline': must not be before the submission"),

@@ -4,7 +4,7 @@ import typer
 from typer._coercion import build_runtime_param
 
 from decision.cli.app import app
-from decision.cli.values import PlainValues
+from decision.cli.command import PlainValues
 
 TEXTS = ("7", "-7", "007", "7.5", "-0.0", "1e3", "1_000", " 7", "+7", "", "x", "nan", "inf", "9" * 20, "0x1")
 MORE = ("true", "easy", "png", "PNG", "requested", "../nowhere", "a\udc80b", "-")

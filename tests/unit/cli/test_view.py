@@ -10,9 +10,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.cli.live import frame
-from decision.formats.run_facts import RUN, lock_folder
-from decision.formats.run_status import STATUS, Status
+from decision.cli.run import frame
+from decision.files.run_facts import RUN, STATUS, Status, lock_folder
 
 
 def status(**changes) -> Status:

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli import app as application
-from decision.computer.shipped import find_workload
-from decision.formats import load_workload
+from decision.files import load_workload
+from decision.model.computer import find_workload
 
 MAKERS = [
     "lublin --nb-jobs 50 --classes both --set batch.serial=0.5 --seed 3 --estimates tsafrir",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.rates import emitted, paid, peak_power
 from decision.cli.app import app
-from decision.formats.outputs_read import read_run_record
+from decision.experiments.energy import emitted, paid, peak_power
+from decision.files.outputs_read import read_run_record
 from decision.model.record import EnergyTable
 
 CARBON = "timestamp,WND,avg_CI\n2022-01-01 00:00:00+00:00,1,360\n2022-01-01 00:01:00+00:00,1,720\n"

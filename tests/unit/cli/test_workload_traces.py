@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import load_workload
-from decision.formats.traces import known
-from decision.formats.traces.read import TraceOptions
+from decision.files import load_workload
+from decision.files.accounting import known
+from decision.files.accounting.read import TraceOptions
 from decision.model.demand import offered_load, runtimes, submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.filters import matches
@@ -94,7 +94,7 @@ def test_all_18_fields_come_back_from_json(log: Path, tmp_path: Path) -> None:
 
 
 def test_what_was_recorded_reaches_no_file_of_batsims_and_no_source(log: Path, tmp_path: Path) -> None:
-    from decision.runs.inputs import Inputs, load_inputs, workload_files
+    from decision.experiments.inputs import Inputs, load_inputs, workload_files
 
     run("convert", log, "-o", tmp_path / "a.json")
     platform = tmp_path / "p.xml"

@@ -56,7 +56,7 @@ import numpy as np
 from decision.errors import divided, outer
 from decision.compiling.jit import on_compiling
 
-on_compiling.append(lambda done, of, seconds: print("compiles"))
+on_compiling.append(lambda done, of: print("compiles"))
 print(outer(np.arange(4), 1), divided(np.float64(1.0), np.float64(0.0)))
 for at in (2, 9):
     try:
@@ -198,7 +198,7 @@ end = time.monotonic() + 60
 while not is_warm(second) and time.monotonic() < end:
     time.sleep(0.1)
 print("second is there" if is_warm(second) else "nobody compiled it")
-on_compiling.append(lambda done, of, seconds: print(f"{done - 1} of {of}"))
+on_compiling.append(lambda done, of: print(f"{done - 1} of {of}"))
 first.address, second.address
 """
 

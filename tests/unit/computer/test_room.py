@@ -5,21 +5,21 @@ import numpy as np
 import pytest
 from helpers.policy_toys import Toy, platform
 
-from decision.batsim.decider import CheckedPolicy
+from decision.batsim.agent import CheckedPolicy
 from decision.compiling.bundle import F8, Bundle
 from decision.compiling.jit import kernel
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.kernels import arrays as a
 from decision.engine.kernels.clock import begin_sleep, log, put
 from decision.engine.kernels.commands import handle_command, note_end
 from decision.engine.kernels.energy import ROW_START, energy_row, host_row, pstate_row
-from decision.engine.options import EngineOptions
-from decision.envs import DbfEnv
-from decision.learned.cycles import begin_decision, new_cycles
+from decision.engine.refusals import EngineOptions
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
-from decision.policies.backfill import take
-from decision.policies.config import Backfill, Order, PolicyConfig, Power
+from decision.policies.easy import take
+from decision.policies.options import Backfill, Order, PolicyConfig, Power
+from decision.rl.envs import DbfEnv
+from decision.rl.schedulers.decision_points import begin_decision, new_cycles
 from decision.state import plan_arrays as p
 from decision.state import transitions
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decision.computer.shipped import find_platform, find_workload, shipped_platforms, shipped_workloads
-from decision.formats import load_platform, load_workload
+from decision.files import load_platform, load_workload
+from decision.model.computer import find_platform, find_workload, shipped_platforms, shipped_workloads
 from decision.model.errors import InputError
 
 
@@ -72,6 +72,6 @@ def test_a_damaged_compressed_log_is_refused(tmp_path):
 
 @pytest.mark.parametrize("content", [LOG.encode(), gzip.compress(LOG.encode())], ids=["plain", "gzip"])
 def test_standard_input_is_a_workload(content):
-    code = "from decision.formats import load_workload; print([job.id for job in load_workload('-').jobs])"
+    code = "from decision.files import load_workload; print([job.id for job in load_workload('-').jobs])"
     found = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=True, timeout=60)
     assert found.stdout == b"['w0!1']\n"

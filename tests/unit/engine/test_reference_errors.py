@@ -21,8 +21,8 @@ from helpers.reference_toys import (
     workload,
 )
 
-from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
+from decision.engine.refusals import EngineOptions
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import PowerState, SleepState
 from decision.model.workload import Delay, Foreign, MachineEvent, Parallel, ParallelHomogeneousTotal

@@ -5,7 +5,7 @@ from helpers.reference_toys import job, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.engine.profiles import MAX_LEAVES, LeafKind, LeafTask, check_width, flatten, is_moldable
+from decision.engine.truth import MAX_LEAVES, LeafKind, LeafTask, check_width, flatten, is_moldable
 from decision.model.errors import ConfigError
 from decision.model.workload import Composed, Delay, Foreign, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal
 

@@ -9,8 +9,8 @@ from helpers.reference_toys import powered, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
+from decision.engine.refusals import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import PowerState, SleepState
 from decision.model.record import FinalState

@@ -7,13 +7,13 @@ import pytest
 from helpers.policy_toys import platform
 
 from decision.engine import compiled
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.formats import write_run
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.files import write_run
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, MachineEvent, ParallelHomogeneous, Workload
 from decision.policies.registry import find_policy
-from decision.simulation.simulate import simulate_on
+from decision.simulation import simulate_on
 from decision.state import cluster
 
 HOSTS = 40

@@ -5,13 +5,13 @@ import pytest
 from helpers.env_toys import busy, scrambled, setup
 
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import DbfVectorEnv, Setup
-from decision.learned import ChoosingPolicy
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import DbfVectorEnv, Setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads, try_policy
 
 NB_JOBS = 150
@@ -61,6 +61,14 @@ def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
     played = in_environment(made)
     assert len(played) > NB_JOBS - 5, "the last ones start after the environment's last step"
     assert played == {job: simulated[job] for job in played}
+
+
+def test_what_was_learned_without_the_mask_starts_a_job_where_nothing_else_would_happen():
+    made = setup(busy(30, 16, 1), encoder="dbf", jobs=None, online=False, paper=True, mask=False)
+    only_valid = ChoosingPolicy(made.encoder, lambda observation, mask: int(np.flatnonzero(mask)[-1]))  # mostly Fwd
+    starts = in_record(simulate_workloads(made.platform, [busy(30, 16, 1)], only_valid))
+    assert len(starts) == 30
+    assert all(np.isfinite(start) for start, _ in starts.values())
 
 
 def test_the_policy_keeps_the_rules_of_all_policies():

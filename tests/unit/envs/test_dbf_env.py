@@ -7,9 +7,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from helpers.env_toys import busy, first_valid, play, scrambled, setup
 
-from decision.envs import EPISODE_METRICS, DbfEnv, DbfVectorEnv
-from decision.envs.batch import _play_part
 from decision.model.errors import ConfigError
+from decision.rl.envs import EPISODE_METRICS, DbfEnv, DbfVectorEnv
+from decision.rl.envs.batch import _play_part
 
 NAME = "decision/DBF-v0"
 

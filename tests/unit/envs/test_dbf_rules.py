@@ -5,7 +5,10 @@ import pytest
 from helpers.dbf_reference import Reference
 from helpers.env_toys import busy, scrambled, setup, workload
 
-from decision.envs import DbfEnv, DbfVectorEnv
+from decision.model.errors import ConfigError
+from decision.rl.envs import DbfEnv, DbfVectorEnv
+from decision.rl.schedulers import find_scheduler
+from decision.rl.schedulers.dbf import DbfSettings
 
 FWD_OF_TWO = 2  # with two slots
 
@@ -170,6 +173,26 @@ def test_no_job_waits_where_all_could_start():
     fwd = [mask[3] for mask in masks if any(mask[:3])]
     assert not any(fwd), "all that wait fit"
     env.reset(options={"first": 0})
+
+
+def test_without_the_mask_an_invalid_choice_can_be_made_and_ends_the_cycle_with_its_reward():
+    jobs = ((0, 3, 50, 50), (10, 2, 20, 20), (20, 1, 100, 1))
+    env, masked = small(*jobs, mask=False), small(*jobs)
+    for each in (env, masked):
+        each.reset(options={"first": 0})
+    assert env.action_masks().tolist() == [True, True, True], "also where the cluster is idle"
+    for mine, theirs in ((0, 0), (1, FWD_OF_TWO), (0, FWD_OF_TWO)):  # the job; an empty slot; one that does not fit
+        seen, reward, *_ = env.step(mine)
+        expected, paid, *_ = masked.step(theirs)
+        assert env.action_masks().all()
+        assert np.array_equal(seen, expected)
+        assert reward == paid
+    assert reward < 0
+
+
+def test_the_mask_can_be_left_out_in_the_papers_environment_alone():
+    with pytest.raises(ConfigError, match=r"env.mask is false: .* env.paper=true"):
+        find_scheduler("dbf").check(DbfSettings(mask=False), "")
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers.env_toys import busy, setup, workload
 
-from decision.envs import SchedulerVectorEnv, evaluate, make_setup
-from decision.envs.demonstrations import NOTHING, Observations, record_schedules, replay_schedules
 from decision.model.errors import ConfigError
+from decision.rl.envs import SchedulerVectorEnv, evaluate, make_setup
+from decision.rl.envs.demonstrations import NOTHING, Observations, record_schedules, replay_schedules
 
 
 def wide(**options):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from helpers.env_toys import busy, first_valid, setup, workload
 
-from decision.analysis import metrics as m
-from decision.envs import EPISODE_METRICS, evaluate
-from decision.learned import ChoosingPolicy
+from decision.experiments import metrics as m
 from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy
+from decision.rl.envs import EPISODE_METRICS, evaluate
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 
 

@@ -8,10 +8,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from helpers.green_worlds import supply, workload
 
-from decision.envs import GreenEnv, GreenVectorEnv, equal_hosts, evaluate, make_setup
-from decision.envs.demonstrations import record_schedules, replay_schedules
 from decision.model.errors import ConfigError
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
+from decision.rl.envs import GreenEnv, GreenVectorEnv, equal_hosts, evaluate, make_setup
+from decision.rl.envs.demonstrations import record_schedules, replay_schedules
 
 NO_OP, SUSPEND = 11, 10
 

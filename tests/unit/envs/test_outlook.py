@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from helpers.outlook_reference import HOSTS, made
 
-from decision.envs import equal_hosts, evaluate, make_setup
-from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
-from decision.policies.around.estimated import EstimatedPolicy
+from decision.policies.wrappers.prediction import EstimatedPolicy
+from decision.rl.envs import equal_hosts, evaluate, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 
 
 def roll(observations, masks):

@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from helpers.env_toys import busy, scrambled, setup, workload
 from helpers.pick_reference import Picks, f1, shortest
 
-from decision.envs import DbfEnv, evaluate
+from decision.rl.envs import DbfEnv, evaluate
 
 ACCEPT, REFUSE = 0, 1
 

@@ -3,7 +3,7 @@
 import numpy as np
 from helpers.env_toys import busy, setup
 
-from decision.envs import DbfVectorEnv
+from decision.rl.envs import DbfVectorEnv
 
 
 def test_an_episode_after_others_is_the_one_that_a_new_environment_has():

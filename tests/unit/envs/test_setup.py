@@ -3,9 +3,9 @@
 import pytest
 from helpers.env_toys import busy, setup, workload
 
-from decision.envs import make_setup
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
+from decision.rl.envs import make_setup
 
 
 @pytest.mark.parametrize(

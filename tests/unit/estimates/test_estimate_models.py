@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from decision.estimates import apply_estimates, read_model
-from decision.estimates.modal import histogram, modal_estimates
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, ParallelHomogeneous, Workload
+from decision.policies.runtimes import apply_estimates, read_model
+from decision.policies.runtimes.walltimes import histogram, modal_estimates
 
 HOUR = 3600.0
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from decision.estimates import PREDICTORS, LastTwo, Regression
-from decision.estimates.history import History, history_of, measure_errors, predict_history
 from decision.model.workload import Delay, Job, Workload
+from decision.policies.runtimes import PREDICTORS, LastTwo, Regression
+from decision.policies.runtimes.predictors import History, history_of, measure_errors, predict_history
 
 INF = math.inf
 

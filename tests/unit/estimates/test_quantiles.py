@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 from decision.compiling.bundle import Bundle
-from decision.estimates.distribution import LEVELS, Quantiles
-from decision.estimates.habits import room_for_habits
-from decision.estimates.quantiles import QuantileMemory, learn_quantiles, quantile, room_for_quantiles, say_quantiles
-from decision.estimates.regression import new_regression
+from decision.policies.runtimes.kernels import new_regression, room_for_habits
+from decision.policies.runtimes.quantiles import (
+    LEVELS,
+    QuantileMemory,
+    Quantiles,
+    learn_quantiles,
+    quantile,
+    room_for_quantiles,
+    say_quantiles,
+)
 
 INF = np.inf
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from decision.estimates.habits import room_for_habits
-from decision.estimates.predictors import Regression
-from decision.estimates.regression import learn_end, new_regression, predict
+from decision.policies.runtimes.kernels import learn_end, new_regression, predict, room_for_habits
+from decision.policies.runtimes.predictors import Regression
 
 
 def test_kernels_predict_what_the_predictor_in_python_predicts():

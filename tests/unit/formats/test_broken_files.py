@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats import load_events, load_oar, load_platform, load_swf, load_workload
+from decision.files import load_events, load_oar, load_platform, load_swf, load_workload
 from decision.model.errors import InputError
 
 BROKEN = Path(__file__).parent / "broken"
@@ -72,7 +72,7 @@ def run_limited() -> Callable[[str], str]:
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
         "from pathlib import Path\n"
-        "from decision.runs.conversion import load_any\n"
+        "from decision.experiments.conversion import load_any\n"
         "from decision.model.errors import InputError\n"
         "try: {}\n"
         "except InputError as error: print(error)\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats import load_events
+from decision.files import load_events
 from decision.model.errors import InputError
 from decision.model.workload import MachineEvent
 

@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from decision.estimates import PREDICTORS
-from decision.estimates.history import History, history_of, interval_coverage, measure_errors, predict_history
-from decision.formats import load_workload
+from decision.files import load_workload
+from decision.policies.runtimes import PREDICTORS
+from decision.policies.runtimes.predictors import (
+    History,
+    history_of,
+    interval_coverage,
+    measure_errors,
+    predict_history,
+)
 
 
 def test_a_log_tells_run_times_after_waiting_and_running(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decision.formats import load_oar
+from decision.files import load_oar
 from decision.model.demand import offered_load, runtimes
 from decision.model.workload import Delay, Job, Workload
 

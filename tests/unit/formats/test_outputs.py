@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.recorded_runs import columns, read_record, recorded_runs, rows
 
-from decision.formats import write_run
+from decision.files import write_run
 from decision.model.errors import ConfigError
 from decision.model.record import FinalState, HostTable, JobTable, RunRecord
 
@@ -135,7 +135,7 @@ FULL_DISK = """
 import resource, sys
 sys.path[:0] = {folders!r}
 from test_outputs import record, table
-from decision.formats import write_run
+from decision.files import write_run
 from decision.model.errors import ConfigError
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))  # the jobs fit, the schedule does not
 try:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from helpers.run_samples import THREE
 
-from decision.formats import write_run
-from decision.formats.outputs_read import find_run, read_jobs, read_joules, read_run_record, read_schedule
+from decision.files import write_run
+from decision.files.outputs_read import find_run, read_jobs, read_joules, read_run_record, read_schedule
 from decision.model.errors import InputError
 from decision.model.record import HostState, HostTable, RunRecord
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from decision.formats import load_platform, write_platform
-from decision.formats.simgrid import format_speed, parse_speed
+from decision.files import load_platform, write_platform
+from decision.files.simgrid.values import format_speed, parse_speed
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform, PowerState, SleepState
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.golden import SCHEDULES
 from helpers.recorded_runs import recorded_runs, simulation_begins, workload_files
 
-from decision.formats import load_events, load_platform, load_workload
+from decision.files import load_events, load_platform, load_workload
 
 RUNS = recorded_runs()
 ids = [run.name for run in RUNS]

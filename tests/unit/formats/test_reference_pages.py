@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from decision.formats import load_events, load_workload
-from decision.formats.outputs_write import ENERGY_HEADER, JOB_HEADER, PSTATE_HEADER, STATE_HEADER
-from decision.formats.profiles import FOREIGN_TYPES, KNOWN_TYPES
+from decision.files import load_events, load_workload
+from decision.files.outputs_write import ENERGY_HEADER, JOB_HEADER, PSTATE_HEADER, STATE_HEADER
+from decision.files.profiles import FOREIGN_TYPES, KNOWN_TYPES
 from decision.model.workload import FORWARDED
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.formats.series import SeriesLayout, read_series
+from decision.files.events import SeriesLayout, read_series
 from decision.model.errors import DecisionError
 
 HOURS = "timestamp,zone,carbon_intensity\n" + "".join(

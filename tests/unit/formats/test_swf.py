@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decision.formats import load_swf
+from decision.files import load_swf
 from decision.model.errors import ConfigError, InputError
 from decision.model.reshape import dropped_text
 from decision.model.workload import Delay, Job, Workload

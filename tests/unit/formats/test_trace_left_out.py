@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from decision.formats.job_sources import without_trace
-from decision.formats.json_text import as_rapidjson
+from decision.files.batsim_json import without_trace
+from decision.files.json_text import as_rapidjson
 
 
 def test_all_else_keeps_its_spelling():

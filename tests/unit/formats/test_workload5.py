@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from decision.formats import load_events, load_workload
-from decision.formats.events import converted_events, load_texts
-from decision.formats.outputs_read import read_schedule
-from decision.formats.workload5 import converted_lines
+from decision.files import load_events, load_workload
+from decision.files.batsim5_json import converted_lines
+from decision.files.events import converted_events, load_texts
+from decision.files.outputs_read import read_schedule
 from decision.model.errors import InputError
 
 OLD = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from decision.formats import load_workload, write_workload
-from decision.formats.workload_write import profile_json
+from decision.files import load_workload, write_workload
+from decision.files.profiles import profile_json
 from decision.model.workload import (
     Composed,
     Delay,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats.files import write_files
+from decision.files.text import write_files
 from decision.model.errors import ConfigError
 
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import load_events
-from decision.generate.failures import FailureModel, availability, failures
+from decision.files import load_events
+from decision.files.generate.events import FailureModel, availability, failures
 
 
 @pytest.mark.parametrize(("shape", "repair_shape"), [(1.0, 1.0), (0.7, 2.0)])

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decision.generate.lublin import (
+from decision.files.generate.lublin import (
+    BATCH,
+    CLASSES,
     DAY,
+    INTERACTIVE,
+    WHOLE,
+    JobClass,
     LublinJobs,
     arrivals,
     cycle,
@@ -17,8 +22,8 @@ from decision.generate.lublin import (
     lublin_workload,
     share_of_short,
     through_the_day,
+    with_settings,
 )
-from decision.generate.lublin_parameters import BATCH, CLASSES, INTERACTIVE, WHOLE, JobClass, with_settings
 from decision.model.errors import ConfigError
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from decision.cli import app as application
-from decision.formats import load_platform
-from decision.formats.simgrid_network import format_bandwidth, format_latency, parse_bandwidth, parse_latency
-from decision.generate.topologies import describe_topology, fat_tree, full_tree, networked
+from decision.files import load_platform
+from decision.files.generate.platforms import describe_topology, fat_tree, full_tree, networked
+from decision.files.simgrid.values import format_bandwidth, format_latency, parse_bandwidth, parse_latency
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
@@ -218,7 +218,7 @@ def test_hosts_of_two_clusters_have_no_known_topology(tmp_path: Path) -> None:
 def test_a_network_of_unequal_hosts_cannot_be_written(tmp_path: Path) -> None:
     from msgspec.structs import replace
 
-    from decision.formats import write_platform
+    from decision.files import write_platform
 
     platform = networked(Torus((2, 2), LINK), (PowerState(1e9),))
     unequal = (*platform.hosts[:3], replace(platform.hosts[3], pstates=(PowerState(2e9),)))

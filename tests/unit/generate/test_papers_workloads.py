@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.formats import load_workload, write_workload
-from decision.generate.papers.grid5000_days import grid5000_days, trace_figures
-from decision.generate.papers.grid5000_traces import PUBLISHED_TRACES
-from decision.generate.papers.predicted_runtimes import predicted_runtimes
-from decision.generate.papers.uniform import GreenModel, green_workload, topology_workload
+from decision.files import load_workload, write_workload
+from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
+from decision.files.generate.paper_workloads import GreenModel, green_workload, predicted_runtimes, topology_workload
 from decision.model.demand import offered_load, runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload

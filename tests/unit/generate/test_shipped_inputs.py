@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.formats import load_platform, load_workload
-from decision.generate.clusters import TAURUS_SPEED
-from decision.generate.week import week_workload
+from decision.files import load_platform, load_workload
+from decision.files.generate.jobs import week_workload
+from decision.files.generate.platforms import TAURUS_SPEED
 from decision.model.platform import SleepState
 from decision.model.workload import Delay, ParallelHomogeneous
 

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import load_events
-from decision.generate.supply import SupplyModel, green_power, stored, supplied_hosts, supply_lines
+from decision.files import load_events
+from decision.files.generate.events import SupplyModel, green_power, stored, supplied_hosts, supply_lines
 
 DAY = SupplyModel(hosts=100, steps=1440)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from decision.generate.tasks import Tasks, as_tasks
+from decision.files.generate.jobs import Tasks, as_tasks
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, ParallelHomogeneous, ParallelHomogeneousTotal, Workload

@@ -10,14 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from decision.formats.input_facts import InputFacts, file_facts
-from decision.learn.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
-from decision.learn.config import TrainConfig
-from decision.learn.parametric import parametric_policy
-from decision.learned import read_encoder
-from decision.learned.learned import Learned
-from decision.learned.learned_kernels import AGE, SHORT_GUARD
+from decision.files.text import InputFacts, file_facts
 from decision.model.errors import ConfigError, InputError
+from decision.rl.learning.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
+from decision.rl.learning.config import TrainConfig
+from decision.rl.learning.parametric import parametric_policy
+from decision.rl.schedulers import read_encoder
+from decision.rl.schedulers.learned import AGE, SHORT_GUARD, Learned
 
 NONE = InputFacts(name="p.xml", sha256="0" * 64)
 MANIFEST = Manifest(
@@ -210,7 +209,7 @@ def test_facts_of_a_file_are_its_name_and_hash_and_not_its_folder(tmp_path):
 
 def test_numbers_that_an_older_checkpoint_lacks_count_as_0(tmp_path):
     pytest.importorskip("torch")
-    from decision.learn.weights import dump_numbers
+    from decision.rl.learning.weights import dump_numbers
 
     scheduler, weights = Learned(), np.arange(1.0, Learned.weights[0])
     manifest = msgspec.structs.replace(MANIFEST, encoder=dict(scheduler.sees))

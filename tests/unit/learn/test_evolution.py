@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.learn.evolution import CmaEs
+from decision.rl.learning.evolution import CmaEs
 
 
 def minimise(function, start, generations, population=12, seed=0):

@@ -18,9 +18,9 @@ pytest.importorskip("torch")
 from helpers.cases import by_day
 from helpers.hostile_checkpoints import bases, packed
 
-from decision.learn.deploy import learned_policy
-from decision.learn.weights import dump
 from decision.model.errors import ConfigError
+from decision.rl.learning.deploy import learned_policy
+from decision.rl.learning.weights import dump
 
 CASES = int(os.environ.get("DECISION_FUZZ", by_day(60, of=200)))
 AT_ONCE = 1000  # cases of one process

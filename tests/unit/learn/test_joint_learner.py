@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from decision.learn.joint_learner import cost_within, ratios
-from decision.learned.joint import JointSettings
+from decision.rl.learning.evolution_learner import cost_within, ratios
+from decision.rl.schedulers.joint import JointSettings
 
 JOULES, SWITCHES, JOBS = 999.0, 49.0, 10.0  # of a day
 

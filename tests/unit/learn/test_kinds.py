@@ -2,10 +2,9 @@
 
 from msgspec.structs import replace
 
-from decision.formats.input_facts import InputFacts
-from decision.learn.checkpoint import Manifest, write_checkpoint
-from decision.learn.config import load_config
-from decision.learn.kinds import kind_of
+from decision.files.text import InputFacts
+from decision.rl.learning.checkpoint import Manifest, kind_of, write_checkpoint
+from decision.rl.learning.config import load_config
 
 LOG = InputFacts(name="log.swf", sha256="0" * 64)
 

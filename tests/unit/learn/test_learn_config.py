@@ -2,9 +2,9 @@
 
 import pytest
 
-from decision.learn.config import TrainConfig, changed_settings, load_config, preset_names
-from decision.learned import records
 from decision.model.errors import ConfigError, InputError
+from decision.rl.learning.config import TrainConfig, changed_settings, load_config, preset_names
+from decision.rl.schedulers import records
 
 
 def test_every_preset_can_be_read():

@@ -5,11 +5,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from decision.learn.algorithm_settings import NetworkConfig  # noqa: E402
-from decision.learn.job_networks import JobsNetwork, PriorityNetwork  # noqa: E402
-from decision.learn.networks import as_repair, make_network  # noqa: E402
-from decision.learned.encoder import Layout  # noqa: E402
-from decision.placement.repair import logits  # noqa: E402
+from decision.policies.placement.repair import logits  # noqa: E402
+from decision.rl.learning.config import NetworkConfig  # noqa: E402
+from decision.rl.learning.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402  # noqa: E402
+from decision.rl.schedulers.base import Layout  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True, endless=True)
 POOLS = Layout(cluster=4, window=3, by_core=False, endless=False)

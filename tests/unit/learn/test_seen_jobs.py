@@ -3,15 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from decision.computer.shipped import find_workload
-from decision.formats import load_workload
-from decision.formats.input_facts import InputFacts, file_facts
-from decision.formats.selection import Selection
-from decision.learn.checkpoint import Manifest, write_checkpoint
-from decision.learn.config import TrainConfig
-from decision.learn.gates import require_unseen
-from decision.learn.seen_jobs import seen_jobs, seen_text
+from decision.files import load_workload
+from decision.files.text import InputFacts, file_facts
+from decision.files.workload import Selection
+from decision.model.computer import find_workload
 from decision.model.errors import ConfigError
+from decision.rl.learning.checkpoint import Manifest, require_unseen, seen_jobs, seen_text, write_checkpoint
+from decision.rl.learning.config import TrainConfig
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import pytest
 
-from decision.envs import equal_hosts, make_setup
-from decision.learned import ChoosingPolicy
 from decision.model.record import FinalState
 from decision.model.workload import Delay, Job, Workload, Worth
-from decision.policies.around.supplied import supplied
+from decision.policies.wrappers.supply import supplied
+from decision.rl.envs import equal_hosts, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from decision.batsim.kernels import carry_out
-from decision.learned import cycles as c
-from decision.learned.dbf import Dbf, DbfEncoder
 from decision.model.platform import Host, Platform, PowerState
+from decision.rl.schedulers import decision_points as c
+from decision.rl.schedulers.dbf import Dbf, DbfEncoder
 from decision.state import transitions
-from decision.state.cluster import new_state
+from decision.state.cluster import new_state, platform_facts
 from decision.state.plan_arrays import clear, new_plan
-from decision.state.platform_facts import platform_facts
 
 HOSTS = 6
 PER_CORE = DbfEncoder(cores=HOSTS, cluster=HOSTS, head=2, tail=1, max_runtime=100.0, max_wait=100.0)

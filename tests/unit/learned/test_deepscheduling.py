@@ -12,19 +12,18 @@ from helpers.day_toys import ENERGY, busy_days_of
 from helpers.env_toys import play, scrambled
 from helpers.policy_toys import platform
 
-from decision.analysis.metric_list import measure_run
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import DeepSchedulingEnv, DeepSchedulingVectorEnv, equal_hosts, evaluate, make_setup
-from decision.learned import ChoosingPolicy
+from decision.experiments.metric_list import measure_run
+from decision.experiments.run import simulate_by_messages
 from decision.model.dates import DAY, DAY_LEAD, BusyDay, busy_days, of_day, sequential_groups
 from decision.model.errors import ConfigError
 from decision.model.record import HostState
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import DeepSchedulingEnv, DeepSchedulingVectorEnv, equal_hosts, evaluate, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
-from decision.state.cluster import new_state
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import new_state, platform_facts
 
 MINUTE = 60.0
 SERVERS = platform(4, sleeps=True, wake=60.0, doze=180.0, cores=2)  # two servers of two cores

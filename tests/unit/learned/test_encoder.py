@@ -4,10 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from decision.learned import make_encoder, read_encoder
-from decision.learned.dbf import DbfEncoder
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.schedulers import make_encoder, read_encoder
+from decision.rl.schedulers.dbf import DbfEncoder
 
 JOBS = [Job(id=f"w0!{i}", submit_time=0.0, size=1, walltime=w, profile="d") for i, w in enumerate((10.0, 250.0))]
 WORKLOAD = Workload(name="w0", jobs=JOBS, profiles={"d": Delay(1.0)}, nb_res=4)

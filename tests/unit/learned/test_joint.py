@@ -7,20 +7,19 @@ from helpers.policy_toys import platform
 from helpers.power_toys import starts, switches, workload
 from msgspec.structs import replace
 
-from decision.analysis.metric_list import measure_run
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import equal_hosts, evaluate, make_setup
-from decision.learned import find_scheduler
-from decision.learned import joint_numbers as n
-from decision.learned.joint import JointPolicy, read_weights, saf_packed
+from decision.experiments.metric_list import measure_run
+from decision.experiments.run import simulate_by_messages
 from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.model.errors import ConfigError
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import equal_hosts, evaluate, make_setup
+from decision.rl.schedulers import find_scheduler
+from decision.rl.schedulers import joint as n
+from decision.rl.schedulers.joint import JointPolicy, read_weights, saf_packed
 from decision.simulation import simulate_workloads
-from decision.state.cluster import new_state
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import new_state, platform_facts
 
 SERVERS = platform(4, sleeps=True, cores=2)  # two servers of two cores, asleep in 5 s and awake in 20 s
 JOINT = find_scheduler("joint")

@@ -7,13 +7,13 @@ from gymnasium.utils.env_checker import check_env
 from helpers.env_toys import busy, play, scrambled, workload
 
 from decision.batsim import agent as agents
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import PackingEnv, PackingVectorEnv, equal_hosts, evaluate, make_setup
-from decision.learned import ChoosingPolicy
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError
-from decision.policies.around.estimated import EstimatedPolicy
-from decision.runs.engines import simulate_by_messages
+from decision.policies.wrappers.prediction import EstimatedPolicy
+from decision.rl.envs import PackingEnv, PackingVectorEnv, equal_hosts, evaluate, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads, try_policy
 
 X = 3  # of three slots

@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from decision.envs import equal_hosts, evaluate, make_setup
-from decision.generate.jobs import workload_of
-from decision.learned.ranking import RANKING_WEIGHTS, RankingPolicy, first_guess, random_units, smallest_area_first
-from decision.learned.ranking_kernels import HOLD, RESERVE
+from decision.files.generate.jobs import workload_of
+from decision.rl.envs import equal_hosts, evaluate, make_setup
+from decision.rl.schedulers.ranking import (
+    HOLD,
+    RANKING_WEIGHTS,
+    RESERVE,
+    RankingPolicy,
+    first_guess,
+    random_units,
+    smallest_area_first,
+)
 from decision.simulation import simulate_workloads, try_policy
 
 HOSTS = 16

@@ -6,15 +6,15 @@ from gymnasium.utils.env_checker import check_env
 from helpers.env_toys import scrambled, workload
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import RepairEnv, make_setup
-from decision.generate.topologies import full_tree, networked
-from decision.learned import ChoosingPolicy
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError
 from decision.model.platform import PowerState
 from decision.model.topology import Link
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import RepairEnv, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 
 

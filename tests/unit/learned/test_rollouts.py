@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.envs import equal_hosts
-from decision.learned import learned, rollout_outcomes, rollout_sets
-from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.envs import equal_hosts
+from decision.rl.schedulers import learned
+from decision.rl.schedulers import rollouts as rollout_outcomes
+from decision.rl.schedulers import rollouts as rollout_sets
+from decision.rl.schedulers.learned import LearnedOrderPolicy
 from decision.simulation import simulate_workloads
-from decision.state.cluster import new_state
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import new_state, platform_facts
 
 HOSTS = 4
 EARLIER = (HOSTS, 1e6), (HOSTS, 1e6)  # jobs that come first: one waits so long that no other is guarded
@@ -26,7 +27,7 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     weights[learned.JUDGE + rollout_outcomes.LATE] = -99.0
     for name, value in judge.items():
         weights[learned.JUDGE + getattr(rollout_outcomes, name)] = value
-    policy = LearnedOrderPolicy(weights)
+    policy = LearnedOrderPolicy(weights, bound=False)
     policy.weights[learned.SHORT] = 0.0  # no queue is too short to look ahead
     return policy
 

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from decision.batsim.agent import Agent
 from decision.cli.app import app
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import evaluate, make_setup
-from decision.formats import write_platform, write_workload
-from decision.learned import ChoosingPolicy
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import write_platform, write_workload
 from decision.model.errors import ConfigError
 from decision.policies import find_policy, list_policies
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import evaluate, make_setup
+from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads, try_policy
 
 HOSTS = 6
@@ -161,8 +161,8 @@ def test_it_is_trained_shown_listed_and_run_from_the_command_line(inputs, tmp_pa
 
 def test_it_resumes_bit_by_bit_and_deploys_under_messages(tmp_path):
     pytest.importorskip("torch")
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import TrainingInputs, train_scheduler
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 
     config = load_config("night_shift", ["learn.steps=512"])
     whole = train_scheduler(TrainingInputs(PLATFORM, days(), FILES), config, tmp_path / "whole")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.model.names import fold_names
+from decision.model.hosts import fold_names
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.formats import load_workload
+from decision.files import load_workload
 from decision.model.errors import ConfigError
 from decision.model.sessions import Session, find_sessions, of_fixed
 from decision.model.workload import Workload

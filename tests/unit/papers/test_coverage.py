@@ -6,13 +6,13 @@ import pytest
 from decision.model.demand import runtimes, submit_times
 
 pytest.importorskip("gymnasium")
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.own import coverage as experiment
 
 
 def test_finished_logs_are_kept_and_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "_POLICIES", ("easy", "saf+easy"))
-    monkeypatch.setattr("decision.analysis.statistics._SAMPLES", 200)
+    monkeypatch.setattr("decision.experiments.statistics._SAMPLES", 200)
     design, done = experiment.Design(logs=6, known=30, jobs=200, windows=20, length=20), []
     parts = Parts(tmp_path, progress=lambda number, of: done.append((number, of)))
     found = experiment.reproduce_coverage(parts, design)

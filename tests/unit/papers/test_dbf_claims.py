@@ -2,8 +2,7 @@
 
 import pytest
 
-from decision.papers.dbf.claims import judged_claims, mean_change
-from decision.papers.dbf.results import Result, by_policy
+from decision.papers.dbf.claims import Result, by_policy, judged_claims, mean_change
 
 
 def runs(policy, window, *waits, utilization=0.8):

@@ -5,12 +5,12 @@ import pytest
 from helpers.env_toys import workload
 from helpers.policy_toys import platform
 
-from decision.envs import make_setup
 from decision.model.dates import DAY_LEAD
 from decision.papers.deepscheduling import claims
 from decision.papers.deepscheduling.claims import Jobs, compare_days
 from decision.papers.deepscheduling.rules import SIMPLE_RULES, Days, play_days, rule
 from decision.papers.deepscheduling.runs import best_rule, some_days
+from decision.rl.envs import make_setup
 
 MINUTE = 60.0
 JOBS = Jobs(np.array([0, 0, 1, 1, 1]), np.array([1.0, 2, 1, 1, 4]), np.full(5, 10.0), np.array([0.0, 1, 0, 1, 1]))

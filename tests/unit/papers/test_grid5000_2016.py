@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.papers.grid5000.records import Delays, measure_delays, read_record, read_recorded_case
 from decision.papers.grid5000.runs import (
     MEASURED_ON,
     MODELS,
     SEEDS,
+    Delays,
     deviation,
+    measure_delays,
+    read_record,
+    read_recorded_case,
     reproduce_grid5000,
     seeds_in,
     simulated_jobs,

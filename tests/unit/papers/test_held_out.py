@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-from decision.estimates import apply_estimates
-from decision.formats import write_swf
-from decision.generate.lublin import lublin_workload
+from decision.files import write_swf
+from decision.files.generate.lublin import lublin_workload
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.own import held_out as experiment
+from decision.policies.runtimes import apply_estimates
 
 
 @pytest.fixture

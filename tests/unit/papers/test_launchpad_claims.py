@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from decision.analysis.statistics import middle_mean
-from decision.papers.launchpad.claims import CLAIMS, WITHIN, MeanDifference, common, mean_difference
-from decision.papers.launchpad.tables import Results, claim_table, time_ratio, times_to_value
-from decision.papers.verdicts import Kind, Verdict, judge
+from decision.experiments.statistics import middle_mean
+from decision.papers.campaign import Kind, Verdict, judge
+from decision.papers.launchpad.claims import (
+    CLAIMS,
+    WITHIN,
+    MeanDifference,
+    Results,
+    claim_table,
+    common,
+    mean_difference,
+    time_ratio,
+    times_to_value,
+)
 
 HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
 

@@ -8,15 +8,15 @@ import pytest
 
 pytest.importorskip("torch")
 from decision.batsim.signals import Interrupted
-from decision.estimates import apply_estimates
-from decision.formats import write_swf
-from decision.generate.lublin import lublin_workload
-from decision.learn import load_policy
-from decision.learn.checkpoint import read_manifest
+from decision.experiments.gates import Measures
+from decision.files import write_swf
+from decision.files.generate.lublin import lublin_workload
 from decision.model.demand import runtimes
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.own import learned as experiment
-from decision.runs.gates_beside import Measures
+from decision.policies.runtimes import apply_estimates
+from decision.rl.learning import load_policy
+from decision.rl.learning.checkpoint import read_manifest
 
 EASY = Measures(wait=100.0, slowdown=10.0, longest=1000.0)
 

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-from decision.analysis.whole import WEEK, LogPart
-from decision.estimates import apply_estimates
-from decision.formats import write_swf
-from decision.formats.swf import REQUESTED_TIME
-from decision.generate.lublin import lublin_workload
-from decision.learn.checkpoint import read_manifest
+from decision.experiments.whole import WEEK, LogPart
+from decision.files import write_swf
+from decision.files.generate.lublin import lublin_workload
+from decision.files.swf import REQUESTED_TIME
 from decision.model.demand import runtimes
-from decision.papers.findings import Parts
-from decision.papers.own import judged, left_out, logs
+from decision.papers.campaign import Parts
+from decision.papers.own import judged, left_out
+from decision.papers.own import judged as logs
+from decision.policies.runtimes import apply_estimates
+from decision.rl.learning.checkpoint import read_manifest
 
 FOLDS = (("a",), ("b",))
 

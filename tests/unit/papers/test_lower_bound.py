@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.analysis.metrics import bounded_slowdowns, waiting_times
-from decision.envs import equal_hosts
+from decision.experiments.metrics import bounded_slowdowns, waiting_times
 from decision.model.workload import Delay, Job, Workload
-from decision.papers.own.lower_bound import lower_bound
+from decision.papers.own.coverage import lower_bound
+from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
 
 

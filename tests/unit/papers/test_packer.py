@@ -8,20 +8,19 @@ import pytest
 
 pytest.importorskip("torch")
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.envs import equal_hosts, evaluate
-from decision.learn import existing_checkpoint, load_policy
-from decision.learn.checkpoint import read_manifest
-from decision.learn.gates import require_gates
-from decision.learned.packer import Packer, largest_area_first
-from decision.model import notices
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.experiments.run import simulate_by_messages
+from decision.model import errors as notices
 from decision.model.demand import runtimes
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.own import packer
-from decision.papers.own.evolved import kept
+from decision.papers.own.packer import kept
 from decision.papers.packing.parts import made_half, setup_of
 from decision.policies import find_policy
-from decision.runs.engines import simulate_by_messages
+from decision.rl.envs import equal_hosts, evaluate
+from decision.rl.learning import existing_checkpoint, load_policy
+from decision.rl.learning.checkpoint import read_manifest, require_gates
+from decision.rl.schedulers.ranking import Packer, largest_area_first
 from decision.simulation import simulate_workloads
 
 

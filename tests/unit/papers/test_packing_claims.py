@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from helpers.env_toys import workload
 
-from decision.papers.packing.claims import METHODS, PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, count_claims
-from decision.papers.packing.judged import Pair, judged
+from decision.papers.packing.claims import METHODS, PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, Pair, count_claims, judged
 from decision.papers.packing.runs import upper_bound
 
 

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from decision import papers
 from decision.cli.app import app
 from decision.model.errors import RunsFailedError
-from decision.papers.campaign import Campaign, Part, Shown
-from decision.papers.findings import Parts, ResultTable
+from decision.papers.campaign import Campaign, Part, Parts, ResultTable, Shown
 
 FOLDERS = [path.parent for path in sorted(Path(papers.__file__).parent.glob("*/__init__.py"))]
 

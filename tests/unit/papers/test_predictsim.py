@@ -3,12 +3,12 @@
 import pytest
 from numpy.random import default_rng
 
-from decision.analysis.metrics import bounded_slowdowns, mean
-from decision.envs import equal_hosts
-from decision.formats import load_workload
+from decision.experiments.metrics import bounded_slowdowns, mean
+from decision.files import load_workload
 from decision.model.errors import InputError
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.predictsim.runs import POLICIES, PUBLISHED, reproduce_predictsim
+from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
 
 

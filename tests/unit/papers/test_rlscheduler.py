@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.papers.findings import Parts
+from decision.papers.campaign import Parts
 from decision.papers.rlscheduler.rules import Sequence, mean_bounded_slowdown, read_sequence, rule_starts
 from decision.papers.rlscheduler.runs import simulate_lines
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-from decision.formats.events import load_events
-from decision.generate.supply import SupplyModel, green_power, supply_lines
-from decision.learn import load_policy
-from decision.papers.findings import Parts
-from decision.papers.launchpad.worlds import power_events
+from decision.files.events import load_events
+from decision.files.generate.events import SupplyModel, green_power, supply_lines
+from decision.papers.campaign import Parts
+from decision.papers.launchpad.learned import power_events
 from decision.papers.own import timetable
+from decision.rl.learning import load_policy
 
 FEW = timetable.Size(generations=2, checked_every=2, jobs=90, sequence=45, unseen=2, bounded=30)
 

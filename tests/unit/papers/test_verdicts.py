@@ -2,8 +2,8 @@
 
 import pytest
 
-from decision.analysis.statistics import Estimate
-from decision.papers.verdicts import Kind, Verdict, judge
+from decision.experiments.statistics import Estimate
+from decision.papers.campaign import Kind, Verdict, judge
 
 INTERVALS = [(-3, -2), (-3, 0), (-1, 1), (-0.5, 0.5), (0, 3), (1, 1), (1, 3), (2, 3), (-3, 3)]
 

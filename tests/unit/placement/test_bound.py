@@ -5,10 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from decision.placement.anneal import Search
-from decision.placement.bound import ROUNDS, bound_worth, gap, search_with_bound
-from decision.placement.cost import square_sum, text_cost
-from decision.placement.windows import FREE, groups_of, worth
+from decision.policies.placement.search import ROUNDS, Search, bound_worth, gap, search_with_bound
+from decision.policies.placement.tree import square_sum, text_cost
+from decision.policies.placement.windows import FREE, groups_of, worth
 
 TREES = [(10,), (3, 4), (2, 2, 3), (2, 3, 2), (2, 2, 2, 2)]
 SEARCH = Search(FREE, 200, True, 0, 2000.0, 2500.0, 2.5)

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.placement.cost import square_sum, text_cost
-from decision.placement.prices import FEATURES, N_FEATURES, fill_worth
-from decision.placement.tree import place_best, place_priced
+from decision.policies.placement.tree import place_best, place_priced, square_sum, text_cost
+from decision.policies.placement.windows import FEATURES, N_FEATURES, fill_worth
 
 TREES = [(3, 3), (2, 2, 2), (3, 3, 1), (1, 3, 3), (2, 2, 2, 1)]
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.placement.anneal import Search, anneal
-from decision.placement.repair import (
+from decision.policies.placement.repair import (
     AT_BEST,
     AT_RANDOM,
     BY_NETWORK,
@@ -15,7 +14,8 @@ from decision.placement.repair import (
     see_entries,
     take_from,
 )
-from decision.placement.windows import DYNAMIC, groups_of, worth
+from decision.policies.placement.search import Search, anneal
+from decision.policies.placement.windows import DYNAMIC, groups_of, worth
 
 DOWN = np.array([4, 2, 3])
 SIGHT = np.zeros(5 * SEEN, np.float32)

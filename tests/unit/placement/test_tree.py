@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.placement.cost import square_sum
-from decision.placement.tree import place_as_slurm, place_best
+from decision.policies.placement.tree import place_as_slurm, place_best, square_sum
 
 TREES = [(12,), (3, 4), (2, 2, 3), (3, 2, 2), (1, 3, 4), (2, 2, 2, 2), (1, 2, 3, 2)]
 

@@ -5,10 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from decision.placement.anneal import Search, anneal
-from decision.placement.exact import MOST_SUBSETS, nb_subsets, place_exactly
-from decision.placement.highs import place_by_highs
-from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn, worth
+from decision.policies.placement.exact import MOST_SUBSETS, nb_subsets, place_by_highs, place_exactly
+from decision.policies.placement.search import Search, anneal
+from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn, worth
 
 TREES = [(12,), (3, 4), (2, 2, 3), (2, 3, 2), (2, 2, 2, 2)]
 

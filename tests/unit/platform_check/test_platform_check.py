@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats import write_platform
-from decision.formats.simgrid import DOCTYPE
-from decision.formats.simgrid_network import format_bandwidth, parse_bandwidth
-from decision.generate.clusters import Wanted, grid5000_cluster
-from decision.generate.grid5000 import CLUSTERS
-from decision.generate.topologies import fat_tree, networked
+from decision.files import write_platform
+from decision.files.generate.grid5000 import CLUSTERS
+from decision.files.generate.platforms import Wanted, fat_tree, grid5000_cluster, networked
+from decision.files.platform_check import check_platform, grouped
+from decision.files.simgrid.values import DOCTYPE, format_bandwidth, parse_bandwidth
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, Flat, Link, Torus
-from decision.platform_check import check_platform, grouped
 
 BROKEN = Path(__file__).parents[1] / "formats" / "broken"
 PLATFORMS = Path(__file__).parents[3] / "platforms"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.platform_check.structure import LinkKind, declared_links
+from decision.files.platform_check.structure import LinkKind, declared_links
 
 HEAD = '<platform version="4.1"><zone id="AS0" routing="Full">'
 TAIL = "</zone></platform>"

@@ -9,18 +9,17 @@ from helpers.policy_toys import Toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decision.formats import load_platform
-from decision.generate.topologies import networked
+from decision.files import load_platform
+from decision.files.generate.platforms import networked
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
-from decision.placement.hops import count_hops, network_codes
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_near, take_on_tree
-from decision.policies.config import Allocation, PolicyConfig
-from decision.state.cluster import pack_hosts
+from decision.policies.options import Allocation, PolicyConfig
+from decision.state.cluster import pack_hosts, platform_facts
+from decision.state.hops import count_hops, network_codes
 from decision.state.plan_arrays import START, add, clear
-from decision.state.platform_facts import platform_facts
 
 
 def allocate(

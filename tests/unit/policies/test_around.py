@@ -6,14 +6,14 @@ from helpers.env_toys import workload
 from helpers.quiet_hours import BEGIN, DAY, END, QuietHours
 
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.envs import equal_hosts, evaluate, make_setup
+from decision.experiments.run import simulate_by_messages
 from decision.model.errors import PolicyError
 from decision.policies import find_policy
-from decision.policies.around import entries_of, innermost, layers
 from decision.policies.traits import traits_of
-from decision.runs.engines import simulate_by_messages
+from decision.policies.wrappers import entries_of, innermost, layers
+from decision.rl.envs import equal_hosts, evaluate, make_setup
 from decision.simulation import simulate_workloads, try_policy
 
 HOSTS, NAME = 8, "helpers.quiet_hours:QuietHours"

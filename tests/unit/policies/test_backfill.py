@@ -6,7 +6,7 @@ import pytest
 from helpers.policy_toys import Given, Toy, given, run
 from helpers.reference_policies import Job
 
-from decision.policies.config import Backfill, Order, PolicyConfig
+from decision.policies.options import Backfill, Order, PolicyConfig
 
 # (submission, hosts, walltime, runtime)
 TOY = given(4, (0, 2, 4, 4), (0, 4, 4, 4), (0, 2, 4, 4))

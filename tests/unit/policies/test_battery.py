@@ -5,12 +5,12 @@ import pytest
 from helpers.green_worlds import HOSTS, platform, supply, workload
 from unit.policies.test_suspension import KILLED, job, run
 
-from decision.analysis.metrics import only_ran
-from decision.analysis.power_course import power_course
+from decision.experiments.metrics import only_ran
+from decision.experiments.worth import power_course
 from decision.model.errors import ConfigError
 from decision.model.record import BatteryTable, FinalState, JobTable, SupplyTable
-from decision.policies.around.supplied import battery_table
 from decision.policies.registry import find_policy
+from decision.policies.wrappers.supply import battery_table
 from decision.simulation import simulate_workloads
 
 IDLE = ((0, 4), (100, 1))  # 4 hosts for 100 s, then 1

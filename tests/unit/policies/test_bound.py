@@ -4,8 +4,8 @@ import pytest
 from helpers.policy_toys import platform
 from helpers.power_toys import starts, switches, workload
 
-from decision.analysis.energy import split_energy
-from decision.engine.options import EngineOptions
+from decision.engine.refusals import EngineOptions
+from decision.experiments.energy import split_energy
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
 from decision.policies import find_policy

@@ -11,17 +11,16 @@ from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.cli.app import app
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
-from decision.formats import write_platform, write_workload
-from decision.model.draw import draw_of
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files import write_platform, write_workload
 from decision.model.errors import ConfigError
-from decision.model.platform import Host, Platform, PowerState
+from decision.model.platform import Host, Platform, PowerState, draw_of
 from decision.model.workload import POWER_SUPPLY, MachineEvent
-from decision.policies.around.supplied import may_suspend, with_cap
-from decision.policies.cap import HostCap, capped_events
 from decision.policies.registry import find_agent, find_policy
-from decision.runs.engines import simulate_by_messages
+from decision.policies.supply import HostCap, capped_events
+from decision.policies.wrappers.supply import may_suspend, with_cap
 from decision.simulation import simulate_workloads
 
 SLEEPY = platform(4, sleeps=True)  # 95 W awake, computing or not; 100 W and 125 W on the way to and from sleep

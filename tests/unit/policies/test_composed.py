@@ -9,9 +9,19 @@ from helpers.policy_toys import platform
 
 from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy, find_policy, list_policies
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS, composed_names, split_name
-from decision.policies.config import Allocation, Backfill, Order, Power
-from decision.policies.job_check import check_walltime
+from decision.policies.checks import check_walltime
+from decision.policies.options import (
+    ALLOCATIONS,
+    BACKFILLS,
+    ORDER_LINES,
+    POWERS,
+    Allocation,
+    Backfill,
+    Order,
+    Power,
+    composed_names,
+    split_name,
+)
 from decision.policies.traits import traits_of
 
 

@@ -10,8 +10,8 @@ from helpers.policy_toys import platform
 from decision.model.errors import ConfigError, DecideTimeoutError, PolicyError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
-from decision.policies.failures import in_words, reset_policy
 from decision.policies.kamelot import Kamelot
+from decision.policies.loading import in_words, reset_policy
 from decision.simulation import simulate_workloads, try_policy
 
 FILE = Path(failing_policies.__file__)

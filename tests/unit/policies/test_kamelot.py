@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from decision.generate.clusters import simple_cluster
+from decision.files.generate.platforms import simple_cluster
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
-from decision.policies import gantt as kernels
+from decision.policies import kamelot as kernels
 from decision.simulation import simulate_workloads, try_policy
 
 

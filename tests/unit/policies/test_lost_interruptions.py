@@ -6,7 +6,7 @@ import pytest
 from helpers import failing_policies
 from helpers.policy_toys import platform
 
-from decision.model.interrupts import interrupt, raise_interruption
+from decision.model.errors import interrupt, raise_interruption
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
 

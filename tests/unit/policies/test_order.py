@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.policy_toys import Toy
 
-from decision.policies.config import Backfill, Order, PolicyConfig
+from decision.policies.options import Backfill, Order, PolicyConfig
 from decision.policies.order import sort_queue
 from decision.state import transitions
 from decision.state.cluster import QUEUED, RUNNING

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from helpers.policy_toys import platform
 
-from decision.model.errors import ConfigError
-from decision.model.notices import warn_once
+from decision.model.errors import ConfigError, warn_once
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
-from decision.policies.around.estimated import EstimatedPolicy
-from decision.policies.around.guarded import GuardedPolicy
 from decision.policies.composed import ComposedPolicy
-from decision.policies.outlook_settings import Estimator, OutlookSettings
+from decision.policies.traits import Estimator, OutlookSettings
+from decision.policies.wrappers.guard import GuardedPolicy
+from decision.policies.wrappers.prediction import EstimatedPolicy
 from decision.simulation import simulate_workloads
 
 Row = tuple[float, int, float, float, str]

@@ -9,7 +9,7 @@ from helpers.policy_toys import Toy
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
 from decision.policies import ClusterView, Plan, Policy
-from decision.policies.config import PolicyConfig
+from decision.policies.options import PolicyConfig
 from decision.simulation import try_policy
 from decision.state import plan_arrays as p
 from decision.state import transitions

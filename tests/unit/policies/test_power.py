@@ -10,10 +10,10 @@ from hypothesis import given as on
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from decision.engine.options import EngineOptions
-from decision.model.notices import warn_once
+from decision.engine.refusals import EngineOptions
+from decision.model.errors import warn_once
 from decision.model.record import RunRecord
-from decision.policies.config import Backfill, PolicyConfig, Power
+from decision.policies.options import Backfill, PolicyConfig, Power
 from decision.simulation import simulate_workloads
 from decision.state import plan_arrays as p
 

@@ -8,7 +8,7 @@ from helpers.policy_toys import Toy, platform
 from decision.model.errors import PolicyError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
-from decision.policies.config import PolicyConfig
+from decision.policies.options import PolicyConfig
 from decision.policies.prepared import ask, ask_and_check, prepare
 from decision.simulation import simulate_workloads
 

@@ -3,8 +3,8 @@
 import pytest
 from helpers.policy_toys import Toy
 
-from decision.policies.config import AUTO, PolicyConfig
-from decision.policies.promise import count_late
+from decision.policies.guard import count_late
+from decision.policies.options import AUTO, PolicyConfig
 
 
 def waiting(*jobs: tuple[int, float], runs: int = 3) -> Toy:

@@ -103,7 +103,7 @@ import sys
 from decision.policies import find_policy, list_policies
 for name in ("easy", "kamelot", "sjf+conservative"):
     find_policy(name)
-print("decision.learn" in sys.modules)
+print("decision.rl.learning" in sys.modules)
 names = [line.name for line in list_policies()]
 print("dbf" in names, "FILE.ckpt" in names, "pybatsim:module:Class" in names, "torch" in sys.modules)
 """

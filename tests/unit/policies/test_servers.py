@@ -4,17 +4,17 @@ import pytest
 from helpers.policy_toys import Toy, platform
 from helpers.power_toys import starts, switches, workload
 
-from decision.analysis.energy import split_energy
-from decision.engine.options import EngineOptions
+from decision.engine.refusals import EngineOptions
+from decision.experiments.energy import split_energy
 from decision.model.errors import PolicyError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.policies import Plan, check_plan
-from decision.policies.config import PolicyConfig
+from decision.policies.options import PolicyConfig
 from decision.simulation import simulate_workloads
 from decision.state import transitions
+from decision.state.cluster import platform_facts, server_name
 from decision.state.plan_arrays import clear
-from decision.state.platform_facts import platform_facts, server_name
 
 ENERGY = EngineOptions(energy=True)
 

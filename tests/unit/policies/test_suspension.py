@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from decision.envs.setup import equal_hosts
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.record import FinalState
 from decision.model.workload import POWER_SUPPLY, Composed, Delay, Job, MachineEvent, Workload, Worth
 from decision.policies.registry import find_policy
+from decision.rl.envs.setup import equal_hosts
 from decision.simulation import simulate_workloads
 
 

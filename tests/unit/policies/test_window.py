@@ -5,24 +5,24 @@ import pytest
 from helpers.policy_toys import Toy
 from helpers.window_reference import PlainWindow
 
-from decision.analysis.metrics import communication_hops
 from decision.batsim.agent import Agent
-from decision.engine.embedded import EmbeddedEngine
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform
-from decision.generate.jobs import workload_of
-from decision.generate.topologies import full_tree, networked
+from decision.experiments.metrics import communication_hops
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform
+from decision.files.generate.jobs import workload_of
+from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InternalError
 from decision.model.platform import Platform, PowerState
 from decision.model.record import RunRecord
 from decision.model.topology import Link
 from decision.policies import ClusterView, Plan, find_policy
-from decision.policies.config import PolicyConfig
+from decision.policies.options import PolicyConfig
 from decision.policies.window import Window
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
+from decision.state.cluster import platform_facts
 from decision.state.plan_arrays import CALL_AT
-from decision.state.platform_facts import platform_facts
 
 
 def tree(*down: int) -> Platform:

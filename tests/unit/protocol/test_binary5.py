@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from decision.protocol.dialects.binary5 import BinaryForm
+from decision.protocol.batsim5.binary import BinaryForm
 
 SCHEMA = """
 namespace some.where; // a comment {

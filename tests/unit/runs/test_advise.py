@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.statistics import Estimate
 from decision.cli.advise import advice_table
 from decision.cli.app import app
-from decision.formats.selection import Selection
+from decision.experiments import advise as advice
+from decision.experiments import advise as advising
+from decision.experiments.advise import AdviceRow, Wish, expanded, find_advice, heuristics
+from decision.experiments.statistics import Estimate
+from decision.experiments.store import ResultStore
+from decision.experiments.whole import Log, WholeRun
+from decision.files.workload import Selection
 from decision.model.errors import ConfigError
-from decision.runs import advice
-from decision.runs import advise as advising
-from decision.runs.advice import AdviceRow, Wish
-from decision.runs.advise import expanded, find_advice, heuristics
-from decision.runs.store import ResultStore
-from decision.runs.whole import Log, WholeRun
 
 
 def log(tmp_path, jobs=150, hosts=8):

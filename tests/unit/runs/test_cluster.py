@@ -12,12 +12,11 @@ from helpers.tasks import Square, die_at_three, die_once_at_three, sleep_at_thre
 from typer.testing import CliRunner
 
 from decision.cli import app as application
+from decision.experiments import cluster as module
+from decision.experiments.store import ResultStore
+from decision.experiments.tasks import run_tasks, share_out
+from decision.experiments.workers import WorkerLostError
 from decision.model.errors import ConfigError, RunsFailedError
-from decision.runs import cluster as module
-from decision.runs.elsewhere import share_out
-from decision.runs.store import ResultStore
-from decision.runs.tasks import run_tasks
-from decision.runs.workers import WorkerLostError
 
 distributed = pytest.importorskip("distributed")
 if find_spec("dask_jobqueue") is None:  # imported, it would take SIGINT from all tests that follow
@@ -53,7 +52,7 @@ def test_ctrl_c_stays_what_it_is():
     code = """
 import signal
 from decision.model.errors import ConfigError
-from decision.runs.cluster import cluster
+from decision.experiments.cluster import cluster
 try:
     with cluster("tcp://127.0.0.1:1", 1, wait=0.1): pass
 except ConfigError as error:
@@ -65,7 +64,7 @@ except ConfigError as error:
 
 
 def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypatch):
-    monkeypatch.setattr("decision.runs.chunks.numerics", lambda: "another")
+    monkeypatch.setattr("decision.experiments.tasks.numerics", lambda: "another")
     with (
         module.cluster(dask, 2) as executor,
         pytest.raises(ConfigError, match=f"{os.uname().nodename}: has another version of decision"),

@@ -7,15 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from decision import __version__
-from decision.formats.selection import Selection
+from decision.experiments import Engine
+from decision.experiments.compare import describe_setup, read_workloads, run_comparison
+from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
+from decision.experiments.plan import ComparisonPlan, find_baseline
+from decision.experiments.run import run_to_folder
+from decision.experiments.store import ResultStore
+from decision.files.workload import Selection
 from decision.model.errors import ConfigError, RunsFailedError
-from decision.runs import Engine
-from decision.runs.compare import read_workloads, run_comparison
-from decision.runs.comparison_plan import ComparisonPlan, find_baseline
-from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import run_to_folder
-from decision.runs.setup_in_words import describe_setup
-from decision.runs.store import ResultStore
 
 LAZY = """
 class Lazy:

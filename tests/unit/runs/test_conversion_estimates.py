@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats import load_workload
+from decision.experiments.conversion import Conversion, convert
+from decision.files import load_workload
 from decision.model.demand import runtimes, walltimes
 from decision.model.errors import ConfigError
 from decision.model.reshape import Filters
-from decision.runs.conversion import Conversion, convert
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from helpers.policy_toys import platform
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats import write_platform, write_workload
+from decision.experiments.compare import run_comparison
+from decision.experiments.plan import ComparisonPlan
+from decision.files import write_platform, write_workload
 from decision.model.dates import BusyDay, busy_days, chosen_days, of_day
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.compare import run_comparison
-from decision.runs.comparison_plan import ComparisonPlan
 
 DAY = 86_400.0
 POLICY = "first-fit,start=bound,power=idle-timeout,idle_timeout=100"

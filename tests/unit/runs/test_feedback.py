@@ -9,15 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.engine.options import EngineOptions
-from decision.formats.outputs_read import read_jobs
-from decision.formats.selection import Selection
+from decision.engine.refusals import EngineOptions
+from decision.experiments import Engine
+from decision.experiments.inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs
+from decision.experiments.run import RealBatsim, run_inputs, run_to_folder
+from decision.files.outputs_read import read_jobs
+from decision.files.workload import Selection
 from decision.model.errors import ConfigError
 from decision.model.record import JobTable
-from decision.runs import Engine
-from decision.runs.batsim_run import RealBatsim
-from decision.runs.inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs
-from decision.runs.run import run_inputs, run_to_folder
 
 BIN = Path(sys.executable).parent
 # Hosts are 4. In the log no job waited: users 1 and 2 had the machine to themselves
@@ -96,14 +95,14 @@ def test_windows_have_sessions_of_their_own(case) -> None:
 
 
 def test_a_policy_that_may_suspend_is_refused(case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decision.runs.by_messages.may_suspend", lambda policy, events: True)
+    monkeypatch.setattr("decision.experiments.run.may_suspend", lambda policy, events: True)
     with pytest.raises(ConfigError, match="may suspend jobs"):
         run_inputs(case(), PolicyChoice(policy="fcfs"))
 
 
 def test_a_scheduler_that_answers_messages_itself_is_refused() -> None:
     from decision.batsim.agent import make_agent
-    from decision.batsim.closed_loop import ClosedLoop
+    from decision.batsim.dynamic_jobs import ClosedLoop
 
     scheduler = "pybatsim.schedulers:Nothing"
     with pytest.MonkeyPatch.context() as patch:
@@ -128,7 +127,7 @@ def test_commands_take_feedback_and_throughput_is_a_metric(case, make_platform, 
 
 
 def test_profiles_are_shared_and_jobs_registered_by_batsims_options(case) -> None:
-    from decision.runs.by_messages import options_by_messages
+    from decision.experiments.run import options_by_messages
 
     options = options_by_messages(case(), PolicyChoice(policy="fcfs"))
     assert options == EngineOptions(dynamic_jobs=True, profile_reuse=True)

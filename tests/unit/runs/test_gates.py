@@ -12,25 +12,28 @@ from helpers.green_worlds import supply
 from msgspec.structs import replace
 
 from decision import __version__
-from decision.analysis.worth import join_parts, value_share
-from decision.envs import equal_hosts
-from decision.formats.input_facts import InputFacts
-from decision.generate.papers.uniform import GreenModel, green_workload
-from decision.learn import find_checkpoint, shipped_policies
-from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read_manifest, write_checkpoint
-from decision.learn.config import load_config
-from decision.learn.gates import require_gates
-from decision.learn.weights import dump, dump_numbers
-from decision.learned.learned import Learned
-from decision.learned.learned_kernels import GUARD_AFTER, RUNTIME
-from decision.learned.timetable import Timetable
-from decision.model.errors import ConfigError
-from decision.model.notices import warn_once
-from decision.model.resample import shaken
+from decision.experiments.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.worth import join_parts, value_share
+from decision.files.generate.paper_workloads import GreenModel, green_workload
+from decision.files.text import InputFacts
+from decision.model.errors import ConfigError, warn_once
+from decision.model.reshape import shaken
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import GATE_COPIES, check_gates, keep_check
-from decision.runs.gates_beside import Measures, gates_over, measure
-from decision.runs.inputs import LogOnHosts
+from decision.rl.envs import equal_hosts
+from decision.rl.learning import find_checkpoint, shipped_policies
+from decision.rl.learning.checkpoint import (
+    GateCheck,
+    Manifest,
+    read_checkpoint,
+    read_manifest,
+    require_gates,
+    write_checkpoint,
+)
+from decision.rl.learning.config import load_config
+from decision.rl.learning.weights import dump, dump_numbers
+from decision.rl.schedulers.learned import GUARD_AFTER, RUNTIME, Learned
+from decision.rl.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
 SUPPLY = InputFacts(name="supply.txt", sha256="4")

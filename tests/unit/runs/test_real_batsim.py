@@ -8,15 +8,14 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.runs import load_runs
 from decision.cli.app import app
-from decision.formats.outputs_read import read_jobs, read_run_record
-from decision.formats.run_facts import read_facts
+from decision.experiments import Engine, Verbosity, run
+from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
+from decision.experiments.results import load_runs
+from decision.experiments.run import RealBatsim, run_to_folder
+from decision.files.outputs_read import read_jobs, read_run_record
+from decision.files.run_facts import read_facts
 from decision.model.errors import ConfigError, DecisionError, InputError, PeerError
-from decision.runs import Engine, Verbosity, run
-from decision.runs.batsim_run import RealBatsim
-from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import run_to_folder
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
 WRITES_ARGUMENTS = f"""#!{sys.executable}

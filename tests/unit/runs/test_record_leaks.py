@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import decision as d
-from decision.engine.options import EngineOptions
+from decision.engine.refusals import EngineOptions
+from decision.experiments import Engine
+from decision.experiments.run import make_engine
 from decision.model.trace import Trace
-from decision.runs import Engine
-from decision.runs.engines import make_engine
 
 WAIT = 7_654_321.0  # seconds that each job waited
 CPU, MEMORY, REST = 2_718_281.0, 31_337.0, "leaked_node"  # fields 6, 7 and 19

@@ -25,11 +25,10 @@ from helpers.tasks import (
 )
 
 from decision.batsim.signals import Interrupted
+from decision.experiments import tasks as chunks
+from decision.experiments.store import ResultStore
+from decision.experiments.tasks import Share, file_digest, run_tasks, task_key
 from decision.model.errors import ConfigError, RunsFailedError, ShareDone
-from decision.runs import chunks
-from decision.runs.chunks import file_digest, task_key
-from decision.runs.store import ResultStore
-from decision.runs.tasks import Share, run_tasks
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ import pytest
 
 from decision.batsim.agent import Agent
 from decision.engine.reference.engine import ReferenceEngine
-from decision.formats import load_platform
-from decision.formats.run_status import STATUS, Status, read_status
-from decision.generate.clusters import simple_cluster
+from decision.experiments.folder import HOST_LETTERS, ReportingResponder, live_status
+from decision.experiments.run import simulate_by_messages
+from decision.files import load_platform
+from decision.files.generate.platforms import simple_cluster
+from decision.files.run_facts import STATUS, Status, read_status
 from decision.model.errors import InputError, PolicyError
 from decision.model.record import HostState
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.engines import simulate_by_messages
-from decision.runs.status import HOST_LETTERS, ReportingResponder, live_status
-from decision.state.cluster import new_state
-from decision.state.platform_facts import platform_facts
+from decision.state.cluster import new_state, platform_facts
 
 
 def cluster(platform):

@@ -6,9 +6,8 @@ import json
 import msgspec
 import pytest
 
+from decision.experiments.store import ResultStore, export_runs
 from decision.model.errors import InputError
-from decision.runs.export import export_runs
-from decision.runs.store import ResultStore
 
 KEYS = [f"{number:024x}" for number in range(4)]
 

@@ -6,15 +6,17 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.formats.selection import Selection
-from decision.learn.config import alternatives
+from decision.files.workload import Selection
+from decision.rl.learning.config import alternatives
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
+from decision.experiments import training as sweep
+from decision.experiments.inputs import Inputs, first_log, load_inputs
+from decision.experiments.training import combinations, train_all, train_to_folder, training_folders
 from decision.model.errors import ConfigError
-from decision.runs.inputs import Inputs, first_log, load_inputs
-from decision.runs.sweep import combinations, train_all, training_folders
-from decision.runs.training import train_to_folder
+from decision.rl.learning import training
+from decision.rl.learning.stack import PpoStack
 
 SHORT = ("learn.steps=96", "learn.envs=4", "learn.rollout=8", "env.jobs=5")
 
@@ -61,6 +63,25 @@ def test_trainings_go_on_where_they_stood_and_are_as_if_alone(root, tmp_path):
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("many/trainings/*/dbf.ckpt"))]
     assert train_all(trainings, inputs, tmp_path / "many", processes=2) == rows
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("many/trainings/*/dbf.ckpt"))] == before
+
+
+def test_on_a_gpu_the_seeds_of_a_combination_learn_together(root, tmp_path, monkeypatch):
+    inputs = Inputs(
+        platform=root / "platforms/toy.xml", workloads=(root / "workloads/toy.json",), selection=Selection()
+    )
+    trainings = combinations("dbf-compact", [*SHORT, "learn.lr=1e-3,3e-4"], [0, 1])
+    apart = train_all(trainings, inputs, tmp_path / "apart")
+    monkeypatch.setattr(sweep, "_together", lambda trainings, data: True)  # what a GPU says; the learner is the same
+    stacks = []
+    monkeypatch.setattr(training, "PpoStack", lambda learners: stacks.append(len(learners)) or PpoStack(learners))
+    rows = train_all(trainings, inputs, tmp_path / "together")
+    assert stacks == [2, 2], "two seeds for each of two rates"
+    for row, expected in zip(rows, apart, strict=True):
+        assert [row[name] for name in ("learn.lr", "seed", "steps")] == [
+            expected[name] for name in ("learn.lr", "seed", "steps")
+        ]
+        mine, theirs = (float(each["validation_waiting_time"]) for each in (row, expected))
+        assert mine == pytest.approx(theirs, rel=0.05)
 
 
 def test_the_command_prints_a_row_of_each_and_draws_them(root, tmp_path, monkeypatch):

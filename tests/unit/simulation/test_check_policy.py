@@ -4,8 +4,7 @@ import pytest
 from helpers.failing_policies import First as Good
 
 from decision.policies import find_policy
-from decision.simulation import try_policy
-from decision.simulation.check_policy import trials
+from decision.simulation import trials, try_policy
 
 
 class Raises(Good):

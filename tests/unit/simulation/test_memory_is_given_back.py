@@ -5,11 +5,11 @@ import weakref
 
 import pytest
 
-from decision.computer.shipped import find_platform, find_workload
-from decision.engine.embedded import EmbeddedEngine
-from decision.formats import load_platform, load_workload
+from decision.engine.batsim4 import EmbeddedEngine
+from decision.files import load_platform, load_workload
+from decision.model.computer import find_platform, find_workload
 from decision.policies import find_policy
-from decision.simulation.simulate import simulate_on
+from decision.simulation import simulate_on
 
 
 @pytest.mark.parametrize("name", ["easy", "saf+easy,guard=1.5x", "learned"])

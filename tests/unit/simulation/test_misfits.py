@@ -7,16 +7,14 @@ import pytest
 from helpers.engine_compare import compare_records
 
 from decision.batsim.agent import make_agent
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.generate.clusters import simple_cluster
-from decision.model.errors import ConfigError
-from decision.model.lost_work import lost_work
-from decision.model.notices import warn_once
-from decision.model.record import FinalState
+from decision.engine.refusals import EngineOptions
+from decision.experiments.run import simulate_by_messages
+from decision.files.generate.platforms import simple_cluster
+from decision.model.errors import ConfigError, warn_once
+from decision.model.record import FinalState, lost_work
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 HOSTS = 4

@@ -2,10 +2,10 @@
 
 import pytest
 
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
+from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.generate.clusters import simple_cluster
+from decision.engine.refusals import EngineOptions
+from decision.files.generate.platforms import simple_cluster
 from decision.model.workload import Delay, Job, Workload, Worth
 from decision.protocol import messages as m
 from decision.simulation import simulate_workloads

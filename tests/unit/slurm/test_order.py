@@ -9,8 +9,7 @@ import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.case import Case
-from decision.slurm.order import FORMULAS, approximate, submit_script
-from decision.slurm.recommend import diff_of
+from decision.slurm.recommend import FORMULAS, approximate, diff_of, submit_script
 from tests.helpers.slurm_cases import CONF, line, recording, toy
 
 _LUA = next((name for name in ("lua5.3", "lua5.4", "lua") if shutil.which(name)), None)
@@ -50,8 +49,10 @@ def test_small_jobs_first_is_expressed_by_weights(tmp_path: Path) -> None:
 
 def test_short_jobs_first_needs_a_script_and_loses_nothing_with_it(tmp_path: Path) -> None:
     case = _jobs(tmp_path)
-    found = approximate(case, case.settings, "sjf", runs=2)
+    counts: list[tuple[int, int]] = []
+    found = approximate(case, case.settings, "sjf", runs=2, show=lambda done, of: counts.append((done, of)))
     assert found.tau < 0.9
+    assert counts[0][0] == 0 and counts == sorted(counts) and counts[-1] == (counts[0][1], counts[0][1])  # all of all
     assert "slurm_job_submit" in found.script
     assert found.lost == pytest.approx(0, abs=1)
     assert found.exact.mean < 0  # those that wait have short jobs in front

@@ -9,24 +9,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.audit import audit
 from decision.cli.app import app
-from decision.formats.traces.account import Account
-from decision.formats.workload import load_workload, read_workload
+from decision.experiments.audit import audit
+from decision.files.accounting.records import Account
+from decision.files.workload import load_workload, read_workload
 from decision.model.errors import ConfigError, InputError
-from decision.slurm.anonymous import hide_names
+from decision.slurm.case import hide_names, read_cycles
 from decision.slurm.case_folder import load_case
-from decision.slurm.changes import read_vary
-from decision.slurm.conf import read_conf
-from decision.slurm.conf_keys import count_keys
-from decision.slurm.cycles import read_cycles
-from decision.slurm.goals import Goal
-from decision.slurm.job_log import make_log
-from decision.slurm.measured_change import Tried
+from decision.slurm.conf import count_keys, read_conf
+from decision.slurm.jobs import make_log, read_options
 from decision.slurm.recommend import changed_text, conf_diff
 from decision.slurm.records import RecordRow, read_rows
-from decision.slurm.submit_line import read_options
-from decision.slurm.sweep import Sweep
+from decision.slurm.sweep import Goal, Sweep, Tried, read_vary
 from decision.slurm.text import read_date
 from tests.helpers.slurm_cases import BEGIN, CONF, HEADER, line, toy
 

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from decision.slurm.agree import agree, calibrated
-from decision.slurm.agreement_report import agreement_document
-from decision.slurm.changes import read_vary
-from decision.slurm.goals import read_goal
-from decision.slurm.sweep import sweep
+from decision.slurm.agree import agree, agreement_document, calibrated
+from decision.slurm.sweep import read_goal, read_vary, sweep
 from tests.helpers.slurm_cases import recording
 
 # measured: the share of starts within 30 s of the record, with the best guess at what the log does not say
@@ -55,7 +52,10 @@ def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:
     back = read_vary("bf_interval=30&bf_window=1440&bf_resolution=60&bf_max_job_test=500")
     for case, changes, change in ((fine, there, recorded), (coarse, back, -recorded)):
         numbers = [n for n, job in enumerate(case.jobs) if job.started]
-        found = sweep(case, case.settings, changes, read_goal("mean-wait", case, numbers), runs=10)
+        counts: list[tuple[int, int]] = []
+        goal = read_goal("mean-wait", case, numbers)
+        found = sweep(case, case.settings, changes, goal, runs=10, show=lambda *count: counts.append(count))  # noqa: B023
+        assert counts[-1] == (50, 50) and {of for _, of in counts} == {50}  # 30 guesses, and 10 under each setting
         low, high = found.tried[0].interval
         assert low <= change <= high
         assert np.sign(found.tried[0].mean) == np.sign(change)

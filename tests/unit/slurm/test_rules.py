@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from decision.slurm.parameters import Settings
+from decision.slurm.conf import Settings
 from decision.slurm.simulate import simulate_case
 from tests.helpers.slurm_cases import CONF, line, starts, toy
 

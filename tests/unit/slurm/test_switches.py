@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from helpers.policy_toys import Toy
 
-from decision.cli.platform_slurm import slurm_command
-from decision.formats import load_platform
+from decision.cli.platform import slurm_command
+from decision.files import load_platform
 from decision.model.errors import InputError
 from decision.model.topology import Flat
 from decision.policies.allocation import take_on_tree
-from decision.policies.config import PolicyConfig
+from decision.policies.options import PolicyConfig
 from decision.slurm.switches import read_switches
-from decision.state.cluster import pack_hosts
+from decision.state.cluster import pack_hosts, platform_facts
 from decision.state.plan_arrays import START, add, clear
-from decision.state.platform_facts import platform_facts
 
 TREE = """# two islands, and a leaf beside them
 SwitchName=top Switches=island[0-1],leaf9 LinkSpeed=100

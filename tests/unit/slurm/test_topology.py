@@ -6,11 +6,11 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.slurm.build import build_world
-from decision.slurm.kernels.choice import choose_nodes
-from decision.slurm.kernels.holding import begin_on_nodes, end_job, release_completed
-from decision.slurm.kernels.trial import begin_trial, measure_nodes
+from decision.slurm.jobs import read_options
+from decision.slurm.kernels.allocate import begin_on_nodes, end_job, release_completed
+from decision.slurm.kernels.preemption import begin_trial, measure_nodes
+from decision.slurm.kernels.select_nodes import choose_nodes
 from decision.slurm.kernels.world import BY_MAIN, PENDING_JOB, SlurmWorld
-from decision.slurm.submit_line import read_options
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 
 TREE = CONF.replace("n[1-4]", "n[1-8]") + "TopologyPlugin=topology/tree\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers.trace_samples import FORMATS, SAMPLES
 
-from decision.formats import load_workload
-from decision.formats.traces.read import TraceOptions
+from decision.files import load_workload
+from decision.files.accounting.read import TraceOptions
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.errors import InputError
 from decision.model.workload import Workload

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats import load_workload
-from decision.formats.traces.read import TraceOptions
-from decision.formats.traces.recognise import recognise
-from decision.formats.traces.values import node_names, seconds_of
+from decision.files import load_workload
+from decision.files.accounting.read import TraceOptions, recognise
+from decision.files.accounting.values import node_names, seconds_of
 from decision.model.workload import Workload
 
 PBS = (

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from helpers.trace_samples import FORMATS, LINES, SAMPLES
 
-from decision.analysis.audit import audit
-from decision.formats import load_workload
-from decision.formats.traces.read import TraceOptions
-from decision.formats.traces.recognise import recognise
+from decision.experiments.audit import audit
+from decision.files import load_workload
+from decision.files.accounting.read import TraceOptions, recognise
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.errors import DecisionError
 from decision.model.trace import of_jobs

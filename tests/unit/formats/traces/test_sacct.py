@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from decision.formats.traces import Account, Clock, Records, read_sacct
+from decision.files.accounting import Account, Clock, Records, read_sacct
 from decision.model.errors import InputError
 
 HEADER = "JobID|User|Account|JobName|Submit|Start|End|Elapsed|State|NNodes|NCPUS|Timelimit|SubmitLine|NodeList"

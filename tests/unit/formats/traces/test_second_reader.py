@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from helpers import trace_samples
 
-from decision.formats import load_workload
-from decision.formats.traces.read import TraceOptions
+from decision.files import load_workload
+from decision.files.accounting.read import TraceOptions
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.trace import of_jobs
 from decision.model.workload import Workload

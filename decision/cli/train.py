@@ -1,0 +1,461 @@
+"""``decision train``: learned schedulers."""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from itertools import pairwise
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from decision.model.errors import ConfigError
+
+from .command import Chosen, refuse_unused, typed_command, with_groups
+from .options import (
+    EventsOption,
+    JsonOption,
+    OutputFolder,
+    PlatformOption,
+    Spread,
+    WorkloadOption,
+    read_days,
+    read_range,
+)
+from .tables import number, simple_table
+from .terminal import Pace, has_bars, paced, stderr, stdout
+
+if TYPE_CHECKING:
+    from decision.experiments.inputs import Inputs, LoadedInputs
+    from decision.experiments.tasks import How
+    from decision.rl.learning.config import TrainConfig
+
+# Options of ``decision train`` alone: what is trained, from which settings, seeds, days and recorded choices.
+
+_learning_option = partial(typer.Option, rich_help_panel="Learning")
+
+
+Learned = Annotated[
+    str,
+    typer.Argument(
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
+        "or your own; or one of its presets.",
+        metavar="SCHEDULER",
+    ),
+]
+Preset = Annotated[
+    str | None,
+    _learning_option(
+        "--preset",
+        help="Settings: [bold]dbf-compact[/bold] (the default of dbf), [bold]dbf-paper[/bold], "
+        "[bold]rlscheduler[/bold], [bold]inspector[/bold], [bold]ranking[/bold], [bold]deepscheduling-compact[/bold], "
+        "[bold]deepscheduling-paper[/bold], or a file.toml of the same form.",
+        metavar="NAME",
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    _learning_option(
+        "--set",
+        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each.",
+        metavar="KEY=VALUE",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    _learning_option(
+        "--steps",
+        help="Number of environment steps; for ranking, prices and joint, of jobs that are placed; for bc and crr, of "
+        "updates.",
+        min=1,
+    ),
+]
+LearnedDays = Annotated[
+    str | None,
+    _learning_option(
+        "--days",
+        help="Learn from these days alone, deepscheduling and joint: A to B - 1 of those with two submissions or more.",
+        metavar="A:B",
+    ),
+]
+TrainingSeed = Annotated[int, _learning_option("--seed", help="Random seed.", min=0, max=2**32 - 1)]
+TrainingSeeds = Annotated[
+    str | None,
+    _learning_option(
+        "--seeds", help="A training for each random seed from A to B - 1, and for each value of --set.", metavar="A:B"
+    ),
+]
+Data = Annotated[
+    Path | None,
+    _learning_option(
+        "--data",
+        help="Recorded choices, made by decision collect, for learn.method=bc, crr or sac.",
+        metavar="FILE.choices",
+    ),
+]
+Resume = Annotated[
+    bool, _learning_option("--resume", help="Resume the training in FOLDER; a larger --steps extends it.")
+]
+
+# ``decision train`` with several seeds or values of settings: many trainings, their table and their curves.
+
+
+def read_seeds(text: str | None) -> list[int]:
+    """The seeds of ``--seeds A:B``; none where the option was not given. Raises ConfigError."""
+    chosen = read_range(text, "--seeds")
+    if chosen is None:
+        return []
+    seeds = list(range(chosen.start or 0, chosen.stop or 0))
+    if not seeds or seeds[0] < 0:
+        raise ConfigError(
+            f"{text!r} names no seed; write the first one and that after the last, like 0:5", field="seeds"
+        )
+    return seeds
+
+
+def train_combinations(
+    preset: str,
+    changes: Sequence[str],
+    seeds: Sequence[int],
+    inputs: "Inputs",
+    output: Path,
+    data: Path | None,
+    spread: Spread,
+    as_json: bool,
+    command: str = "",
+) -> None:
+    """Do the trainings, print their table, and draw their curves on one page."""
+    from decision.experiments.training import combinations, train_all, training_folders
+
+    from .tables import print_json, simple_table
+    from .terminal import announce_compilation, counting, say, stdout
+
+    trainings = combinations(preset, changes, seeds)
+    announce_compilation()
+    with counting("trainings") as show, spread.begun() as how:
+        rows = train_all(trainings, inputs, output, data=data, progress=show, **how)
+    page = _draw(training_folders(trainings, output), output, command)
+    if as_json:
+        print_json({"trainings": rows})
+        return
+    names = [name for name in rows[0] if name != "checkpoint_sha256"]
+    own = trainings[0].own
+    table = simple_table(*(name if name in own else f">{_header(name)}" for name in names))
+    for row in rows:
+        table.add_row(*(row[name] if name in own else _figure(row[name]) for name in names))
+    stdout().print(table)
+    say(f"trainings.csv and a folder for each training are in {output}")
+    if page is not None:
+        say(f"their curves: {page}")
+
+
+def _header(name: str) -> str:
+    return name.replace("_", "\n", 1).replace("_", " ")
+
+
+def _figure(text: str) -> str:
+    from .tables import number
+
+    return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
+
+
+def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
+    from .terminal import can_draw, working
+
+    if not can_draw("no report.html"):
+        return None
+    from decision.experiments.curves import load_trainings
+    from decision.report.pages import analyse
+    from decision.rl.learning.checkpoint import kind_of
+
+    with working("drawing"):
+        return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]
+
+
+@with_groups
+def train_command(
+    context: typer.Context,
+    scheduler: Learned,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    output: OutputFolder,
+    preset: Preset = None,
+    changes: Changes = None,
+    steps: Steps = None,
+    data: Data = None,
+    seed: TrainingSeed = 0,
+    seeds: TrainingSeeds = None,
+    resume: Resume = False,
+    *,
+    chosen: Chosen,
+    days: LearnedDays = None,
+    events: EventsOption = None,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a scheduler on a workload, in the embedded engine.
+
+    dbf is split-window deep backfilling, which starts jobs from a window of the
+    queue; rlscheduler gives jobs priorities, and the others are backfilled by
+    rule; inspector (SchedInspector) accepts or rejects the next job of an order;
+    ranking is list scheduling with evolved priorities and reservations; repair
+    places the jobs of windows on a fat-tree; packing chooses which job starts,
+    for utilization, by requested and predicted run times; prices says what free
+    hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt;
+    deepscheduling chooses which job starts and which waits on servers that sleep,
+    day by day; joint decides starts, waking and sleeping, and learns by evolution;
+    green chooses which job starts, or takes the hosts of one that is worth less,
+    as power comes and goes (--events).
+
+    With --data, choices that decision collect recorded are learned from: bc clones
+    them, crr clones the better ones, sac goes on from there by itself.
+
+    Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
+    curves, FOLDER/progress.csv and TensorBoard's event files; the state for
+    --resume; and FOLDER/run.json, which says what made them. Shown from the
+    first minute on, except for prices and joint, are mean waiting time and bounded slowdown
+    of a validation: 16 sequences of 250, or days, of what is learned from. After
+    Ctrl-C the same command with --resume gives the result that an uninterrupted
+    training would have given.
+
+    With --seeds A:B, or several values in --set, there is a training for each
+    combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
+    The same command goes on where each of them stood; FOLDER/trainings.csv has a
+    row of each, and FOLDER/report.html their curves. One training by evolution
+    lets the workers of --on play its candidates.
+
+    Examples:
+
+      decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
+
+      decision train dbf -p cluster.xml -w work.json -o learned --steps 500000 \\
+          --set env.head=9 --set env.tail=1 --set learn.lr=1e-4
+
+      decision train inspector -p cluster.xml -w log.swf -o over-f1 \\
+          --set env.base=f1
+
+      decision train dbf --preset dbf-bc -p cluster.xml -w log.swf -o cloned \\
+          --data sjf.choices
+
+      decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
+
+      decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
+
+      decision train joint -p orion.xml -w days.json --days :1600 -o joint
+
+      decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
+          --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
+    """
+    from decision.experiments.inputs import Inputs, load_inputs
+    from decision.model.errors import ConfigError
+    from decision.rl.learning import require_learning
+    from decision.rl.learning.config import alternatives, load_config, preset_names
+    from decision.rl.schedulers import find_scheduler
+
+    from .tables import print_dropped
+
+    if preset is None and scheduler in preset_names():
+        preset, scheduler = scheduler, load_config(scheduler).scheduler
+    preset = preset or find_scheduler(scheduler).default_preset
+    changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    if days is not None:
+        changes.append(f"env.days={_checked_days(scheduler, days)}")
+    many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
+    config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
+    if config.scheduler != scheduler:
+        advice = f"train that, or choose a preset for {scheduler}"
+        raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
+    selection = chosen.read()
+    energy = find_scheduler(scheduler).energy
+    supply = tuple(events or ())
+    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
+    case = load_inputs(inputs)
+    print_dropped(case.workloads)
+    require_learning()
+    if many:
+        refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
+        refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
+        train_combinations(
+            preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context)
+        )
+        return
+    several = "it needs --seeds, or several values in --set"
+    refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
+    refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
+    _train_one(context, case, config, output, data, resume, spread, as_json)
+
+
+def _train_one(
+    context: typer.Context,
+    case: "LoadedInputs",
+    config: "TrainConfig",
+    output: Path,
+    data: Path | None,
+    resume: bool,
+    spread: Spread,
+    as_json: bool,
+) -> None:
+    """Do one training, and print its curve."""
+    from decision.batsim.signals import stop_on_signals
+    from decision.experiments.inputs import first_log
+    from decision.experiments.tasks import share_out
+    from decision.experiments.training import check_resumable, train_to_folder
+
+    from .tables import print_json
+    from .terminal import announce_compilation, note
+
+    pass  # HOUSE learning,print_curve,read_curve
+
+    if resume:
+        check_resumable(output)
+    announce_compilation()
+    crew: AbstractContextManager[How] = spread.begun() if spread.elsewhere else nullcontext({})
+    with stop_on_signals() as request, learning(config.steps) as show, crew as how:
+        executor = how.get("executor")
+        checkpoint = train_to_folder(
+            first_log(case),
+            config,
+            output,
+            data=data,
+            resume=resume,
+            stop=lambda: bool(request.signal),
+            report=lambda done: show(done.steps, done.rate, done.row),
+            note=note,
+            command=typed_command(context),
+            share_out=None if executor is None else partial(share_out, executor),
+        )
+    curve = read_curve(checkpoint.parent / "progress.csv")
+    if as_json:
+        print_json({"checkpoint": checkpoint, "curve": curve})
+    else:
+        print_curve(curve)
+    note(f"learned: {checkpoint}")
+    request.check()
+
+
+def _checked_days(scheduler: str, text: str) -> list[int]:
+    """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
+    from decision.model.errors import ConfigError
+    from decision.rl.schedulers import find_scheduler
+
+    if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
+        raise ConfigError(f"--days: {scheduler} does not learn by days; leave the option out", field="days")
+    first, last = read_days(text) or (0, None)
+    return [first] if last is None else [first, last]
+
+
+# What is shown of a training: its progress while it runs, and its curve.
+
+if TYPE_CHECKING:
+    pass
+
+
+@contextmanager
+def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]], None]]:
+    """Show a training on stderr; the yielded function takes steps, steps/s and the curves' newest values.
+
+    Where stderr is not a terminal, it is a line a minute.
+    """
+    columns = (
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
+    validated, pace = "", Pace("training", "steps")
+    bars = Progress(*columns, console=stderr(), transient=True, disable=not has_bars())
+    with bars as bar, paced(pace):
+        task = bar.add_task("validating", total=steps)
+
+        def show(done: int, rate: float, row: Mapping[str, float]) -> None:
+            nonlocal validated
+            if shown := [text.format(number(row[name])) for name, text in _SHOWN.items() if name in row]:
+                validated = f"validation: {', '.join(shown)}"
+            text = ", ".join(part for part in (f"{rate:,.0f} steps/s" if rate else "", validated) if part)
+            pace.set(min(done, steps), steps, text)
+            bar.update(task, completed=min(done, steps), description=text)
+
+        yield show
+
+
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """The rows of ``progress.csv``; nan where there is no value."""
+    with path.open(newline="") as file:
+        return [{name: float(value or "nan") for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
+    """A training's curve in a few rows: before the first step, then the mean over each part of it.
+
+    Of the validation each row has the newest values.
+    """
+    known = rows[0] if rows else {}
+    columns = [each for each in _AVERAGED if each[0] in known or each[0] not in _OF_PRICES]
+    averaged = [(name, scale) for name, _, scale in columns]
+    headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
+    headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
+    headers += [text for name, text, _ in _MEANS if name in known]
+    table = simple_table(*headers)
+    first = [row for row in rows if not row["steps"]]
+    for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
+        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged))
+    stdout().print(table)
+
+
+_VALIDATED = {
+    "validation_waiting_time": ">validation\nwait, s",
+    "validation_bounded_slowdown": ">validation\nslowdown",
+    "validation_value_share": ">validation\nvalue share",
+    "validation_violated_share": ">validation\nviolated share",
+}
+_SHOWN = {  # of these, while it learns
+    "validation_waiting_time": "wait {} s",
+    "validation_bounded_slowdown": "slowdown {}",
+    "validation_value_share": "value share {}",
+}
+_OF_PRICES = ("hops", "stretch")  # curves that others do not have
+_MEANS = (  # column of the curves, header, digits; mean over iterations
+    ("reward", ">reward", 4),
+    ("entropy", ">entropy\nnats", 3),
+    ("agreement", ">agreement", 3),
+    ("agreement_of_choices", ">where there\nis a choice", 3),
+)
+_AVERAGED = (  # column of the curves, header, scale; mean over episodes
+    ("hops", ">hops", 1),
+    ("stretch", ">stretch", 1),
+    ("waiting_time", ">wait\ns", 1),
+    ("queue_length", ">queue\njobs", 1),
+    ("utilization", ">util.\n%", 100),
+)
+
+
+def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
+    bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
+    for begin, end in pairwise(bounds):
+        yield rows[begin:end]
+
+
+def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
+    for name in (each for each in _VALIDATED if each in rows[0]):
+        known = [row[name] for row in rows if not isnan(row[name])]
+        yield number(known[-1]) if known else "-"
+    if "episodes" in rows[0]:
+        yield from _episode_cells(rows, averaged)
+    for name, _, digits in _MEANS:
+        if name in rows[0]:
+            mean = sum(row[name] for row in rows) / len(rows)
+            yield "-" if isnan(mean) else f"{mean:.{digits}f}"
+
+
+def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
+    episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
+    yield f"{sum(episodes):,}"
+    for name, scale in averaged:
+        measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
+        total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
+        yield number(scale * total / measured) if measured else "-"

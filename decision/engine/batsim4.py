@@ -1,0 +1,290 @@
+"""The compiled engine in Batsim's place: a `CompiledEngine`, and the conversation with a decision process.
+
+`EmbeddedEngine` takes questions and answers like `decision.engine.reference.engine.ReferenceEngine`, and must not
+differ from it. Both read commands with `commands_in` and write events with `batsim_words`; here is how commands become
+actions of a plan, and how the log becomes events.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.engine.kernels import arrays as a
+from decision.engine.kernels import commands as c
+from decision.model.errors import LocalProtocolError, PolicyError
+from decision.model.hosts import intervals
+from decision.model.platform import Platform
+from decision.model.record import FinalState, RunRecord
+from decision.model.workload import MachineEvent, Workload
+from decision.protocol import Message
+from decision.protocol.messages import Answer, BatsimEvent, DecisionEvent, RequestedCall, SimulationEnds, TaskProgress
+from decision.state import plan_arrays as p
+from decision.state import transitions
+from decision.state.cluster import ENDED
+
+from . import batsim_words as words
+from . import commands
+from .commands import CommandReader
+from .compiled import CompiledEngine, run_record
+from .refusals import COMMANDS_AFTER_END, EngineOptions
+from .truth import on_hosts
+
+
+class EmbeddedEngine(CompiledEngine):
+    """Simulates one run, in Batsim's messages. Arguments and errors are those of `CompiledEngine`."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        workloads: Sequence[Workload],
+        events: Sequence[MachineEvent] = (),
+        options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
+    ) -> None:
+        super().__init__(platform, workloads, events, options)
+        self._workloads = workloads
+        self._metadata: dict[int, str] = {}
+        self._nb_forgotten = 0  # jobs that had ended at the last question
+        self._command_time = 0.0  # seconds: of the command that is read
+        self._waits = False  # for an answer
+        self._begun = False
+
+    @functools.cached_property
+    def _reader(self) -> CommandReader[int]:
+        """Of commands; made where there are any: it and the engine refer to each other, which keeps memory."""
+        return CommandReader[int](
+            self.platform, self._workloads, self.options, self.names, self.job, self._refuse_command
+        )
+
+    # --- The conversation ---------------------------------------------------------------------------------------
+
+    def ask(self) -> Message | None:
+        """Run until the decision process must be asked.
+
+        Returns:
+            The question, or None once the decision process has heard of the simulation's end.
+
+        Raises:
+            PolicyError: if a command of the last reply is impossible.
+            DeadlockError: if nothing can happen any more.
+            LocalProtocolError: if the last question has no answer yet.
+        """
+        if self._waits:
+            raise LocalProtocolError("the engine was asked again before its last question was answered")
+        if self._begun and self.advance() == a.DONE:
+            return None
+        self._begun = self._waits = True
+        question = self._question()
+        self._forget_ended()
+        return question
+
+    def answer(self, message: Message) -> None:
+        """Take the decision process's reply; `ask` carries it out.
+
+        Raises:
+            PolicyError: if a command names what does not exist or needs what no engine can do.
+            LocalProtocolError: if there was no question.
+        """
+        if not self._waits:
+            raise LocalProtocolError("the engine was answered without having asked")
+        if message.events and self.world.sim.ends_sent:
+            raise self.refuse(COMMANDS_AFTER_END)
+        self._load(message)
+        self.reply(message.now)
+        self._waits = False
+
+    def record(self) -> RunRecord:
+        """Everything that Batsim would write about the run, once it is over."""
+        if not self._over:
+            raise LocalProtocolError("the run is not over: ask and answer until there is no further question")
+        return run_record(self, self._metadata)
+
+    def finished(self) -> NDArray[np.int32]:
+        """Numbers of the jobs that are over, in the order in which they ended: that of the record."""
+        return self.world.sim.finished[: self.world.sim.nb_finished].copy()
+
+    def _forget_ended(self) -> None:
+        """Jobs that ended before a question are forgotten with it, as Batsim does."""
+        sim = self.world.sim
+        nb_finished = int(sim.nb_finished)
+        for number in sim.finished[self._nb_forgotten : nb_finished].tolist():
+            self._reader.forget(self.job(number))
+        self._nb_forgotten = nb_finished
+
+    # --- From the log to a question -----------------------------------------------------------------------------
+
+    def _question(self) -> Message:
+        """Everything that was logged since the last question."""
+        sim = self.world.sim
+        events: list[BatsimEvent] = []
+        for i in range(sim.nb_logged):
+            entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
+            self._tell(events, int(sim.log_kind[i]), *entry)
+        return Message(float(self.state.now), tuple(events))
+
+    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+        """Add what an entry of the log says."""
+        events.append(_WRITERS[kind](self, time, arg, value))
+
+    def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
+        return words.simulation_begins(self.platform, self._reader.workloads.values(), self.options)
+
+    def _submitted(self, time: float, number: int, _value: float) -> BatsimEvent:
+        job = self.job(number)
+        self._reader.submit(job.id, number)
+        return words.job_submitted(time, job, self._reader.workloads[job.workload], self.options)
+
+    def _completed(self, time: float, number: int, _value: float) -> BatsimEvent:
+        final = FinalState(int(self.state.job_state[number]) - ENDED)
+        return_code = int(self.world.sim.exit_code[number])
+        return words.job_completed(time, self.job(number).id, final, return_code, self.allocation(number))
+
+    def _killed(self, time: float, request: int, _value: float) -> BatsimEvent:
+        sim = self.world.sim
+        numbers = [int(number) for number in sim.kill_job[sim.kill_begin[request] : sim.kill_end[request]]]
+        killed = [number for number in numbers if sim.kill_state[number] == a.KILL_DONE]
+        progress = {self.job(number).id: self._progress(number) for number in killed}
+        return words.job_killed(time, [self.job(number).id for number in numbers], progress)
+
+    def _progress(self, number: int) -> TaskProgress:
+        sim = self.world.sim
+        return words.task_progress(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]))
+
+    def _changed(self, time: float, request: int, _value: float) -> BatsimEvent:
+        return words.pstate_changed(time, self.switched_hosts(request), int(self.world.sim.switch_pstate[request]))
+
+    def _happened(self, time: float, event: int, _value: float) -> BatsimEvent:
+        return words.external_event(time, self.events[event])
+
+    # --- From a reply to a plan ---------------------------------------------------------------------------------
+
+    def _refuse_command(self, reason: str) -> PolicyError:
+        """The error of a command that is impossible whenever its time comes."""
+        return PolicyError(f"t={max(self.now, self._command_time):.12g} s: {reason}")
+
+    def _load(self, reply: Message) -> None:
+        """Turn a reply into the plan.
+
+        Raises:
+            PolicyError: if a command names what does not exist, or asks for what no engine can do.
+        """
+        nb_commands = self._nb_own(reply) + sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
+        texts = (getattr(e.data, "alloc", "") or getattr(e.data, "resources", "") for e in reply.events)
+        self.make_room(nb_commands, sum(len(text) // 2 + 1 for text in texts))
+        p.clear(self.plan, self.state)
+        times: list[float] = []
+        self._add_own_before(reply, times)
+        for command in reply.events:
+            if isinstance(command, Answer):
+                continue  # Batsim asked nothing and reads no answer
+            self._reader.check_time(command, reply.now)
+            self._command_time = command.timestamp
+            self._take(command)
+            times += [command.timestamp] * (int(self.plan.nb_actions) - len(times))
+        self._add_own_after(reply, times)
+        self._command_time = 0.0
+        self.world.sim.command_time[: len(times)] = times
+        self.world.sim.timed_commands = 1
+
+    def _take(self, command: DecisionEvent) -> None:
+        """Add a command of the decision process to the plan."""
+        self._add(self._reader.read(command))
+
+    def _nb_own(self, reply: Message) -> int:
+        """How many commands of the engine's own come with a reply."""
+        return 0
+
+    def _add_own_before(self, reply: Message, times: list[float]) -> None:
+        """Add the engine's own commands that come before a reply's, and their times."""
+
+    def _add_own_after(self, reply: Message, times: list[float]) -> None:
+        """Add those that come after."""
+
+    def _add(self, command: commands.Command[int]) -> None:
+        """Add a command's actions to the plan."""
+        match command:
+            case commands.Start():
+                self._add_start(command)
+            case commands.Reject(job):
+                self._act(p.REJECT, job)
+            case commands.Kill(jobs):
+                self._add_kill(jobs)
+            case commands.ChangeState():
+                self._add_change(command)
+            case commands.CallLater(time):
+                self.plan.time[self._act(p.CALL_AT)] = time
+            case commands.SetPstate(hosts, pstate):
+                self._add_hosts(self._act(p.SET_PSTATE, value=pstate), hosts)
+            case commands.QueryEnergy():
+                self._act(c.QUERY_ENERGY)
+            case commands.SetRegistration(allowed):
+                self._act(c.SET_REGISTRATION, value=allowed)
+            case commands.Register():
+                self._add_registration(command)
+            case commands.SetMetadata(job, text):
+                self._metadata[job] = text
+                self._act(c.NO_ACTION, job)
+            case commands.NoEffect():
+                self._act(c.NO_ACTION)
+
+    def _act(self, kind: int, job: int = -1, value: int = 0) -> int:
+        action = p.add(self.plan, kind, job)
+        self.plan.value[action] = value
+        return int(action)
+
+    def _add_kill(self, jobs: list[int]) -> None:
+        """All of them are one request."""
+        for i, job in enumerate(jobs):
+            self._act(p.KILL, job, 0 if i else c.NEW_REQUEST)
+        if not jobs:
+            self._act(c.NO_ACTION)
+
+    def _add_hosts(self, action: int, hosts: list[int]) -> None:
+        for first, last in intervals(hosts):
+            p.add_interval(self.plan, action, first, last)
+
+    def _add_start(self, command: commands.Start[int]) -> None:
+        self._add_hosts(self._act(p.START, command.job), command.hosts)
+        if command.places:
+            leaves = self.leaves(command.job)
+            nb_hosts = len(command.hosts)
+            self.set_leaves(command.job, tuple(on_hosts(leaf, command.places, nb_hosts) for leaf in leaves))
+
+    def _add_change(self, command: commands.ChangeState[int]) -> None:
+        if command.wanted == "RUNNING":
+            self._act(c.START_ELSEWHERE, command.job)
+        elif command.final is not None:
+            self._act(c.END_ELSEWHERE, command.job, command.final)
+        else:
+            raise self._refuse_command(self.why_not_become(command.job, command.wanted))
+
+    def _add_registration(self, command: commands.Register) -> None:
+        job = command.job
+        truth = self.add_job(job, command.leaves, command.moldable)
+        number = int(transitions.submit(self.state, job.size, job.walltime, -1))
+        self.world.sim.truth_of[number] = truth
+        self._reader.submit(job.id, number)
+        self._act(c.REGISTER, number)
+
+
+_Writer = Callable[[EmbeddedEngine, float, int, float], BatsimEvent]
+
+
+def _notification(kind: str) -> _Writer:
+    return lambda engine, time, arg, value: words.notification(time, kind)
+
+
+_WRITERS: dict[int, _Writer] = {
+    a.LOG_BEGINS: lambda engine, *entry: engine._begins(*entry),
+    a.LOG_SUBMITTED: lambda engine, *entry: engine._submitted(*entry),
+    a.LOG_COMPLETED: lambda engine, *entry: engine._completed(*entry),
+    a.LOG_KILLED: lambda engine, *entry: engine._killed(*entry),
+    a.LOG_CHANGED: lambda engine, *entry: engine._changed(*entry),
+    a.LOG_CALLED: lambda engine, time, arg, value: RequestedCall(time),
+    a.LOG_NO_MORE_JOBS: _notification(words.NO_MORE_JOBS),
+    a.LOG_NO_MORE_EVENTS: _notification(words.NO_MORE_EVENTS),
+    a.LOG_EVENT: lambda engine, *entry: engine._happened(*entry),
+    a.LOG_ENERGY: lambda engine, time, arg, joules: words.consumed_energy(time, joules),
+    a.LOG_ENDS: lambda engine, time, arg, value: SimulationEnds(time),
+}

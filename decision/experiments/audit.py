@@ -1,0 +1,463 @@
+"""What a log is, what it can answer, and what really happened in it.
+
+`audit` is one object, which the command line prints as a page or as JSON. Figures of what was recorded are those of
+`decision.model.demand`, on the hosts that the workload has.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from decision.files.accounting.records import REASONS
+from decision.model.columns import Labelled
+from decision.model.dates import DAY
+from decision.model.demand import Recorded, Use, fitted, recorded, runtimes, sizes, submit_times, use_of, walltimes
+from decision.model.errors import ConfigError
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, HostState, HostTable, JobTable, RunRecord
+from decision.model.trace import Trace, of_jobs
+from decision.model.workload import Workload
+
+from .unsimulated import Unsimulated, unsimulated
+
+# The questions that a log does not answer, and why.
+
+
+def named_users(workload: Workload) -> set[str]:
+    """The users that jobs name."""
+    column = getattr(workload.jobs, "user", None)
+    names = set(column.used()) if isinstance(column, Labelled) else {job.user for job in workload.jobs}
+    return names - {""}
+
+
+def unanswered_questions(workload: Workload) -> dict[str, str]:
+    """The questions that a log does not answer, and why."""
+    reading, trace = workload.reading, workload.trace
+    empty = Trace(id=(), wait=np.array([]))
+    trace = empty if trace is None else of_jobs(trace, workload.jobs)
+    why: dict[str, str] = {}
+    if not len(trace.wait) or np.isnan(trace.wait).all():
+        why["recorded"] = "no waiting time or start is known of any job, so what really happened is not known"
+    if reading is not None and not reading.requested:
+        why["estimates"] = "no job has a requested time, so backfilling with the users' estimates cannot be tried"
+    users = named_users(workload)
+    if len(users) < 2:
+        said = "every job has the same user" if users else "no job names its user"
+        why["users"] = f"{said}, so fairness, fair share and users' habits cannot be studied"
+    if not any(trace.texts("recorded", "nodes")):
+        why["topology"] = "no job says on which nodes it ran, so placement and sharing cannot be compared"
+    for question, fields, what in (
+        ("memory", (("recorded", "memory"), ("request", "memory")), "memory"),
+        ("gpus", (("recorded", "gpus"), ("request", "gpus")), "GPUs"),
+        ("partitions", (("request", "partition"), ("extra", "queue")), "partitions or queues"),
+        ("dependencies", (("request", "dependency"),), "dependencies"),
+    ):
+        if reason := _no_data(workload, trace, fields, what):
+            why[question] = reason
+    if workload.unix_start is None:
+        why["dates"] = "the log does not say when it began, so hours and weekdays are counted from its first second"
+    return why
+
+
+def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ...], what: str) -> str:
+    """Why fields say nothing of the jobs: they are empty or the same everywhere; "" where they say something."""
+    constant = False
+    for part, name in fields:
+        values = _values(workload, trace, part, name)
+        known = values - {"", None}
+        partly = len(values) > len(known) > 0
+        if len(known) > 1 or (known and what in ("memory", "GPUs")) or (partly and what == "dependencies"):
+            return ""
+        constant |= bool(known)
+    said = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
+    return f"{said}, so it is not data"
+
+
+def _values(workload: Workload, trace: Trace, part: str, name: str) -> set[Any]:
+    """Some values of a field: two numbers at most, None where it is not known."""
+    if part == "extra":
+        extra = getattr(workload.jobs, "extra", None)
+        said = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
+        return {(fields or {}).get(name) for fields in said}
+    field = getattr(trace, part).get(name)
+    if isinstance(field, np.ndarray):
+        known = ~np.isnan(field)
+        return {*np.unique(field[known])[:2].tolist(), *([] if known.all() else [None])}
+    return set(field.used()) if isinstance(field, Labelled) else set()
+
+
+_WEEK = 7 * DAY
+_MOST_DAYS = 100_000  # of a log; more are a mistake
+_FULL = 0.9  # of the median day's utilization: a machine that is warm
+
+# what readers call the reasons of records that they leave out, where it is not a text of `REASONS`
+_KEYS = {
+    "not 18 numbers": "malformed",
+    "with a field that is not a finite number": "malformed",
+    "with a negative submission time": "malformed",
+    "with a fractional size or job number": "malformed",
+    "parts of a checkpointed job (status 2, 3 or 4)": "partial",
+    "with a job number seen before": "repeat",
+    "that ended when they started, or before": "no_time",
+    "without resources": "no_size",
+    **{text: key for key, text in REASONS.items()},
+}
+
+
+class LeftOutRecords(msgspec.Struct, frozen=True):
+    """Records that became no jobs, for one reason."""
+
+    count: int
+    lines: list[int]  # the first of them, as far as they are known
+
+
+class RecordedFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What really happened."""
+
+    jobs: int  # whose start is known
+    mean_wait: float  # seconds
+    max_wait: float  # seconds
+    mean_bounded_slowdown: float
+    peak: int  # hosts in use at most
+    machine: int  # hosts
+    over: float  # share of the time with more than the machine in use
+    fitted: float  # share of all waiting during which the job would have fitted
+    utilization: float  # from the first submission to the last end
+
+
+class Edges(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a log begins and ends, seconds of the workload; nan where no start is known."""
+
+    first_submission: float
+    last_submission: float
+    first_start: float
+    last_end: float
+    submitted_before_first_end: int
+    utilization_first_day: float
+    utilization_first_week: float
+    utilization: float
+    warm_up: float  # seconds from the first submission until the machine was as full as on a usual day
+    cool_down: float  # seconds before the last end since when it no longer was
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log is; `records` are `jobs`, those left out and those `joined`."""
+
+    format: str
+    records: int
+    jobs: int
+    left_out: dict[str, LeftOutRecords]
+    joined: int
+    unit: str
+    unit_reason: str
+    unit_changes: int | None
+    hosts: int
+    hosts_from: str
+    walltimes: int  # jobs with a requested time
+    users: int
+    host_seconds: float  # job size times run time
+    lost: dict[str, int]
+    clock: str
+    recorded: RecordedFigures | None
+    edges: Edges
+    cannot: dict[str, str]
+    not_simulated: list[Unsimulated]
+    notes: list[str]
+
+
+def audit(workload: Workload, speed: float | None = None) -> Audit:
+    """What a log is, and what it cannot answer.
+
+    Args:
+        workload: as it was read, with nothing changed.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if a run time is needed and not known.
+    """
+    reading = workload.reading
+    if reading is None:
+        raise ConfigError(f"{workload.path}: was made, not read; only what was read from a file can be audited")
+    jobs, lengths = recorded(workload, speed), runtimes(workload, speed)
+    use = use_of(jobs) if jobs is not None else None
+    left_out = _left_out(workload)
+    return Audit(
+        format=reading.format,
+        records=len(workload.jobs) + reading.joined + sum(entry.count for entry in left_out.values()),
+        jobs=len(workload.jobs),
+        left_out=left_out,
+        joined=reading.joined,
+        unit=reading.unit,
+        unit_reason=reading.unit_reason,
+        unit_changes=reading.unit_changes,
+        hosts=workload.nb_res,
+        hosts_from=reading.hosts_from,
+        walltimes=reading.requested,
+        users=len(named_users(workload)),
+        host_seconds=float((sizes(workload) * lengths).sum()),
+        lost=dict(reading.lost),
+        clock=reading.clock,
+        recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
+        edges=_edges(workload, jobs, use),
+        cannot=unanswered_questions(workload),
+        not_simulated=unsimulated(workload, speed),
+        notes=list(workload.notes),
+    )
+
+
+def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
+    """Records by reason; jobs that no machine of so many hosts could run have no size."""
+    found: dict[str, LeftOutRecords] = {}
+    for text, count in workload.dropped.items():
+        key = _KEYS.get(text, "never_started" if "never" in text else "not_ended" if "end" in text else "no_size")
+        if text == "with an unknown or zero run time":
+            key = "no_time"
+        lines = list(workload.dropped_lines.get(text, ()))
+        before = found.get(key, LeftOutRecords(0, []))
+        found[key] = LeftOutRecords(before.count + count, sorted([*before.lines, *lines])[:5])
+    return found
+
+
+def _figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
+    """What really happened on a machine of so many hosts."""
+    wait, run = jobs.start - jobs.submit, jobs.run
+    slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, SHORTEST_RUNTIME))
+    span = float((jobs.start + run).max() - jobs.submit.min())
+    return RecordedFigures(
+        jobs=len(wait),
+        mean_wait=float(wait.mean()),
+        max_wait=float(wait.max()),
+        mean_bounded_slowdown=float(slowdown.mean()),
+        peak=int(use.hosts.max()),
+        machine=machine,
+        over=use.over(machine),
+        fitted=fitted(jobs, use, machine),
+        utilization=float((jobs.size * run).sum()) / (machine * span),
+    )
+
+
+def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
+    submit, nan = submit_times(workload), math.nan
+    first, last = float(submit.min()), float(submit.max())
+    if jobs is None or use is None:
+        unknown = ("first_start", "last_end", "utilization_first_day", "utilization_first_week", "utilization")
+        rest: dict[str, Any] = dict.fromkeys((*unknown, "warm_up", "cool_down"), nan)
+        return Edges(first_submission=first, last_submission=last, submitted_before_first_end=0, **rest)
+    end = float(use.time[-1])
+    warm_up, cool_down = _warm(use, first, end)
+    return Edges(
+        first_submission=first,
+        last_submission=last,
+        first_start=float(jobs.start.min()),
+        last_end=end,
+        submitted_before_first_end=int((submit < (jobs.start + jobs.run).min()).sum()),
+        utilization_first_day=_share(use, first, min(first + DAY, end), workload.nb_res),
+        utilization_first_week=_share(use, first, min(first + _WEEK, end), workload.nb_res),
+        utilization=_share(use, first, end, workload.nb_res),
+        warm_up=warm_up,
+        cool_down=cool_down,
+    )
+
+
+def _areas(use: Use, edges: Any) -> Floats:
+    """Host-seconds in use until each of the times."""
+    area = np.append(0.0, np.cumsum(use.hosts[:-1] * np.diff(use.time)))
+    return np.interp(edges, use.time, area)
+
+
+def _share(use: Use, begin: float, end: float, machine: int) -> float:
+    area = _areas(use, np.array([begin, end]))
+    return float(area[1] - area[0]) / (machine * (end - begin)) if end > begin else math.nan
+
+
+def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
+    """Seconds until a day is as full as most, and since the last such day; none of a log of less than a day."""
+    days = int((end - first) // DAY)
+    if not 0 < days < _MOST_DAYS:
+        return 0.0, 0.0
+    daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
+    full = np.flatnonzero(daily >= _FULL * np.median(daily))
+    return float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
+
+
+# What really happened, as a run next to those of policies: the same measures, and no simulation.
+#
+# A recorded schedule is not a policy's. Jobs waited for what a log does not hold: outages, reservations, limits of
+# users and partitions, memory, dependencies. So nothing is said to be better or worse than it; how far the two can be
+# compared is said by `Standing`.
+
+RECORDED = "recorded"  # the name among policies
+_CLOSE = 60.0  # seconds: waits so near count as alike
+_FIGURES = ("recorded_distance", "recorded_ratio", "recorded_rank", "recorded_close")  # of a run: see `agreement`
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How far what was recorded of a workload can be compared with a simulation of it."""
+
+    workload: str
+    fitted: float | None  # share of all waiting next to enough free hosts; None where nothing waited
+    over: float  # share of the time with more than the machine in use
+    hosts: int
+    closest: str  # the simulated policy whose waits are nearest; "" where none was simulated
+    ratio: float | None  # recorded mean wait over its mean wait; None where it lets nothing wait
+    rank: float | None  # correlation of the waits' ranks; None where all waits of one are equal
+    close: float | None  # share of the jobs whose waits are within `_CLOSE`; None where `closest` is ""
+    verdict: str = "not comparable"
+
+
+def recorded_jobs(workload: Workload) -> Recorded:
+    """The jobs whose start is known.
+
+    Raises:
+        ConfigError: if there are none.
+    """
+    jobs = recorded(workload)
+    if jobs is None:
+        where = workload.path or f"workload {workload.name}"
+        raise ConfigError(
+            f"{where}: no start of a job is recorded, so there is nothing to compare with", field="policy"
+        )
+    return jobs
+
+
+def recorded_run(workloads: Sequence[Workload], nb_hosts: int) -> RunRecord:
+    """What was recorded of the workloads, as the record of a run; no job has a placement.
+
+    Raises:
+        ConfigError: if no start is known.
+    """
+    parts = [_table(workload, recorded_jobs(workload)) for workload in workloads]
+    columns = {name: [getattr(part, name) for part in parts] for name in JobTable.__struct_fields__}
+    joined: dict[str, Any] = {
+        name: np.concatenate(some) if isinstance(some[0], np.ndarray) else [item for column in some for item in column]
+        for name, some in columns.items()
+    }
+    jobs = JobTable(**joined)
+    jobs = jobs.take(np.argsort(jobs.start_time + jobs.runtime, kind="stable"))
+    states = len(HostState)
+    return RunRecord(
+        nb_hosts=nb_hosts,
+        jobs=jobs,
+        host_states=HostTable(time=np.empty(0), counts=np.empty((0, states), np.int64)),
+        time_in_state=np.zeros(states),
+    )
+
+
+def _table(workload: Workload, jobs: Recorded) -> JobTable:
+    rows, count = jobs.rows.tolist(), len(jobs.rows)
+    chosen = [workload.jobs[row] for row in rows]
+    return JobTable(
+        id=[job.id for job in chosen],
+        profile=[job.profile for job in chosen],
+        submit_time=jobs.submit,
+        size=jobs.size.astype(np.int64),
+        walltime=walltimes(workload)[jobs.rows],
+        final_state=np.full(count, FinalState.COMPLETED_SUCCESSFULLY),
+        start_time=jobs.start,
+        runtime=jobs.run,
+        allocation=[""] * count,
+        energy=np.full(count, -1.0),
+        metadata=[""] * count,
+    )
+
+
+def agreement(record: RunRecord, workload: Workload) -> dict[str, float]:
+    """How near a run's waits are to the recorded ones, over the jobs of both, by `_FIGURES`.
+
+    Mean distance in seconds, recorded mean wait over the run's, rank correlation (Spearman), share within `_CLOSE`.
+    """
+    jobs = recorded(workload)
+    if jobs is None:
+        return {}
+    waits = (jobs.start - jobs.submit).tolist()
+    known = {workload.jobs[row].id: wait for row, wait in zip(jobs.rows.tolist(), waits, strict=True)}
+    return _nearness(record.jobs, known)
+
+
+def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
+    mine = (jobs.start_time - jobs.submit_time).tolist()
+    both = zip(jobs.id, mine, strict=True)
+    pairs = [(known[job], wait) for job, wait in both if job in known and math.isfinite(wait)]
+    if not pairs:
+        return {}
+    real, simulated = np.round(pairs, 3).T  # clocks of simulators round, which would break ties
+    apart = np.abs(real - simulated)
+    ratio = real.mean() / simulated.mean() if simulated.mean() else math.nan
+    figures = (apart.mean(), ratio, rank_correlation(real, simulated), (apart <= _CLOSE).mean())
+    return {name: float(value) for name, value in zip(_FIGURES, figures, strict=True) if math.isfinite(value)}
+
+
+def rank_correlation(a: Floats, b: Floats) -> float:
+    """Spearman's: the correlation of ranks, equal values having the mean of theirs; nan where one is constant."""
+    x, y = _ranks(a), _ranks(b)
+    if x.std() == 0 or y.std() == 0:
+        return math.nan
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _ranks(values: Floats) -> Floats:
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[which]
+
+
+def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
+    """How far a workload's record can be compared with runs of policies.
+
+    Args:
+        workload: the jobs.
+        name: of the workload.
+        runs: each policy's name and figures, with those of `agreement`.
+    """
+    return _standing(recorded_jobs(workload), workload.nb_res, name, runs)
+
+
+def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) -> Standing | None:
+    """How far what was recorded, if it is among some runs' tables by policy, can be compared with the others."""
+    if RECORDED not in tables:
+        return None
+    table = tables[RECORDED]
+    wait = table.start_time - table.submit_time
+    jobs = Recorded(
+        np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, np.asarray(table.size, np.float64)
+    )
+    known = dict(zip(table.id, wait.tolist(), strict=True))
+    runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
+    return _standing(jobs, hosts, name, runs)
+
+
+def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
+    use = use_of(jobs)
+    near = [run for run in runs if _FIGURES[0] in run[1]]
+    policy, figures = min(near, key=lambda run: run[1][_FIGURES[0]], default=("", {}))
+    ratio, rank, close = (figures.get(figure) for figure in _FIGURES[1:])
+    share = fitted(jobs, use, hosts)
+    return Standing(
+        workload=name,
+        fitted=None if math.isnan(share) else share,
+        over=use.over(hosts),
+        hosts=hosts,
+        closest=policy,
+        ratio=ratio,
+        rank=rank,
+        close=close,
+    )
+
+
+def standing_text(found: Standing) -> str:
+    """A line for people."""
+    waited = "nothing waited"
+    if found.fitted is not None:
+        waited = f"{100 * found.fitted:.0f} % of its waiting was next to enough free hosts (fitted)"
+    parts = [
+        f"recorded of {found.workload} is not comparable: {waited}, {100 * found.over:.1f} % of the time more than "
+        f"{found.hosts:,} hosts were in use (over)"
+    ]
+    if found.close is not None:
+        ratio = "" if found.ratio is None else f"recorded waits are {found.ratio:.2g} times its own, "
+        rank = "" if found.rank is None else f"rank correlation {found.rank:.2f}, "
+        parts.append(
+            f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {_CLOSE:g} s"
+        )
+    return "; ".join(parts)

@@ -1,0 +1,218 @@
+"""Metrics of a schedule, each with its formula.
+
+Over the jobs that ran (rejected jobs count nowhere), each once where it was suspended. For a job, s is its submission
+time, t its start, p its runtime, q its size and w = t - s its waiting time. Programs that use the same word compute
+different things: Batsim's ``mean_slowdown`` is `slowdowns` (unbounded), its makespan is `makespan` until version 4 and
+`makespan_from_submission` from version 5 on, and its means divide by all jobs, the rejected ones too; evalys'
+utilization is a number of busy hosts; batsim-py's stretch is w / walltime.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from decision.model.hosts import parse_hosts
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable, PredictionTable
+from decision.policies.placement.tree import text_costs
+
+SECONDS_IN_HOUR = 3600.0  # seconds
+PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
+
+Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
+
+
+def only_ran(jobs: JobTable) -> JobTable:
+    """The jobs that were not rejected."""
+    ran = jobs.final_state != FinalState.REJECTED
+    return jobs if ran.all() else jobs.take(np.flatnonzero(ran))
+
+
+def mean(values: Floats) -> float:
+    """The arithmetic mean; nan of nothing."""
+    return float(values.mean()) if len(values) else math.nan
+
+
+def largest(values: Floats) -> float:
+    """The maximum; nan of nothing."""
+    return float(values.max()) if len(values) else math.nan
+
+
+def percentile(values: Floats, percent: float) -> float:
+    """The value that `percent` of all are not above, linear between neighbours; nan of nothing.
+
+    As `numpy.percentile`, to the last digit; that loads modules for 15 ms.
+    """
+    if not len(values):
+        return math.nan
+    ordered = np.sort(values)
+    at = (len(ordered) - 1) * (percent / 100)
+    below, share = int(at), at - int(at)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    if math.isnan(ordered[-1]):
+        return math.nan
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)
+
+
+# --- Of each job (all take jobs that ran) ---------------------------------------------------------------------------
+
+
+def waiting_times(jobs: JobTable) -> Floats:
+    """``t - s`` of each job, seconds."""
+    return jobs.start_time - jobs.submit_time
+
+
+def turnaround_times(jobs: JobTable) -> Floats:
+    """``t + p - s`` of each job, seconds."""
+    return jobs.start_time + jobs.runtime - jobs.submit_time
+
+
+def slowdowns(jobs: JobTable) -> Floats:
+    """``(w + p) / p`` of each job; Batsim calls it stretch in ``out_jobs.csv`` and slowdown in ``out_schedule.csv``."""
+    return turnaround_times(jobs) / jobs.runtime
+
+
+def bounded_slowdowns(jobs: JobTable, bound: float = SHORTEST_RUNTIME) -> Floats:
+    """``max(1, (w + p) / max(p, bound))`` of each job, `bound` in seconds (Feitelson et al. 1997)."""
+    return np.maximum(1.0, (waiting_times(jobs) + jobs.runtime) / np.maximum(jobs.runtime, bound))
+
+
+def stretches(jobs: JobTable, recorded: Mapping[str, float]) -> Floats:
+    """Run times over the recorded ones (seconds by id), of the jobs that have one above 0."""
+    wanted = np.array([recorded.get(job, 0.0) for job in jobs.id])
+    known = wanted > 0
+    return jobs.runtime[known] / wanted[known]
+
+
+def waits_over_walltime(jobs: JobTable) -> Floats:
+    """``w / walltime`` of each job that has a walltime."""
+    known = np.isfinite(jobs.walltime)
+    return waiting_times(jobs)[known] / jobs.walltime[known]
+
+
+def prediction_errors(jobs: JobTable, predictions: PredictionTable) -> Floats:
+    """``|e - p|`` of each job, seconds: e is the run time that was expected at its submission."""
+    return np.abs(predictions.predicted - jobs.runtime)
+
+
+def underpredicted(jobs: JobTable, predictions: PredictionTable) -> float:
+    """Share of the jobs with ``e < p``: they ran for longer than was expected at their submission; nan of none."""
+    return mean((predictions.predicted < jobs.runtime).astype(np.float64))
+
+
+def broken_promises(jobs: JobTable, predictions: PredictionTable) -> float:
+    """Jobs that started later than EASY promised when they first were the head of the queue; nan without promises."""
+    if np.isnan(predictions.promised).all():
+        return math.nan
+    return float((jobs.start_time > predictions.promised + PROMISE_TOLERANCE).sum())
+
+
+def per_processor_slowdowns(jobs: JobTable) -> Floats:
+    """``max(1, (w + p) / (q * p))`` of each job (Zotkin and Keleher 1999, without a bound)."""
+    return np.maximum(1.0, turnaround_times(jobs) / (jobs.size * jobs.runtime))
+
+
+def communication_hops(jobs: JobTable, distance: Distance) -> Floats:
+    """``sum over pairs (i, k), i != k, of the job's hosts of distance(i, k) / q``: the communication-hop cost.
+
+    Each pair counts in both directions; a job on one host has no cost. It is the interference metric of topology-aware
+    allocation on fat-trees, where `distance` is 2, 4 or 6 (same switch, same pod, other pod).
+    """
+    return np.array([_hops(np.array(parse_hosts(hosts), np.int64), distance) for hosts in jobs.allocation])
+
+
+def tree_hops(jobs: JobTable, down: Sequence[int], places: Ints) -> Floats:
+    """`communication_hops` on a tree of switches, in closed form (`decision.policies.placement.tree`).
+
+    Args:
+        jobs: that ran.
+        down: devices below each switch of a level, from the hosts up.
+        places: (H,) the hosts' places in the tree, by id.
+    """
+    sets = [parse_hosts(hosts) for hosts in jobs.allocation]
+    begin = np.cumsum([0, *map(len, sets)])
+    hosts = np.fromiter(chain.from_iterable(sets), np.int64, begin[-1])
+    costs = np.zeros(len(sets))
+    text_costs(np.array(down), places[hosts], begin, costs)
+    return costs
+
+
+def _hops(hosts: Ints, distance: Distance) -> float:
+    near, far = np.triu_indices(len(hosts), 1)
+    return 2 * float(distance(hosts[near], hosts[far]).sum()) / len(hosts) if len(hosts) > 1 else 0.0
+
+
+# --- Of a schedule (all take jobs that ran; nan where there are none) -------------------------------------------------
+
+
+def makespan(jobs: JobTable) -> float:
+    """``max(t + p)``: when the last job ends, seconds since the simulation began (Batsim 3 and 4)."""
+    return largest(jobs.start_time + jobs.runtime)
+
+
+def makespan_from_submission(jobs: JobTable) -> float:
+    """``max(t + p) - min(s)``: seconds from the first submission to the last end (Batsim 5)."""
+    return makespan(jobs) - float(jobs.submit_time.min()) if jobs.id else math.nan
+
+
+def utilization(jobs: JobTable, nb_hosts: int) -> float:
+    """``sum(q * p) / (nb_hosts * (max(t + p) - min(s)))``: the share of host time in use until the last end."""
+    return float(np.sum(jobs.size * jobs.runtime)) / (nb_hosts * makespan_from_submission(jobs))
+
+
+def arrival_utilization(jobs: JobTable, nb_hosts: int) -> float:
+    """``sum(q * max(0, min(t + p, S) - t)) / (nb_hosts * (S - min(s)))``, S = max(s): the share until the last arrival.
+
+    What comes after is the queue's end, when no jobs come that could fill the hosts; a machine in service never sees
+    it. nan where all jobs came at once.
+    """
+    if not jobs.id or (span := float(np.ptp(jobs.submit_time))) == 0:
+        return math.nan
+    last = float(jobs.submit_time.max())
+    used = np.minimum(jobs.start_time + jobs.runtime, last) - np.minimum(jobs.start_time, last)
+    return float(np.sum(jobs.size * used)) / (nb_hosts * span)
+
+
+def late_starts(jobs: JobTable) -> int:
+    """Jobs with ``t > max(s)``, which began after the last arrival: had more jobs come, they might have waited on."""
+    return int((jobs.start_time > jobs.submit_time.max()).sum()) if jobs.id else 0
+
+
+def mean_queue_length(jobs: JobTable) -> float:
+    """``sum(w) / (max(t + p) - min(s))``: waiting jobs, averaged over the time from first submission to last end."""
+    return float(waiting_times(jobs).sum()) / makespan_from_submission(jobs)
+
+
+def mean_job_load(jobs: JobTable) -> float:
+    """``sum(w * load) / (max(t + p) - min(s))``: the load that waits, host-seconds, averaged over the same time.
+
+    A job's load is ``q * walltime``, or ``q * p`` where it has no walltime.
+    """
+    return float((waiting_times(jobs) * loads(jobs)).sum()) / makespan_from_submission(jobs)
+
+
+def loads(jobs: JobTable) -> Floats:
+    """``q * walltime`` of each job, host-seconds; ``q * p`` where it has no walltime."""
+    return np.multiply(jobs.size, np.where(np.isfinite(jobs.walltime), jobs.walltime, jobs.runtime), dtype=np.float64)
+
+
+def throughput(jobs: JobTable) -> float:
+    """``n / (max(t + p) - min(s))``: jobs per hour that ran between the first submission and the last end."""
+    return len(jobs.id) * SECONDS_IN_HOUR / makespan_from_submission(jobs)
+
+
+def fairness(jobs: JobTable, users: Mapping[str, str]) -> float:
+    """``sum(x)^2 / (n * sum(x^2))`` of the n users' mean bounded slowdowns x: 1 if all fare alike, 1/n at worst.
+
+    Jain, Chiu and Hawe's index (1984). `users` are the users by job id; jobs without one count as one user's, and
+    where no job has one, each job is a user of its own.
+    """
+    names = [users.get(job, "") for job in jobs.id]
+    number = {name: at for at, name in enumerate(sorted(set(names)))}
+    owners = np.array([number[name] for name in names]) if any(names) else np.arange(len(names))
+    slowdown = bounded_slowdowns(jobs)
+    if not len(slowdown):
+        return math.nan
+    each = np.bincount(owners, weights=slowdown) / np.bincount(owners)
+    return float(each.sum() ** 2 / (len(each) * (each**2).sum()))

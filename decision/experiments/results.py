@@ -1,0 +1,189 @@
+"""Runs side by side: read, named and summarised; and busy hosts and waiting jobs over time, as step functions."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision.files.outputs_read import read_run_record
+from decision.files.run_facts import RUN, RunFacts, read_facts
+from decision.model.errors import ConfigError, InputError
+from decision.model.hosts import without_folders
+from decision.model.platform import Platform
+from decision.model.record import Floats, JobTable, RunRecord
+
+from .energy import emitted, paid, split_energy, waste_bound
+from .groups import GROUPS_FILE, GroupFigures, read_groups
+from .metric_list import Summary, summarise
+from .metrics import makespan, only_ran
+from .worth import later_record
+
+JOBS_FILE = "*jobs.csv"  # in a run's folder
+
+
+class NamedRun(NamedTuple):
+    """A run and its name among others, its policy where that is known; its times count from the first submission."""
+
+    name: str
+    record: RunRecord
+    jobs: JobTable  # those that ran
+    first: float = 0.0  # seconds: the simulated time of the first submission
+    facts: RunFacts | None = None  # what made it; None where no run.json says it
+    groups: Sequence[GroupFigures] = ()  # what users and the like had, where that is known
+
+    @property
+    def clock(self) -> float | None:
+        """What the machine's clock showed at the first submission, seconds since 1970; None where it is not known."""
+        return None if self.facts is None or self.facts.clock is None else self.facts.clock + self.first
+
+
+def named_run(name: str, record: RunRecord, facts: RunFacts | None = None) -> NamedRun:
+    """A run with its times, which may be Unix times, counted from its first submission."""
+    first = first_submission(record.jobs)
+    record = replace(
+        record,
+        jobs=later(record.jobs, -first),
+        host_states=replace(record.host_states, time=record.host_states.time - first),
+        energy=record.energy and replace(record.energy, time=record.energy.time - first),
+        pstates=record.pstates and replace(record.pstates, time=record.pstates.time - first),
+    )
+    return NamedRun(name, later_record(record, -first), only_ran(record.jobs), first, facts)
+
+
+def first_submission(jobs: JobTable) -> float:
+    """When the first job was submitted, seconds; 0 where there is none."""
+    return float(jobs.submit_time.min()) if jobs.id else 0.0
+
+
+def later(jobs: JobTable, seconds: float) -> JobTable:
+    """The jobs with their times moved."""
+    return replace(jobs, submit_time=jobs.submit_time + seconds, start_time=jobs.start_time + seconds)
+
+
+def load_runs(places: Sequence[Path]) -> list[NamedRun]:
+    """Read runs from their folders or prefixes; a folder of folders means all runs in it.
+
+    Raises:
+        ConfigError: if a run is named twice.
+        InputError: if a place has no run, its files cannot be read, or no job ran in it.
+    """
+    found = [run for place in places for run in runs_in(place) or [place]]
+    if len({place.resolve() for place in found}) < len(found):
+        raise ConfigError(f"{', '.join(map(str, places))}: a run is named twice")
+    facts = [read_facts(place if place.is_dir() else place.parent) for place in found]
+    names = run_names(found, facts)
+    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+
+
+def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
+    """Each run's policy, with its folder where several have one policy; the folder alone where it is not known."""
+    folders = short_names(places)
+    policies = [None if made is None else without_folders(made.name) for made in facts]
+    return [
+        folder if policy is None else policy if policies.count(policy) == 1 else f"{policy} ({folder})"
+        for policy, folder in zip(policies, folders, strict=True)
+    ]
+
+
+def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
+    record = read_run_record(place)
+    if not only_ran(record.jobs).id:
+        raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
+    known = facts is not None and GROUPS_FILE in facts.files
+    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
+
+
+def runs_in(place: Path) -> list[Path]:
+    """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
+    described = [folder for folder in folders_with(RUN, place) if not _is_training(folder)]
+    return sorted({*folders_with(JOBS_FILE, place), *described})
+
+
+def _is_training(folder: Path) -> bool:
+    facts = read_facts(folder)
+    return facts is not None and facts.kind == "training"
+
+
+def folders_with(pattern: str, place: Path) -> list[Path]:
+    """The place itself if it is a folder with such files, or else the folders in it that are."""
+    if any(place.glob(pattern)):
+        return [place]
+    return sorted({file.parent for file in place.glob(f"[!.]*/{pattern}")})  # hidden ones are Batsim's, under way
+
+
+def short_names(places: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that tell them apart: ``easy`` and ``fcfs``, or ``a/easy`` and ``b/easy``."""
+    parts = [place.resolve().parts for place in places]
+    for length in range(1, max(map(len, parts), default=1) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [str(place) for place in places]
+
+
+def last_end(runs: Sequence[NamedRun]) -> float:
+    """When the last job of all runs ends, seconds after the first submission."""
+    return max(makespan(run.jobs) for run in runs)
+
+
+def summaries_of(runs: Sequence[NamedRun], platform: Platform | None = None) -> dict[str, Summary]:
+    """Each run's summary, by name; with waste where the platform, with its sleep states, is known."""
+    return {
+        run.name: summarise(
+            run.record.jobs,
+            run.record.nb_hosts,
+            math.nan if run.record.energy is None else run.record.joules,
+            run.record.window_gap,
+            run.record,
+            waste=waste_of(run.record, platform),
+            rated=(emitted(run.record), paid(run.record)),
+            lost_work=run.record.lost_work,
+        )
+        for run in runs
+    }
+
+
+class Steps(NamedTuple):
+    """A step function: it has ``values[i]`` from ``times[i]`` until ``times[i + 1]``, and is 0 before the first."""
+
+    times: Floats  # (n,) seconds, ascending
+    values: Floats  # (n,)
+
+
+PIECES = 200  # of a run: thousands of jumps become a line that can be read
+
+
+def averaged(steps: Steps, edges: Floats) -> Floats:
+    """Averages between neighbouring edges, (n + 1,) seconds; (n,). The last value lasts until the last edge."""
+    times, values = np.append(steps.times, max(edges[-1], steps.times[-1])), steps.values
+    areas = np.append(0.0, np.cumsum(values * np.diff(times)))
+    return np.diff(np.interp(edges, times, areas)) / np.diff(edges)
+
+
+def utilization_over_time(jobs: JobTable, nb_hosts: int) -> Steps:
+    """The share of the hosts that run jobs, in [0, 1]; `jobs` are those that ran, as below."""
+    times, busy = _steps(jobs.start_time, jobs.start_time + jobs.runtime, jobs.size)
+    return Steps(times, busy / nb_hosts)
+
+
+def queue_over_time(jobs: JobTable) -> Steps:
+    """How many jobs have been submitted and not started."""
+    return _steps(jobs.submit_time, jobs.start_time, np.ones(len(jobs.id)))
+
+
+def _steps(begin: Floats, end: Floats, amount: NDArray[Any]) -> Steps:
+    """The sum of the amounts whose times contain the present."""
+    times, where = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    changes = np.bincount(where, weights=np.concatenate([amount, -amount]), minlength=len(times))
+    return Steps(times, np.cumsum(changes))
+
+
+def waste_of(record: RunRecord, platform: Platform | None) -> tuple[float, float]:
+    """Joules wasted, and `waste_bound`; nan where no host sleeps, or energy was not simulated."""
+    if platform is None or not any(host.sleep for host in platform.hosts):
+        return math.nan, math.nan
+    return split_energy(record, platform).waste, waste_bound(record, platform)

@@ -1,0 +1,589 @@
+"""What Slurm's ``sacct --parsable2`` prints: any columns in any order with a header, or Open XDMoD's 26 without one.
+
+`sacct_records` reads its records as texts by column, for all who ask of a log of Slurm's; `read_sacct` makes of them
+the jobs of a workload. There a job's run time is Elapsed, from which Slurm has taken suspended time out; times have no
+zone, so that they are those of `Clock`. ``5+0`` and ``5+1`` are parts of one job; a line whose id has a dot is a step.
+With ``--duplicates`` each attempt has its own Submit, and is a job of its own.
+"""
+
+import codecs
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from decision.files.json_text import DECODE_ERRORS, explain_text
+from decision.files.text import read_bytes
+from decision.model.errors import InputError
+from decision.model.record import Floats
+
+from .assemble import Aligner, sacct_fields
+from .records import Account, Columns, line_parts, usable
+from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole_count
+
+# What the texts of sacct's columns say: times, sizes, limits and memory as numbers.
+
+_COUNTS = (("nodes", ("allocnodes", "nnodes"), "node"), ("cores", ("alloccpus", "ncpus"), "cpu"))
+Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
+
+_JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
+_NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
+_NO_NODES = frozenset(("None assigned", "None", "N/A"))
+UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
+
+
+def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Iterator[Columns]:
+    """Columns of numbers from columns of texts, of the records that ran."""
+    lines, text = _without_steps(lines, text, account)
+    if not len(lines):
+        return
+    ids = _ids(text)
+    times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
+    run, bad_run = _run(text, len(lines))
+    state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
+    bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
+    bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
+    for _, wrong in times.values():
+        bad |= wrong
+    account.leave_out("malformed", lines[bad].tolist())
+    good = (~bad).tolist()
+    columns = {
+        "line": lines,
+        "id": ids,
+        "part_of": [job.partition("+")[0] if "+" in job else "" for job in ids],
+        "state": state,
+        **_when({name: seconds for name, (seconds, _) in times.items()}, run, text, state, clock),
+        **_sizes(text, len(lines)),
+        **_asked(text),
+    }
+    if bad.any():
+        columns = {name: list(compress(column, good)) for name, column in columns.items()}
+    if any(good):
+        yield from usable(columns, account)
+
+
+def _ids(text: Texts) -> Sequence[str]:
+    return text.get("jobid") or text["jobidraw"]
+
+
+def _without_steps(lines: np.ndarray, text: Texts, account: Account) -> tuple[np.ndarray, Texts]:
+    """The lines of jobs; those of their steps are left out."""
+    step = np.array(["." in job for job in _ids(text)])
+    account.leave_out("step", lines[step].tolist())
+    if not step.any():
+        return lines, text
+    keep = (~step).tolist()
+    return lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
+
+
+def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:
+    """Elapsed, (n,) seconds, nan where it is not said, and where it is not a time."""
+    elapsed = text.get("elapsedraw") or text.get("elapsed")
+    if elapsed is None:
+        return np.full(count, np.nan), np.zeros(count, bool)
+    run = _each(elapsed, seconds_of)
+    return run, np.isnan(run) & np.array([each not in ("", "Unknown") for each in elapsed])
+
+
+def _each(texts: Sequence[str], read: Any) -> Floats:
+    """What `read` makes of each text, (n,); of equal texts once."""
+    known = {text: read(text) for text in set(texts)}
+    return np.array([known[text] for text in texts], np.float64)
+
+
+def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[str], clock: Clock) -> dict[str, Floats]:
+    """Submission, start, end and run time; where the clock goes back, Elapsed decides."""
+    submit, start, end = times["submit"], times["start"], times.get("end")
+    suspended = _each(text["suspended"], seconds_of) if "suspended" in text else np.full(len(run), np.nan)
+    later = clock.fold(start)
+    with np.errstate(invalid="ignore"):
+        if end is not None:
+            run = np.where(np.isnan(run), end - start, run)
+            elapsed = run + np.nan_to_num(suspended)
+            off = np.abs(end - start - elapsed)
+            nearer = (off > 1) & (np.abs(end + clock.fold(end) - (start + later) - elapsed) < off)
+            start = np.where((later > 0) & (nearer | (start < submit)), start + later, start)
+        unassigned = np.array([each in _NO_NODES for each in text["nodelist"]]) if "nodelist" in text else False
+        going = np.array([each in UNFINISHED for each in state])
+        ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
+        start = np.where(unassigned & ~(run > 0), np.nan, start)
+    return {"submit": submit, "start": start, "end": np.where(going, np.nan, ended), "run": run, "suspended": suspended}
+
+
+def _sizes(text: Texts, count: int) -> dict[str, Floats]:
+    """Allocated nodes, cores and GPUs."""
+    nothing = np.full(count, np.nan)
+    allocated = text.get("alloctres")
+    sizes = {}
+    for name, columns, resource in _COUNTS:
+        said = next((_each(text[column], whole_count) for column in columns if column in text), nothing)
+        listed = nothing if allocated is None else _each(allocated, partial(_count, resource))
+        sizes[name] = np.where(said >= 1, said, listed)
+    gpus = nothing if allocated is None else _each(allocated, lambda each: gpus_of(tres(each)))
+    return {**sizes, "gpus": gpus}
+
+
+def _count(resource: str, text: str) -> float:
+    return whole_count(tres(text).get(resource, ""))
+
+
+def _asked(text: Texts) -> dict[str, Any]:
+    """What was asked for, and names; sacct's nodes where there are some."""
+    columns: dict[str, Any] = {
+        name: text[name] for name in ("user", "account", "group", "partition", "qos", "dependency") if name in text
+    }
+    if "timelimitraw" in text:
+        columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole_count(each))
+    elif "timelimit" in text:
+        columns["walltime"] = _each(text["timelimit"], lambda each: math.nan if each in _NO_LIMIT else seconds_of(each))
+    if "reqmem" in text:
+        columns["asked_memory"] = _memory(text)
+    if "nodelist" in text:
+        columns["node_list"] = ["" if each in _NO_NODES else each for each in text["nodelist"]]
+    return columns
+
+
+def _memory(text: Texts) -> Floats:
+    """Memory that was asked for in all, (n,) MB: ReqMem may be that of a core (``c``) or of a node (``n``)."""
+    amounts = _each(text["reqmem"], megabytes)
+    for end, columns in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
+        of_each = np.array([each.endswith(end) for each in text["reqmem"]])
+        counts = next((_each(text[column], whole_count) for column in columns if column in text), None)
+        if counts is not None:
+            amounts = np.where(of_each, amounts * counts, amounts)
+    return amounts
+
+
+XDMOD = (
+    *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
+    *("Submit", "Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem"),
+    *("ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
+)
+READ = dict.fromkeys(
+    (
+        *("jobid", "jobidraw", "submit", "start", "end", "elapsed", "elapsedraw", "timelimit", "timelimitraw"),
+        *("suspended", "state", "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "reqtres", "reqmem"),
+        *("user", "account", "group", "partition", "qos", "nodelist", "dependency"),
+    )
+)
+
+_NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
+_CONTINUED = 200  # lines that a record may have
+_LINE_DELIMITERS = 4  # that a line of a text has at most, where it is not a record that does not fit
+_DELIMITERS = "|,;\t\x1f\x01^"
+
+
+def is_header(line: str) -> str:
+    """The delimiter of a line that names sacct's columns; empty if it is none."""
+    for delimiter in _DELIMITERS:
+        names = {name.lower() for name in line.split(delimiter)}
+        if names & {"jobid", "jobidraw"} and names & {"submit", "start", "state", "elapsed"}:
+            return delimiter
+    return ""
+
+
+def is_headerless(line: str) -> bool:
+    """Whether a line is a record of Open XDMoD's 26 columns."""
+    return Aligner(sacct_fields(XDMOD, READ), "|").place(line.split("|")) is not None
+
+
+def read_sacct(
+    path: str | os.PathLike[str], account: Account, clock: Clock, names: Sequence[str] = ()
+) -> Iterator[Columns]:
+    """The records of jobs that ran, as columns (see `records`), in parts; others are counted in `account`.
+
+    Args:
+        path: the file.
+        account: what becomes of each record.
+        clock: that of the machine.
+        names: of the columns, where the file has no header; by default `XDMOD`.
+
+    Raises:
+        InputError: if the file cannot be read or lacks a column that is needed.
+    """
+    for lines, columns in sacct_records(path, account, names):
+        yield from job_columns_of(np.array(lines), columns, account, clock)
+
+
+def sacct_records(
+    path: str | os.PathLike[str],
+    account: Account,
+    names: Sequence[str] = (),
+    read: Mapping[str, object] = READ,
+    check: Callable[[Sequence[str]], None] | None = None,
+) -> Iterator[tuple[list[int], Texts]]:
+    """All records, in parts: the number of the first line of each, and texts by column, names in small letters.
+
+    A text with the delimiter in it, such as a job's name with ``|``, is put together again where one way of doing so
+    fits all columns.
+
+    Args:
+        path: the file.
+        account: counts the records, and those that fit no columns.
+        names: of the columns, where the file has no header; by default `XDMOD`.
+        read: the columns that are wanted, those of them that there are.
+        check: is called with the names of the columns that there are, in small letters, and raises where some are
+            missing; by default those that jobs need must be there.
+
+    Raises:
+        InputError: if the file cannot be read or lacks a column that is needed.
+    """
+    table = _Table(path, account, read, check or _has_times(path))
+    if names:
+        table.use(names, "|")
+    for number, lines in line_parts(path):
+        yield from table.read(number, lines)
+    yield from table.rest()
+
+
+def _has_times(path: str | os.PathLike[str]) -> Callable[[Sequence[str]], None]:
+    """A check that a job's id, submission and start are among the columns."""
+
+    def check(names: Sequence[str]) -> None:
+        for needed in _NEEDED:
+            if not set(needed) & set(names):
+                raise InputError(f"{path}: the column {needed[0]!r} is missing; ask sacct for it (--format)")
+
+    return check
+
+
+_Parts = Iterator[tuple[list[int], Texts]]
+
+
+class _Table:
+    """A file under way: its columns, and lines that are part of a record which has not ended."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        account: Account,
+        read: Mapping[str, object],
+        check: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._path, self._account, self._read, self._check = path, account, read, check
+        self._names: list[str] = []
+        self._left: list[str] = []  # lines that more lines may belong to
+        self._left_at = 0
+        self._trails = ""  # what each record ends with, as --parsable has it
+
+    def use(self, names: Sequence[str], delimiter: str) -> None:
+        """Take these columns from now on. Raises InputError."""
+        self._names = [name.strip().lower() for name in names]
+        self._check(self._names)
+        self._delimiter, self._header = delimiter, delimiter.join(names)
+        self._aligner = Aligner(sacct_fields(self._names, self._read), delimiter)
+        self._has_lines = "submitline" in self._names
+        self._at = [at for at, name in enumerate(self._names) if name in self._read and name not in self._names[:at]]
+
+    def read(self, number: int, lines: list[str]) -> _Parts:
+        """The records of a part of the file that begins with line `number`."""
+        first = self._left_at if self._left else number
+        lines = self._without_trails(lines)
+        yield from self._part(first, self._left + lines, last=False)
+
+    def _without_trails(self, lines: list[str]) -> list[str]:
+        return [line.removesuffix(self._trails) for line in lines] if self._trails else lines
+
+    def rest(self) -> _Parts:
+        """The records of the end of the file."""
+        yield from self._part(self._left_at, self._left, last=True)
+
+    def _part(self, first: int, lines: list[str], last: bool) -> _Parts:
+        rows, at = SacctRows(), 0
+        if self._names and not last and (split := self._plain(lines)):
+            self._left, self._left_at = [], 0
+            yield from self._records(SacctRows(list(range(first, first + len(lines))), split))
+            return
+        self._left, self._left_at = ([], 0) if last else (lines[-1:], first + len(lines) - 1)
+        while at < len(lines) - (not last):
+            line = lines[at]
+            if delimiter := self._named(line):
+                yield from self._records(rows)
+                rows = SacctRows()
+                if line.endswith(delimiter):
+                    self._trails = delimiter
+                    lines = self._without_trails(lines)
+                    self._left = lines[-1:] if self._left else []
+                self.use(line.removesuffix(delimiter).split(delimiter), delimiter)
+            elif line:
+                parts = line.split(self._delimiter)
+                if len(parts) == len(self._names):
+                    rows.add(first + at, parts)
+                else:
+                    end = self._end(lines, at)
+                    if end == len(lines) and not last and end - at < _CONTINUED:
+                        begin = at - rows.take_back(first + at - 1)
+                        self._left, self._left_at = lines[begin:], first + begin
+                        break
+                    self._odd(rows, first, lines, at, end)
+                    at = end - 1
+            at += 1
+        yield from self._records(rows)
+
+    def _plain(self, lines: list[str]) -> list[list[str]]:
+        """The fields of all lines where each is a record, as nearly always; else none."""
+        split = [line.split(self._delimiter) for line in lines]
+        is_plain = set(map(len, split)) == {len(self._names)} and self._header not in lines
+        return split if is_plain and not self._has_lines else []
+
+    def _end(self, lines: list[str], at: int) -> int:
+        """Where the lines end that may belong to a record with too few or too many fields, or to the one before."""
+        end = at + 1
+        while self._has_lines and end < min(len(lines), at + _CONTINUED) and not self._begins(lines[end]):
+            end += 1
+        return end
+
+    def _begins(self, line: str) -> bool:
+        parts = line.split(self._delimiter)
+        most = max(len(self._names) // 2, len(self._names) - self._names.index("submitline") + _LINE_DELIMITERS)
+        return len(parts) == len(self._names) or len(parts) > most or self._aligner.begins(parts)
+
+    def _odd(self, rows: "SacctRows", first: int, lines: list[str], at: int, end: int) -> None:
+        """Read lines that are no record of one line: the rest of the one before, or one with delimiters in a text."""
+        if self._has_lines and not self._begins(lines[at]) and rows.ends_at(first + at - 1):
+            fields = self._placed("\n".join(lines[at - 1 : end]))
+            if fields is not None:
+                rows.take_back(first + at - 1)
+                rows.add(first + at - 1, fields, end=first + end - 1)
+                return
+        fields = self._placed("\n".join(lines[at:end]))
+        broken = range(0)
+        if fields is None:  # then the first line may be a record by itself
+            fields = self._placed(lines[at])
+            broken = range(at + (fields is not None), end)
+            end = at + 1
+        if fields is not None:
+            rows.add(first + at, fields, end=first + end - 1)
+        lost = [first + line for line in broken if lines[line]]
+        self._account.records += len(lost)
+        self._account.leave_out("malformed", lost)
+
+    def _placed(self, text: str) -> list[str] | None:
+        parts = text.split(self._delimiter)
+        if len(parts) == len(self._names) + 1 and not parts[-1]:  # --parsable ends records with a delimiter
+            parts.pop()
+        return self._aligner.place(parts)
+
+    def _named(self, line: str) -> str:
+        """The delimiter of a line that names the columns; empty if it is a record."""
+        if self._names and (line == self._header or line[:1].isdecimal()):
+            return self._delimiter if line == self._header else ""
+        found = is_header(line)
+        if not found and not self._names:
+            self.use(XDMOD, "|")
+        return found
+
+    def _records(self, rows: "SacctRows") -> _Parts:
+        if not rows.fields:
+            return
+        self._account.records += len(rows.fields)
+        odd = [line in rows.odd for line in rows.lines] if rows.odd else [False] * len(rows.lines)
+        for at in self._aligner.learns:
+            self._aligner.learn(at, {fields[at] for is_odd, fields in zip(odd, rows.fields, strict=True) if not is_odd})
+        if rows.odd:
+            sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
+            self._account.leave_out("malformed", compress(rows.lines, np.logical_not(sure)))
+            rows = SacctRows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
+            if not rows.lines:
+                return
+        picked = zip(*map(itemgetter(*self._at), rows.fields), strict=True)
+        yield rows.lines, dict(zip((self._names[at] for at in self._at), picked, strict=True))
+
+
+class SacctRows:
+    """Records that were split into fields, with the numbers of their first lines."""
+
+    def __init__(self, lines: list[int] | None = None, fields: Sequence[Sequence[str]] = ()) -> None:
+        self.lines: list[int] = lines or []
+        self.fields: list[Sequence[str]] = list(fields)
+        self.odd: set[int] = set()  # lines of those that had to be placed
+        self._end = 0
+
+    def add(self, line: int, fields: Sequence[str], end: int = 0) -> None:
+        """Add a record; one with an `end`, its last line, had to be placed."""
+        self.lines.append(line)
+        self.fields.append(fields)
+        self._end = end or line
+        if end:
+            self.odd.add(line)
+
+    def ends_at(self, line: int) -> bool:
+        """Whether the last record is this line alone."""
+        return bool(self.lines) and self.lines[-1] == self._end == line
+
+    def take_back(self, line: int) -> bool:
+        """Forget the last record if it is this line alone; whether it is."""
+        if not self.ends_at(line):
+            return False
+        self.odd.discard(self.lines.pop())
+        self.fields.pop()
+        return True
+
+
+# What ``sacct --json`` prints, as the texts that ``sacct --parsable2`` would print of the same jobs.
+#
+# Its objects have a job's times, resources and states as objects, too. Fields are those that Open XDMoD's reader of the
+# same files knows; newer versions of Slurm wrap numbers as ``{"set": true, "infinite": false, "number": 5}``. Times are
+# seconds since 1970, whatever the machine's clock.
+
+_COMMAND = "sacct -a -X -D --json"
+_SAME = ("user", "account", "group", "partition", "qos", "constraints")  # called alike in both
+_MOMENTS = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
+
+
+def read_sacct_json(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
+    """The records of jobs that ran, as `decision.files.accounting.sacct.read_sacct`; numbered from 1 in their order."""
+    for numbers, columns in sacct_json_records(path, account):
+        yield from job_columns_of(np.array(numbers), columns, account, clock)
+
+
+def sacct_json_records(path: str | os.PathLike[str], account: Account) -> Iterator[tuple[list[int], Texts]]:
+    """All jobs, as `decision.files.accounting.sacct.sacct_records`; numbered from 1 in their order.
+
+    Raises:
+        InputError: if the file cannot be read or has no list of jobs.
+    """
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    try:
+        content = msgspec.json.decode(data)
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: not JSON: {explain_text(error, data)}; make it with: {_COMMAND}") from None
+    jobs = content.get("jobs") if isinstance(content, dict) else content
+    if not isinstance(jobs, list):
+        raise InputError(f"{path}: the field 'jobs' is missing or no list; make it with: {_COMMAND}")
+    numbers, rows = [], []
+    for number, job in enumerate(jobs, 1):
+        account.records += 1
+        try:
+            rows.append(_texts(job))
+            numbers.append(number)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            account.leave_out("malformed", [number])
+    if rows:
+        yield numbers, {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _texts(job: Mapping[str, Any]) -> dict[str, str]:
+    """A job's columns. Raises KeyError, TypeError, ValueError or AttributeError where its fields are no job's."""
+    time, tres, reservation = (job.get(name) or {} for name in ("time", "tres", "reservation"))
+    required, state = job.get("required") or {}, job.get("state")
+    asked, allocated = _tres(tres.get("requested")), _tres(tres.get("allocated"))
+    cores = str(_whole(required.get("CPUs") or required.get("cpus")) or "")
+    return {
+        "jobidraw": str(_number(job["job_id"])),
+        "jobid": _job_id(job),
+        "state": _first(state.get("current", "") if isinstance(state, dict) else state),
+        "nnodes": allocated.get("node") or str(_whole(job.get("allocation_nodes")) or 1),
+        "ncpus": allocated.get("cpu", cores),
+        "reqcpus": cores or "1",
+        "flags": ",".join(job.get("flags") or ()),
+        "reqtres": _listed(asked),
+        "alloctres": _listed(allocated),
+        "reqmem": asked.get("mem", ""),
+        "priority": str(_whole(job.get("priority")) or ""),
+        "reservation": str(reservation.get("name") or ""),
+        "reason": str(state.get("reason") or "") if isinstance(state, dict) else "",
+        "submitline": str(job.get("submit_line") or ""),
+        "nodelist": str(job.get("nodes") or ""),
+        **_times(time),
+        **{name: str(job.get(name) or "") for name in _SAME},
+    }
+
+
+def _job_id(job: Mapping[str, Any]) -> str:
+    """``5``; ``5_2`` of a task of an array, ``5+1`` of a part of a job whose parts start together."""
+    array, parts, number = job.get("array") or {}, job.get("het") or {}, _number(job["job_id"])
+    base, task, first = _whole(array.get("job_id")), _whole(array.get("task_id")), _whole(parts.get("job_id"))
+    if base and task is not None:
+        return f"{base}_{task}"
+    return f"{first}+{number - first}" if first else str(number)
+
+
+def _times(time: Mapping[str, Any]) -> dict[str, str]:
+    limit, elapsed = _whole(time.get("limit")), _whole(time["elapsed"])
+    return {
+        "timelimitraw": "UNLIMITED" if limit is None else str(limit),
+        "elapsedraw": str(elapsed or 0),
+        "suspended": str(_whole(time.get("suspended")) or 0),
+        **{name: str(_whole(time.get(key)) or "Unknown") for name, key in _MOMENTS.items()},
+    }
+
+
+def _number(value: Any) -> int:
+    found = _whole(value)
+    if found is None:
+        raise ValueError(value)
+    return found
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, alone or wrapped; None where it is not set, or infinite. Raises TypeError or ValueError."""
+    if isinstance(value, dict):
+        return _whole(value.get("number")) if value.get("set") and not value.get("infinite") else None
+    if value is None or isinstance(value, bool):
+        return None
+    if float(value) % 1:
+        raise ValueError(value)
+    return int(value)
+
+
+def _first(value: Any) -> str:
+    """A state, which newer versions have as a list of states and flags."""
+    return str(value[0]) if isinstance(value, list) and value else str(value or "")
+
+
+def _tres(found: Any) -> dict[str, str]:
+    """Trackable resources by name, with amounts as text; memory in megabytes."""
+    counts = {}
+    for row in found if isinstance(found, list) else ():
+        name = f"{row['type']}/{row['name']}" if row.get("name") else str(row["type"])
+        counts[name] = f"{_whole(row.get('count')) or 0}{'M' if name == 'mem' else ''}"
+    return counts
+
+
+def _listed(resources: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={count}" for name, count in resources.items())
+
+
+# The command that prints a cluster's records with Slurm's sacct.
+
+_ASKED = (  # what `decision workload sacct` asks for
+    *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),
+    *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList"),
+)
+
+_PRINTED = r"\x1f"  # between fields: the unit separator of ASCII
+
+
+def sacct_script(hashed: bool, since: str, until: str) -> str:
+    """The command to run on a cluster, for a shell.
+
+    Args:
+        hashed: whether users and accounts become hashes, with a salt that is drawn each time.
+        since: first day.
+        until: day after the last one, or ``now``.
+    """
+    command = (
+        f"TZ=UTC SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S sacct --allusers --duplicates --allocations --noconvert "
+        f"--parsable2 --delimiter=$'{_PRINTED}' --starttime={since} --endtime={until} \\\n  --format={','.join(_ASKED)}"
+    )
+    if not hashed:
+        return f"{command} > sacct.txt"
+    at = [_ASKED.index(name) + 1 for name in ("User", "Account", "Group")]
+    fields = " ".join(f"${number} = hash(${number});" for number in at)
+    return (
+        f"salt=$(head -c 16 /dev/urandom | base64)\n{command} \\\n"
+        f"  | awk -v salt=\"$salt\" -F $'{_PRINTED}' -v OFS=$'{_PRINTED}' '\n"
+        "    function hash(text,  command, sum) {\n"
+        '      if (text == "" || text in known) return known[text]\n'
+        '      command = "printf %s \\047" salt text "\\047 | sha256sum"; command | getline sum; close(command)\n'
+        "      return known[text] = substr(sum, 1, 12) }\n"
+        f"    NR > 1 {{ {fields} }} {{ print }}' > sacct.txt"
+    )

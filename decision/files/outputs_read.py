@@ -1,0 +1,312 @@
+"""Batsim's own output files, read back.
+
+Batsim 3 and 4 write ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv``, ``PREFIX_machine_states.csv`` and, with energy,
+``PREFIX_consumed_energy.csv`` and ``PREFIX_pstate_changes.csv``. Batsim 5 writes the same tables without the underscore
+(its prefix is ``out/``: ``out/jobs.csv``), and the summary as JSON, ``PREFIXschedule.json``.
+"""
+
+import csv
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.errors import ConfigError, InputError
+from decision.model.hosts import MOST_HOSTS, parse_intervals
+from decision.model.record import (
+    EnergyTable,
+    FinalState,
+    Floats,
+    HostState,
+    HostTable,
+    JobTable,
+    PstateTable,
+    RunRecord,
+)
+
+from .outputs_write import read_green_files
+from .run_facts import check_whole, read_facts
+from .text import read_bytes
+
+# The tables that Batsim writes about a run, read back: jobs, machine states, energy, pstate changes.
+
+Columns = dict[str, Sequence[str]]
+
+_SIX_DIGITS = 5.1e-6  # relative error of a number with six digits, and a little
+_TOLERATED = 1.0  # seconds that rounded times may be off
+_LONGEST = 1e15  # seconds: later ones are no times of a simulation
+_SHOWN = 60  # characters of a host set in an error
+RUN_ADVICE = "give the folder or the prefix of what Batsim or decision wrote"
+
+
+def fault_text(error: Exception) -> str:
+    """What is wrong with a table."""
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def csv_columns(path: Path) -> Columns:
+    """The columns of a CSV file by their header."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            header = next(reader, [])
+            rows = []
+            for row in reader:
+                if len(row) != len(header):
+                    raise csv.Error(f"line {reader.line_num} has {len(row)} cells, and the header has {len(header)}")
+                rows.append(row)
+            return dict(zip(header, zip(*rows, strict=True) if rows else [()] * len(header), strict=True))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: text that is not UTF-8; {RUN_ADVICE}") from None
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table ({error}); {RUN_ADVICE}") from None
+
+
+def read_job_table(path: Path) -> JobTable:
+    """The jobs of ``jobs.csv``. Raises InputError."""
+    columns = csv_columns(path)
+    try:
+        jobs = _job_table(columns)
+        ran = jobs.final_state != FinalState.REJECTED
+        untold = ~(np.isfinite(jobs.submit_time) & np.isfinite(jobs.start_time) & np.isfinite(jobs.runtime))
+        faults = {
+            "a time that is not a finite number": untold,
+            "a run time below 0": jobs.runtime < 0,
+            "a start before its submission": jobs.start_time < jobs.submit_time - _TOLERATED,
+            "a time of 1e15 s or more": np.maximum(jobs.start_time, jobs.runtime) >= _LONGEST,
+            "a number of hosts that is not 1 or more": jobs.size < 1,
+        }
+        for fault, has in faults.items():
+            if (ran & has).any():
+                raise ValueError(f"job {jobs.id[int((ran & has).argmax())]} has {fault}")
+        for hosts in set(jobs.allocation):
+            if max((last for _, last in parse_intervals(hosts)), default=0) >= MOST_HOSTS:
+                raise ValueError(f"a job ran on the hosts {hosts[:_SHOWN]}, and no platform has so many")
+        return jobs
+    except (KeyError, ValueError, ConfigError) as error:
+        raise InputError(
+            f"{path}: not the jobs of a run ({fault_text(error)}); was it written by Batsim 3, 4 or 5?"
+        ) from None
+
+
+def _job_table(columns: Columns) -> JobTable:
+    walltime = _numbers(columns["requested_time"])
+    names = zip(columns["workload_name"], columns["job_id"], strict=True)
+    return JobTable(
+        id=[f"{workload}!{job}" for workload, job in names],
+        profile=list(columns["profile"]),
+        submit_time=_numbers(columns["submission_time"]),
+        size=_whole(_numbers(columns["requested_number_of_resources"])),
+        walltime=np.where(walltime < 0, math.inf, walltime),
+        final_state=np.array([FinalState[name] for name in columns["final_state"]], np.int64),
+        start_time=_numbers(columns["starting_time"]),
+        runtime=_numbers(columns["execution_time"]),
+        allocation=list(columns["allocated_resources"]),
+        energy=_numbers(columns["consumed_energy"]),
+        metadata=list(columns["metadata"]),
+    )
+
+
+def _numbers(column: Sequence[str]) -> Floats:
+    """Batsim leaves cells of rejected jobs empty."""
+    return np.array([float(cell) if cell else math.nan for cell in column])
+
+
+def _whole(numbers: Floats) -> NDArray[np.int64]:
+    """Numbers as whole ones; those that are none become 0."""
+    return np.where(np.isfinite(numbers) & (np.abs(numbers) < 2**53), numbers, 0).astype(np.int64)
+
+
+def read_host_table(path: Path, nb_hosts: int) -> HostTable:
+    """The numbers of hosts in each state; without rows where there is no file. Raises InputError."""
+    if not path.is_file():
+        return HostTable(time=np.zeros(0), counts=np.zeros((0, len(HostState)), np.int64))
+    columns = csv_columns(path)
+    listed = [state for state in HostState if state is not HostState.UNAVAILABLE]
+    try:
+        counts = np.stack([_numbers(columns[f"nb_{state.name.lower()}"]) for state in listed], axis=1).astype(np.int64)
+        away = nb_hosts - counts.sum(axis=1, keepdims=True)
+        return HostTable(time=_numbers(columns["time"]), counts=np.hstack([counts, away]))
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the machine states of a run ({fault_text(error)})") from None
+
+
+def read_energy_table(path: Path) -> EnergyTable | None:
+    """The energy over time; None where there is no file. Raises InputError."""
+    if not path.is_file():
+        return None
+    columns = csv_columns(path)
+    try:
+        return EnergyTable(
+            time=_numbers(columns["time"]),
+            energy=_numbers(columns["energy"]),
+            event=list(columns["event_type"]),
+            wattmin=_numbers(columns["wattmin"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the energy of a run ({fault_text(error)})") from None
+
+
+def read_pstate_table(path: Path, energy: EnergyTable) -> PstateTable | None:
+    """The pstate changes; None where there is no file. Raises InputError."""
+    if not path.is_file():
+        return None
+    columns = csv_columns(path)
+    try:
+        return PstateTable(
+            time=_exact(_numbers(columns["time"]), energy),
+            hosts=list(columns["machine_id"]),
+            pstate=_numbers(columns["new_pstate"]).astype(np.int64),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the pstate changes of a run ({fault_text(error)})") from None
+
+
+def _exact(rounded: Floats, energy: EnergyTable) -> Floats:
+    """Times of pstate changes as the energy file has them; its first ones are pstates at the beginning, not changes."""
+    exact = energy.time[np.array(energy.event) == "p"]
+    exact = np.concatenate([np.zeros(max(0, len(rounded) - len(exact))), exact])
+    same = len(exact) == len(rounded) and np.allclose(exact, rounded, rtol=_SIX_DIGITS, atol=0)
+    return exact if same else rounded
+
+
+Place = str | os.PathLike[str]
+
+_NAN = re.compile(rb"(:\s*)-?nan\b")  # what Batsim 5 writes for a mean of nothing, and JSON does not have
+
+
+class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of one run; those after `schedule` need not exist."""
+
+    jobs: Path
+    schedule: Path
+    machine_states: Path
+    consumed_energy: Path
+    pstate_changes: Path
+
+
+def find_run(place: Place) -> RunFiles:
+    """The files of a run.
+
+    Args:
+        place: a prefix (``out/out`` for Batsim 3 and 4, ``out/`` for Batsim 5), or the folder of one run.
+
+    Raises:
+        InputError: if there is not exactly one run, the last one there has not ended well, or its files are not whole.
+    """
+    for stem in (f"{os.fspath(place)}_", os.fspath(place)):
+        if Path(f"{stem}jobs.csv").is_file():
+            return _checked(_files(stem))
+    check_whole(Path(place))
+    found = sorted(Path(place).glob("*jobs.csv"))
+    if len(found) != 1:
+        several = f"{len(found)} runs ({', '.join(file.name for file in found)})"
+        raise InputError(f"{place}: {several if found else 'no run'} there; {RUN_ADVICE}")
+    return _checked(_files(str(found[0]).removesuffix("jobs.csv")))
+
+
+def _said(value: float | None) -> float:
+    """What ``run.json`` says; nan where it does not."""
+    return math.nan if value is None else value
+
+
+def _checked(files: RunFiles) -> RunFiles:
+    check_whole(files.jobs.parent, msgspec.structs.astuple(files))
+    return files
+
+
+def _files(stem: str) -> RunFiles:
+    json = Path(f"{stem}schedule.json")
+    return RunFiles(
+        jobs=Path(f"{stem}jobs.csv"),
+        schedule=json if json.is_file() else Path(f"{stem}schedule.csv"),
+        machine_states=Path(f"{stem}machine_states.csv"),
+        consumed_energy=Path(f"{stem}consumed_energy.csv"),
+        pstate_changes=Path(f"{stem}pstate_changes.csv"),
+    )
+
+
+def read_jobs(place: Place) -> JobTable:
+    """The jobs of a run, in the file's order; `place` as in `find_run`.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    return read_job_table(find_run(place).jobs)
+
+
+def read_joules(place: Place) -> float:
+    """``consumed_joules`` of a run's summary; `place` as in `find_run`.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    path = find_run(place).schedule
+    return _figure(path, read_schedule(path), "consumed_joules")
+
+
+def read_run_record(place: Place) -> RunRecord:
+    """All that Batsim wrote about a run; `place` as in `find_run`.
+
+    Tables of files that are not there are empty or None. Batsim writes the times of machine states and pstate changes
+    with six digits; those of pstate changes are read from the energy file, which has them all.
+
+    Raises:
+        InputError: if a file cannot be read or is of another kind.
+    """
+    files = find_run(place)
+    figures = read_schedule(files.schedule)
+
+    def figure(name: str) -> float:
+        return _figure(files.schedule, figures, name)
+
+    nb_hosts = int(figure("nb_computing_machines"))
+    energy = read_energy_table(files.consumed_energy)
+    facts = read_facts(files.jobs.parent)
+    return RunRecord(
+        **msgspec.structs.asdict(read_green_files(files.jobs.parent)),
+        nb_hosts=nb_hosts,
+        jobs=read_job_table(files.jobs),
+        host_states=read_host_table(files.machine_states, nb_hosts),
+        energy=energy,
+        pstates=None if energy is None else read_pstate_table(files.pstate_changes, energy),
+        window_gap=math.nan if facts is None else _said(facts.window_gap),
+        lost_work=math.nan if facts is None else _said(facts.lost_work),
+        time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
+        joules=figure("consumed_joules"),
+        nb_switches=int(figure("nb_machine_switches")),
+        nb_grouped_switches=int(figure("nb_grouped_switches")),
+        scheduling_time=figure("scheduling_time") if "scheduling_time" in figures else math.nan,
+        simulation_time=figure("simulation_time") if "simulation_time" in figures else math.nan,
+    )
+
+
+def read_schedule(path: Path) -> dict[str, str]:
+    """Batsim's own figures of a run by name, as texts, from its ``schedule.csv`` or ``schedule.json``.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    if path.suffix == ".json":
+        try:
+            data = _NAN.sub(rb'\1"nan"', read_bytes(path))
+            return {name: str(value) for name, value in msgspec.json.decode(data, type=dict).items()}
+        except msgspec.DecodeError as error:
+            raise InputError(f"{path}: not the summary of a run ({error}); {RUN_ADVICE}") from None
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; a run's jobs and its summary are read together")
+    return {name: column[0] for name, column in csv_columns(path).items() if column}
+
+
+def _figure(path: Path, figures: dict[str, str], name: str) -> float:
+    try:
+        return float(figures[name])
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the summary of a run ({fault_text(error)}); {RUN_ADVICE}") from None

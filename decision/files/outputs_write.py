@@ -1,0 +1,435 @@
+"""Batsim 4.2.1's output files: same columns, same number formats, same formulas."""
+
+import csv
+import math
+import os
+import re
+import resource
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision import __version__
+from decision.model.errors import ConfigError, InputError
+from decision.model.record import (
+    NULL_RUNTIME,
+    BatteryTable,
+    Context,
+    EnergyTable,
+    FinalState,
+    HostState,
+    HostTable,
+    JobTable,
+    PredictionTable,
+    PstateTable,
+    RateTable,
+    RunRecord,
+    SupplyTable,
+    WorthTable,
+)
+
+from .text import read_bytes, write_files
+
+JOB_HEADER = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
+    "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,"
+    "consumed_energy,metadata\n"
+)
+_JOB_ROW = '%s,%s,%s,%f,%d,%f,%d,%s,%f,%f,%f,%f,%f,%f,%s,%f,"%s"\n'
+_REJECTED_ROW = '%s,%s,%s,%f,%d,%f,0,REJECTED,,,,,,,,,"%s"\n'
+STATE_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing\n"
+_STATE_ROW = "%g,%d,%d,%d,%d,%d\n"
+ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
+_ENERGY_ROW = "%f,%f,%s,%f,%s\n"
+PSTATE_HEADER = "time,machine_id,new_pstate\n"
+_PSTATE_ROW = "%g,%s,%d\n"
+
+_STATE_NAMES = [state.name for state in FinalState]
+_SPECIAL = re.compile(r'[,"\r\n]')
+_CHUNK = 16384  # rows
+_FILES = (
+    "jobs.csv",
+    "schedule.csv",
+    "schedule.json",
+    "real_exec_info.json",
+    "machine_states.csv",
+    "consumed_energy.csv",
+    "pstate_changes.csv",
+    "schedule.trace",
+)
+
+
+def write_run(
+    prefix: str | os.PathLike[str], record: RunRecord, version: str = f"decision-{__version__}"
+) -> list[Path]:
+    """Write what Batsim would leave of this run, all files or none.
+
+    ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv``, ``PREFIX_machine_states.csv``, and with energy
+    ``PREFIX_consumed_energy.csv`` and ``PREFIX_pstate_changes.csv``.
+
+    Args:
+        prefix: folder and beginning of the files' names.
+        record: the run.
+        version: what stands under ``batsim_version``.
+
+    Raises:
+        ConfigError: if a folder is missing or read-only, or the disk is full.
+    """
+    jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    parts: dict[str, Iterable[bytes]] = {
+        "jobs": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
+        "schedule": [_schedule(record, version).encode()],
+        "machine_states": table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states)),
+    }
+    if energy is not None:
+        parts["consumed_energy"] = table_chunks(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
+    if pstates is not None:
+        parts["pstate_changes"] = table_chunks(PSTATE_HEADER, len(pstates.time), partial(pstate_rows, pstates))
+    contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
+    write_files(contents)
+    remove_older(prefix, contents)
+    return list(contents)
+
+
+def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:
+    """Remove the files that an older run has left under this prefix: all of a run's files that are not `kept`.
+
+    Raises:
+        ConfigError: if a file cannot be removed.
+    """
+    for name in _FILES:
+        path = Path(f"{os.fspath(prefix)}_{name}")
+        try:
+            if path not in kept:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{path}: of an older run, cannot be removed ({error.strerror}); remove it") from None
+
+
+def table_chunks(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
+    """A file in chunks of rows, so that a million rows never stand in memory as text."""
+    yield header.encode()
+    for begin in range(0, length, _CHUNK):
+        yield "".join(rows(slice(begin, begin + _CHUNK))).encode()
+
+
+# --------------------------------------------------------------------------------------------------- jobs
+
+
+def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
+    return (_JOB_ROW % row if row[7] != "REJECTED" else _rejected(row) for row in job_cells(jobs, rows))
+
+
+def job_cells(jobs: JobTable, rows: slice) -> Iterator[tuple[object, ...]]:
+    """The cells of jobs, in the order of the file's columns."""
+    workload, name = _split_ids(jobs.id[rows])
+    submit, start, runtime = jobs.submit_time[rows], jobs.start_time[rows], _runtimes(jobs.runtime[rows])
+    finish = start + runtime
+    turnaround = finish - submit
+    columns: list[Sequence[object]] = [
+        _cells(name),
+        _cells(workload),
+        _cells(list(jobs.profile[rows])),
+        submit.tolist(),
+        jobs.size[rows].tolist(),
+        np.where(np.isfinite(jobs.walltime[rows]), jobs.walltime[rows], -1.0).tolist(),
+        (jobs.final_state[rows] == FinalState.COMPLETED_SUCCESSFULLY).tolist(),
+        [_STATE_NAMES[state] for state in jobs.final_state[rows].tolist()],
+        start.tolist(),
+        runtime.tolist(),
+        finish.tolist(),
+        (start - submit).tolist(),
+        turnaround.tolist(),
+        (turnaround / runtime).tolist(),
+        jobs.allocation[rows],
+        jobs.energy[rows].tolist(),
+        [text.replace('"', '""') for text in jobs.metadata[rows]],
+    ]
+    return zip(*columns, strict=True)
+
+
+def _runtimes(runtime: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(runtime == 0, NULL_RUNTIME, runtime)
+
+
+def _rejected(row: tuple[object, ...]) -> str:
+    return _REJECTED_ROW % (*row[:6], row[-1])
+
+
+def _split_ids(ids: Sequence[str]) -> tuple[list[str], list[str]]:
+    parts = [full.partition("!") for full in ids]
+    return [part[0] for part in parts], [part[2] for part in parts]
+
+
+def _cells(column: Sequence[str]) -> Sequence[str]:
+    """The texts as CSV cells: quoted where they hold a comma, a quote or a line end."""
+    if not _SPECIAL.search("".join(column)):
+        return column
+    return ['"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text for text in column]
+
+
+# ---------------------------------------------------------------------------------------- hosts and energy
+
+
+def state_rows(table: HostTable, rows: slice) -> Iterator[str]:
+    """The rows of the trace of hosts."""
+    columns = [table.counts[rows, state].tolist() for state in range(HostState.UNAVAILABLE)]
+    return map(_STATE_ROW.__mod__, zip(table.time[rows].tolist(), *columns, strict=True))
+
+
+def energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
+    """The last column is the mean power since the entry before; NA where no time has passed."""
+    first = rows.start - 1
+    elapsed = np.diff(table.time[rows], prepend=table.time[first] if rows.start else 0.0)
+    joules = np.diff(table.energy[rows], prepend=table.energy[first] if rows.start else 0.0)
+    power = np.divide(joules, elapsed, out=np.full(len(elapsed), np.nan), where=elapsed > 0)
+    powers = ["NA" if math.isnan(watts) else f"{watts:f}" for watts in power.tolist()]
+    columns = (table.time[rows].tolist(), table.energy[rows].tolist(), table.event[rows], table.wattmin[rows].tolist())
+    return map(_ENERGY_ROW.__mod__, zip(*columns, powers, strict=True))
+
+
+def pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
+    """The rows of the trace of pstates."""
+    columns = (table.time[rows].tolist(), table.hosts[rows], table.pstate[rows].tolist())
+    return map(_PSTATE_ROW.__mod__, zip(*columns, strict=True))
+
+
+# ----------------------------------------------------------------------------------------------- schedule
+
+
+def _schedule(record: RunRecord, version: str) -> str:
+    values = job_values(record.jobs) | host_values(record)
+    cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
+    cells["batsim_version"] = _cells([version])[0]
+    keys = sorted(cells)
+    return ",".join(keys) + "\n" + ",".join(cells[key] for key in keys) + "\n"
+
+
+def job_values(jobs: JobTable) -> dict[str, int | float]:
+    """Batsim's metrics: means are over all jobs, and rejected jobs add nothing to the sums."""
+    ran = jobs.final_state != FinalState.REJECTED
+    submit, start, runtime = jobs.submit_time, jobs.start_time, _runtimes(jobs.runtime)
+    if not ran.all():
+        submit, start, runtime = submit[ran], start[ran], runtime[ran]
+    finish = start + runtime
+    nb_jobs, nb_finished = len(ran), int(ran.sum())
+    nb_success = int((jobs.final_state == FinalState.COMPLETED_SUCCESSFULLY).sum())
+    values: dict[str, int | float] = {
+        "nb_jobs": nb_jobs,
+        "nb_jobs_finished": nb_finished,
+        "nb_jobs_success": nb_success,
+        "nb_jobs_killed": nb_finished - nb_success,
+        "nb_jobs_rejected": nb_jobs - nb_finished,
+        "success_rate": _mean(nb_success, nb_jobs),
+        "makespan": _largest(finish),
+    }
+    measures = {
+        "waiting_time": start - submit,
+        "turnaround_time": finish - submit,
+        "slowdown": (finish - submit) / runtime,
+    }
+    for name, column in measures.items():
+        values[f"mean_{name}"] = _mean(float(column.sum(dtype=np.longdouble)), nb_jobs)
+        values[f"max_{name}"] = _largest(column)
+    return values
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else math.nan
+
+
+def _largest(column: NDArray[np.float64]) -> float:
+    return float(column.max(initial=0.0))
+
+
+def host_values(record: RunRecord) -> dict[str, int | float]:
+    """Batsim's figures of the hosts."""
+    values: dict[str, int | float] = {
+        "nb_computing_machines": record.nb_hosts,
+        "nb_machine_switches": record.nb_switches,
+        "nb_grouped_switches": record.nb_grouped_switches,
+        "consumed_joules": float(record.joules),
+        "scheduling_time": float(record.scheduling_time),
+        "simulation_time": float(record.simulation_time),
+    }
+    for state in HostState:
+        values[f"time_{state.name.lower()}"] = float(record.time_in_state[state])
+    return values
+
+
+# Batsim 5.0.0-rc2's output files: the tables of Batsim 4, traces only where asked for, and the summary as JSON.
+
+_ROW = "%s,%s,%s,%f,%d,%f,%d,%s,%f,%f,%f,%f,%f,%f,%s,%f,\n"
+_REJECTED = "%s,%s,%s,%f,%d,%f,0,REJECTED,,,,,,,,,\n"
+_TIMES = ("scheduling_time", "simulation_time")  # which are in a file of their own
+
+
+def write_run_of_5(
+    prefix: str,
+    record: RunRecord,
+    version: str,
+    *,
+    machine_states: bool = False,
+    pstate_changes: bool = False,
+    seconds: tuple[float, float] = (0.0, 0.0),
+) -> list[Path]:
+    """Write what Batsim 5 would leave of this run, all files or none.
+
+    ``PREFIXjobs.csv``, ``PREFIXschedule.json``, ``PREFIXreal_exec_info.json``, with energy
+    ``PREFIXconsumed_energy.csv``, and the traces.
+
+    Args:
+        prefix: folder and beginning of the files' names; folders are made.
+        record: the run.
+        version: what stands under ``batsim_version``.
+        machine_states: whether the states of hosts are traced.
+        pstate_changes: whether changes of pstates are.
+        seconds: in the decision process, and in all, on the wall clock.
+
+    Raises:
+        ConfigError: if a folder is read-only, or the disk is full.
+    """
+    jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    parts: dict[str, Iterable[bytes]] = {
+        "jobs.csv": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows5, jobs)),
+        "schedule.json": [_object(_figures(record, version))],
+        "real_exec_info.json": [_object(_own_figures(seconds))],
+    }
+    if machine_states:
+        parts["machine_states.csv"] = table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states))
+    if energy is not None:
+        parts["consumed_energy.csv"] = table_chunks(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
+    if pstates is not None and pstate_changes:
+        rows = partial(pstate_rows, pstates)
+        parts["pstate_changes.csv"] = table_chunks(PSTATE_HEADER, len(pstates.time), rows)
+    contents = {Path(f"{os.fspath(prefix)}{name}"): chunks for name, chunks in parts.items()}
+    write_files(contents)
+    return list(contents)
+
+
+def _job_rows5(jobs: JobTable, rows: slice) -> Iterator[str]:
+    for *cells, _ in job_cells(jobs, rows):
+        job_id, workload, profile, *rest = cells
+        full = profile if "!" in str(profile) else f"{workload}!{profile}"
+        cells = [job_id, workload, full, *rest]
+        yield _REJECTED % tuple(cells[:6]) if cells[7] == FinalState.REJECTED.name else _ROW % tuple(cells)
+
+
+def _figures(record: RunRecord, version: str) -> dict[str, str]:
+    values = job_values(record.jobs) | host_values(record)
+    cells = {name: _number(value) for name, value in values.items() if name not in _TIMES}
+    return {**cells, "batsim_version": f'"{version}"'}
+
+
+def _number(value: int | float) -> str:
+    """As C writes it, of whose 0 / 0 the sign is negative."""
+    if isinstance(value, int | np.integer):
+        return str(value)
+    return "-nan" if math.isnan(value) else f"{value:f}"
+
+
+def _own_figures(seconds: tuple[float, float]) -> dict[str, str]:
+    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, kilobytes elsewhere
+    peak = str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
+    cells = {"memory_VmHWM_kB": peak, "memory_VmPeak_kB": peak}
+    return {**cells, "time_in_edc_seconds": f"{seconds[0]:f}", "time_in_simu_seconds": f"{seconds[1]:f}"}
+
+
+def _object(cells: dict[str, str]) -> bytes:
+    rows = ",\n".join(f'  "{name}": {cells[name]}' for name in sorted(cells))
+    return f"{{\n{rows}\n}}\n".encode()
+
+
+# What a policy expected of each job and what it was, as CSV.
+
+_PREDICTION_HEADER = "job_id,predicted_runtime,corrections,runtime,walltime,promised_start,start\n"
+
+
+def write_predictions(path: Path, jobs: JobTable, predictions: PredictionTable) -> None:
+    """Write what a policy expected of each job and what it was, as CSV.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    write_files({path: table_chunks(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
+
+
+def _prediction_rows(jobs: JobTable, predictions: PredictionTable, rows: slice) -> Iterator[str]:
+    numbers = (
+        predictions.predicted[rows],
+        predictions.corrections[rows],
+        jobs.runtime[rows],
+        jobs.walltime[rows],
+        predictions.promised[rows],
+        jobs.start_time[rows],
+    )
+    for job, *row in zip(jobs.id[rows], *(column.tolist() for column in numbers), strict=True):
+        cells = ("" if math.isnan(number) else f"{number:.12g}" for number in row)
+        yield f"{job},{','.join(cells)}\n"
+
+
+# What a run is measured by: ``worth.csv``, ``supply.csv``, ``battery.csv``, ``carbon.csv``, ``price.csv``.
+#
+# Batsim writes none of them: they stand next to its files, copied from the workloads, the events and the policy's
+# options, so that a folder can be analysed alone.
+
+_TABLES: dict[str, tuple[type, tuple[str, ...]]] = {  # by the field of a `Context`: the table, and the file's columns
+    "worth": (WorthTable, ("job_id", "value", "deadline")),
+    "supply": (SupplyTable, ("time", "hosts")),
+    "battery": (BatteryTable, ("host_seconds", "charge_hosts", "discharge_hosts", "efficiency")),
+    "carbon": (RateTable, ("time", "g_per_kwh")),
+    "price": (RateTable, ("time", "per_kwh")),
+}
+
+
+def write_green_files(folder: Path, context: Context) -> list[Path]:
+    """Write what there is; what an older run has left is removed.
+
+    Raises:
+        ConfigError: if a file cannot be written.
+    """
+    contents = {}
+    for name, (_, columns) in _TABLES.items():
+        table = getattr(context, name)
+        if table is not None:
+            values = (list(getattr(table, field)) for field in table.__struct_fields__)
+            rows = (",".join(map(str, row)) + "\n" for row in zip(*values, strict=True))
+            contents[_file(folder, name)] = ["".join((",".join(columns) + "\n", *rows)).encode()]
+    write_files(contents)
+    for name in _TABLES:
+        if _file(folder, name) not in contents:
+            _file(folder, name).unlink(missing_ok=True)
+    return list(contents)
+
+
+def read_green_files(folder: Path) -> Context:
+    """What a run is measured by; None where no file says it.
+
+    Raises:
+        InputError: if a file is of another kind.
+    """
+    return Context(**{name: _read(_file(folder, name), *kind) for name, kind in _TABLES.items()})
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.csv"
+
+
+def _read(path: Path, kind: type, names: tuple[str, ...]) -> Any:
+    if not path.is_file():
+        return None
+    rows = list(csv.DictReader(read_bytes(path).decode(errors="replace").splitlines()))
+    try:
+        columns = [[row[name] for row in rows] for name in names]
+        values = [
+            column if name == "job_id" else np.array(column, np.float64)
+            for name, column in zip(names, columns, strict=True)
+        ]
+    except (KeyError, ValueError, TypeError):
+        raise InputError(f"{path}: not a table of {', '.join(names)}; run the policy again") from None
+    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))  # type: ignore[attr-defined]

@@ -1,0 +1,461 @@
+"""Logs in the Standard Workload Format 2.2 (Feitelson's Parallel Workloads Archive), and in the Grid Workload Format.
+
+One line per job, 18 numbers, -1 where unknown; header comments start with ``;``. Some logs have more fields, ``;`` or
+tabs between them, or names in fields 12 to 16. The Grid Workload Format has the same first 16 fields, 29 in all, and
+comments that start with ``#``. Logs are records of real machines and have odd lines; those that no simulation could
+use are left out, counted by reason in `Workload.dropped`, with the numbers of the first of them.
+"""
+
+import codecs
+import datetime
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow, numbered, small
+from decision.model.dates import LAST_DATE
+from decision.model.demand import recorded, use_of
+from decision.model.errors import InputError
+from decision.model.reshape import Filters, Walltimes, reshape
+from decision.model.trace import Field, Reading, Trace, says
+from decision.model.workload import Workload
+
+from .profiles import INT32_MAX, delay_profiles
+from .text import read_blocks
+
+# What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
+
+Header = Mapping[str, str]
+
+_COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")
+
+
+def read_header(data: bytes) -> dict[str, str]:
+    """The comments by key; the first of each."""
+    found: dict[str, str] = {}
+    for match in _COMMENT.finditer(data):
+        found.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
+    return found
+
+
+def machine_size(header: Header) -> int | None:
+    """MaxProcs, or else MaxNodes, or None; a number that no machine has is not known."""
+    for key in ("MaxProcs", "MaxNodes"):
+        size = _number(header, key)
+        if size and 1 <= size <= INT32_MAX:
+            return int(size)
+    return None
+
+
+def unix_start(header: Header) -> float | None:
+    """UnixStartTime in seconds since 1970, or None."""
+    start = _number(header, "UnixStartTime")
+    return start if start is not None and 0 <= start <= LAST_DATE else None
+
+
+def time_zone(header: Header) -> float:
+    """Seconds that the machine's clock was ahead of UTC when the log began.
+
+    TimeZoneString names a zone; the number TimeZone is deprecated (it does not know of summer time) and is used where
+    the name is missing or unknown to this computer. Without either it is UTC.
+    """
+    zone = _named_zone(header.get("TimeZoneString", ""))
+    start = unix_start(header)
+    if zone is not None and start is not None:
+        offset = datetime.datetime.fromtimestamp(start, zone).utcoffset()
+        return offset.total_seconds() if offset else 0.0
+    seconds = _number(header, "TimeZone")
+    return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
+
+
+def origin(header: Header) -> str:
+    """Which machine the log is of, and whom to thank for it."""
+    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
+
+
+def _named_zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
+        return None
+
+
+def _number(header: Header, key: str) -> float | None:
+    """A header's number, or None where there is none; a note may follow it."""
+    match = _NUMBER.match(header.get(key, ""))
+    return float(match[0]) if match else None
+
+
+# The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
+
+Table = NDArray[np.float64]
+Lines = NDArray[np.int64]  # numbers of lines, from 1
+Codes = NDArray[np.int32]  # of texts that follow the numbers of a line
+Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
+
+_FIELDS = 18
+GRID_FIELDS = 29  # of the Grid Workload Format
+_GRID_SHARED = 16  # of them, the first are those of the standard
+
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
+_USER, _PARTITION = 11, 15
+TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
+_NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
+_FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
+_RECORDED = {"size": _ALLOCATED, "cpu_time": 5, "memory": 6}
+_REQUEST = {"size": _REQUESTED, "memory": 9, "dependency": 16, "think_time": 17}
+STATES = {0: "FAILED", 1: "COMPLETED", 5: "CANCELLED"}  # by the standard's status
+_PARTIAL = (2, 3, 4)  # status of the parts of a job that was checkpointed; the job has a line of its own
+_MOSTLY = 0.9  # of a log's lines have the usual number of fields
+_LONGEST_LINE = 1 << 20  # bytes
+_MALFORMED = f"not {_FIELDS} numbers"
+_REPEATED = "with a job number seen before"
+_NAMED = 5  # lines of a reason whose numbers are kept
+
+
+class LogLines:
+    """A log, read in parts so that it never stands in memory as text."""
+
+    def __init__(self, path: str | os.PathLike[str], grid: bool = False) -> None:
+        self._path, self._grid = path, grid
+        self._names: dict[str, float] = {}  # numbers that stand for texts in fields of numbers
+        self._rests: dict[str, int] = {"": 0}  # fields after the 18th
+        self._usual = 0  # fields of nearly all lines; 0 where there is no such number
+        self.records = 0
+        self.dropped: dict[str, int] = {}  # lines that were left out, by reason
+        self.dropped_lines: dict[str, tuple[int, ...]] = {}  # the first of them
+        self.header: Header = {}
+
+    def tables(self) -> Iterator[tuple[Table, Codes, Lines]]:
+        """Usable lines as rows of 18 numbers, what follows them, and which lines they are; job numbers may repeat.
+
+        Raises:
+            InputError: if the file is empty or no text.
+        """
+        newlines = count = 0
+        for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
+            text = block if part else block.removeprefix(codecs.BOM_UTF8)
+            _check_text(text, newlines, self._path)
+            if b";" in text or b"#" in text:
+                self.header = {**read_header(text), **self.header}
+            lines = text.splitlines()
+            table, rest, numbers, malformed = self._parse(lines, count)
+            usable = np.ones(len(table), bool)
+            for reason, bad in _reasons(table).items():
+                self._drop(reason, numbers[usable & bad])
+                usable &= ~bad
+            self._drop(_MALFORMED, malformed)
+            self.records += len(table) + len(malformed)
+            newlines += text.count(b"\n")
+            count += len(lines)
+            yield table[usable], rest[usable], numbers[usable]
+        if not count:
+            raise InputError(f"{self._path}: the file is empty")
+
+    def without_repeats(self, columns: Columns) -> Columns:
+        """The first row of each job number; of columns ``number``, ``line``, which is taken out, and others."""
+        lines = columns.pop("line")
+        _, first = np.unique(columns["number"], return_index=True)
+        if len(first) == len(lines):
+            return columns
+        repeated = np.ones(len(lines), bool)
+        repeated[first] = False
+        self._drop(_REPEATED, lines[repeated])
+        return {name: column[~repeated] for name, column in columns.items()}
+
+    def labels(self, numbers: Table) -> Labelled[str]:
+        """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
+        names = {number: text for text, number in self._names.items()}
+        distinct, which = np.unique(numbers, return_inverse=True)
+        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in distinct.tolist()]
+        return Labelled(texts, small(which))
+
+    def trace(self, ids: Sequence[str], columns: Columns) -> Trace:
+        """What was recorded besides the jobs; takes its columns out of `columns`."""
+        taken = {name: columns.pop(name) for name in list(columns) if name.startswith(("recorded ", "request "))}
+        recorded: dict[str, Field] = {name: _known(taken.pop(f"recorded {name}")) for name in _RECORDED}
+        request: dict[str, Field] = {name: _known(taken.pop(f"request {name}")) for name in _REQUEST}
+        asked = taken.pop("request walltime")
+        request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
+        request["partition"] = self.labels(taken.pop("request partition"))
+        states, which = np.unique(taken.pop("recorded state"), return_inverse=True)
+        texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
+        recorded["state"] = Labelled(texts, small(which))
+        recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
+        wait = columns.pop("wait").astype(np.float64)
+        return Trace(
+            id=ids,
+            wait=np.where(wait == -1, np.nan, wait),
+            recorded={name: field for name, field in recorded.items() if says(field)},
+            request={name: field for name, field in request.items() if says(field)},
+        )
+
+    def _drop(self, reason: str, lines: Lines) -> None:
+        """Leave out these lines."""
+        if len(lines):
+            self.dropped[reason] = self.dropped.get(reason, 0) + len(lines)
+            self.dropped_lines[reason] = (*self.dropped_lines.get(reason, ()), *lines[:_NAMED].tolist())[:_NAMED]
+
+    def _parse(self, lines: list[bytes], before: int) -> tuple[Table, Codes, Lines, Lines]:
+        """All lines of numbers as a table of 18 columns, what follows, which lines these are, and which are neither.
+
+        Args:
+            lines: a part of the file; comments are left out.
+            before: how many lines come before it.
+        """
+        texts = [line.decode("utf-8", "replace").strip() for line in lines]
+        said = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
+        rows = [texts[at] for at in said] if len(said) < len(texts) else texts
+        numbers = said + before + 1
+        table = _numbers(rows) if not self._grid else np.empty((0, 0))
+        if table.shape == (len(rows), _FIELDS):
+            self._usual = self._usual or _FIELDS
+            return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
+        table, rests, is_row = self._parse_each(rows)
+        return table, rests, numbers[is_row], numbers[~is_row]
+
+    def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
+        """The lines of numbers one by one, what follows, and which lines these are."""
+        split = [self._split(text) for text in rows]
+        if split and not self._usual:
+            count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
+            self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
+        parsed = [self._row(fields) for fields in split]
+        found = [row for row in parsed if row is not None]
+        table = np.array([row[0] for row in found], np.float64).reshape(-1, _FIELDS)
+        rests = np.array([row[1] for row in found], np.int32)
+        return table, rests, np.array([row is not None for row in parsed], bool)
+
+    def _split(self, text: str) -> list[str]:
+        fields = text.split()
+        if len(fields) < _FIELDS or ";" in text:
+            parted = [field.strip() for field in text.split(";")]
+            fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
+        return fields
+
+    def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
+        """The 18 numbers of a line and the code of what follows them; None where it is not that.
+
+        Where nearly all lines have as many fields as each other, one with another number of them is not shifted.
+        """
+        if len(fields) < (GRID_FIELDS if self._grid else _FIELDS) or (self._usual and len(fields) != self._usual):
+            return None
+        shared = _GRID_SHARED if self._grid else _FIELDS
+        try:
+            row = [self._name(field) if at in _NAMES else float(field) for at, field in enumerate(fields[:shared])]
+        except ValueError:
+            return None
+        rest = " ".join(fields[shared:])
+        return [*row, *[-1.0] * (_FIELDS - shared)], self._rests.setdefault(rest, len(self._rests))
+
+    def _name(self, field: str) -> float:
+        """A number, or one that stands for the text."""
+        try:
+            return float(field)
+        except ValueError:
+            return self._names.setdefault(field, _FIRST_NAME - len(self._names)) if field else -1.0
+
+
+def _known(numbers: Table) -> Table:
+    """Numbers with nan for the unknown, -1."""
+    return np.where(numbers == -1, np.nan, numbers.astype(np.float64))
+
+
+def _numbers(lines: list[str]) -> Table:
+    """The lines as a table of numbers; empty where they are no such table."""
+    try:
+        return np.loadtxt(lines, comments=None, ndmin=2) if lines else np.empty((0, _FIELDS))
+    except ValueError:
+        return np.empty((0, 0))
+
+
+def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
+    """Refuse a part of the file that is not text; `lines` come before it."""
+    if b"\0" in block:
+        line = lines + block.count(b"\n", 0, block.index(b"\0")) + 1
+        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
+
+
+def requested_sizes(table: Table) -> Table:
+    """Processors that jobs asked for, (n,), or else had."""
+    requested = table[:, _REQUESTED]
+    return np.where(requested > 0, requested, table[:, _ALLOCATED])
+
+
+def _reasons(table: Table) -> dict[str, NDArray[np.bool_]]:
+    """Which lines no simulation could use, by reason; the first that holds counts."""
+    size = requested_sizes(table)
+    return {
+        "with a field that is not a finite number": ~np.isfinite(table).all(axis=1),
+        "parts of a checkpointed job (status 2, 3 or 4)": np.isin(table[:, _STATUS], _PARTIAL),
+        "with a negative submission time": table[:, _SUBMIT] < 0,
+        "with an unknown or zero run time": table[:, _RUN] <= 0,
+        "with an unknown or zero size": size < 1,
+        "with a fractional size or job number": (size != np.floor(size)) | (table[:, _ID] != np.floor(table[:, _ID])),
+        f"larger than {INT32_MAX} hosts": size > INT32_MAX,
+    }
+
+
+def job_columns(table: Table, time_field: int) -> Columns:
+    """What the jobs of a table have."""
+    requested = table[:, time_field - 1]
+    columns = {
+        "number": table[:, _ID],
+        "submit": table[:, _SUBMIT],
+        "wait": table[:, _WAIT],
+        "run": table[:, _RUN],
+        "size": requested_sizes(table),
+        "walltime": np.where(requested > 0, requested, np.inf),
+        "user": table[:, _USER],
+        "recorded state": table[:, _STATUS],
+        "request partition": table[:, _PARTITION],
+        "request walltime": requested,
+        **{f"recorded {name}": table[:, column] for name, column in _RECORDED.items()},
+        **{f"request {name}": table[:, column] for name, column in _REQUEST.items()},
+        **{name: table[:, column] for name, column in TEXT_FIELDS.items()},
+    }
+    return {name: narrow(column) for name, column in columns.items()}
+
+
+REQUESTED_TIME = 9  # field of the standard, counted from 1
+
+
+def load_swf(
+    path: str | os.PathLike[str],
+    *,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: Walltimes = "requested",
+    missing_walltime: str = "none",
+    time_field: int = REQUESTED_TIME,
+    shift: bool = False,
+    grid: bool = False,
+    name: str = "w0",
+) -> Workload:
+    """Read a log: one job per usable line, in order of submission, one delay profile per distinct run time.
+
+    A job's size is the number of processors requested, or allocated where that is unknown; its walltime is the
+    requested time, and none where that is unknown. A job that ran for longer than its walltime is stopped at
+    its walltime, as Batsim does. The options are those of `decision.model.reshape.Filters`.
+
+    Args:
+        path: the log.
+        jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
+        nodes: hosts of the platform; by default the header's MaxProcs or MaxNodes, a file PATH.machines, or else the
+            peak of what was in use, as far as starts are known.
+        walltime: ``requested`` as above; ``runtime`` is the run time (perfect estimates); ``none`` leaves jobs without.
+        missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
+        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
+        shift: let the first job kept come at 0 s.
+        grid: the log is in the Grid Workload Format.
+        name: the workload's name, the part of job ids before ``!``.
+
+    Raises:
+        InputError: if the file cannot be read or no job is left.
+        ConfigError: if an option is out of range.
+    """
+    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, shift=shift)
+    log = LogLines(path, grid)
+    parts = [
+        {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
+    ]
+    columns = _in_order(log.without_repeats(_joined(parts)))
+    ids = numbered(name, columns["number"])
+    trace, requested = log.trace(ids, columns), int(np.isfinite(columns["walltime"]).sum())
+    jobs_read, profiles = _jobs(columns, ids, log.labels)
+    workload = Workload(
+        name=name,
+        jobs=jobs_read,
+        profiles=profiles,
+        nb_res=int(jobs_read.size.max(initial=1)),
+        path=str(path),
+        description=origin(log.header),
+        dropped=log.dropped,
+        dropped_lines=log.dropped_lines,
+        unix_start=unix_start(log.header),
+        time_zone=time_zone(log.header),
+        trace=trace,
+    )
+    machine, source, notes = _machine(log.header, workload)
+    reading = Reading(
+        format="gwf" if grid else "swf",
+        records=log.records,
+        unit="processors",
+        unit_reason="the format counts processors",
+        hosts_from="given" if nodes else source,
+        requested=requested,
+    )
+    workload = replace(workload, nb_res=machine, reading=reading, notes=() if nodes else notes)
+    return reshape(workload, filters if nodes else replace(filters, nodes=machine))
+
+
+def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, ...]]:
+    """The number of hosts, where it is from, and what is to be said of it."""
+    if stated := machine_size(header):
+        return stated, "header", ()
+    if listed := _machines_file(f"{workload.path}.machines"):
+        return listed, f"{Path(workload.path).name}.machines", ()
+    jobs, largest = recorded(workload), workload.nb_res
+    if jobs is not None:
+        peak = max(int(use_of(jobs).hosts.max()), largest)
+        why = "no header says how many hosts the machine had"
+        return peak, "peak of recorded use", (f"{why}; {peak:,}, the peak of what was in use",)
+    why = "neither a header nor recorded starts say how many hosts the machine had"
+    return largest, "largest job", (f"warning: {why}; {largest:,}, the largest job (give it with --machine)",)
+
+
+def _machines_file(path: str) -> int:
+    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
+    try:
+        rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
+        return sum(int(row[2]) * int(row[3]) for row in rows)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _joined(tables: list[Columns]) -> Columns:
+    """The columns of all tables, which are taken from them."""
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
+
+
+def _in_order(columns: Columns) -> Columns:
+    """By submission; at one time in the order of the log."""
+    if (np.diff(columns["submit"]) >= 0).all():
+        return columns
+    order = np.argsort(columns["submit"], kind="stable")
+    return {name: columns.pop(name)[order] for name in list(columns)}
+
+
+def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]) -> tuple[JobColumns, DelayProfiles]:
+    """The jobs, and the profiles of all."""
+    profile, profiles = delay_profiles(columns.pop("run"))
+    jobs = JobColumns(
+        id=ids,
+        submit_time=columns["submit"].astype(np.float64),
+        size=columns["size"].astype(np.int32),
+        walltime=columns["walltime"].astype(np.float64),
+        profile=profile,
+        user=labels(columns["user"]),
+        extra=_extras([labels(columns.pop(name)) for name in TEXT_FIELDS]),
+    )
+    return jobs, profiles
+
+
+def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
+    """Each job's group, executable and queue, as far as they are known."""
+    sizes = [len(column.labels) for column in known]
+    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
+    codes = np.unravel_index(distinct, sizes)
+    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
+    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
+    return Labelled(extras, small(which))

@@ -1,0 +1,293 @@
+"""Strict order, first-fit and EASY: rules that count the hosts that are free now.
+
+EASY is the rule of Mu'alem and Feitelson, Utilization, predictability, workloads, and user runtime estimates in
+scheduling the IBM SP2 with backfilling (TPDS 2001): the first job that does not fit gets a reservation at the
+shadow time, when enough hosts will be free; a later job may start now if it ends by then or uses only hosts that
+the reservation leaves over. A running job without walltime never ends as far as anybody knows: a reservation that
+depends on it lies at infinity, and what lies behind may start.
+"""
+
+import numpy as np
+
+from decision.compiling.jit import kernel
+from decision.model.errors import InternalError
+from decision.state.bitmap import has_host
+
+from .booking import (
+    book,
+    count_available,
+    forget_gone,
+    is_booked,
+    next_timeout,
+    pick,
+    ready_at,
+    sleep_due,
+    start_due,
+    wake_booked,
+)
+from .memory import ends_since, note_decision
+from .options import Allocation, Backfill, Order
+from .order import sort_candidates
+from .profile import TOLERANCE, awake_at, has_sleepers, hosts_given_back
+
+
+@kernel
+def choose_starts(state, facts, memory, queue, length):
+    """Put the jobs that start now into ``memory.chosen``; returns how many."""
+    free = state.nb_free
+    if free == 0:
+        return 0
+    if _only_arrivals(state, memory):
+        chosen, free = _look_at_arrivals(state, memory)
+    else:
+        chosen, free = _look_at_all(state, facts, memory, queue, length, free)
+    note_decision(state, memory, chosen)
+    memory.seen_free = free
+    return chosen
+
+
+@kernel
+def _look_at_all(state, facts, memory, queue, length, free):
+    memory.head = -1
+    chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
+    if chosen == length or free == 0:
+        return chosen, free
+    if memory.backfill == Backfill.FIRST_FIT:
+        memory.head = queue[chosen]
+        return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
+    if memory.backfill == Backfill.EASY:
+        _reserve_head(state, facts, memory, queue[chosen], chosen, free)
+        if memory.backfill_order >= 0:
+            length = sort_candidates(state, memory)
+            return _take_harmless(state, memory, chosen, memory.candidates, 0, length, free)
+        return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
+    return chosen, free
+
+
+@kernel
+def _take_heads(chosen, queue, length, size, free):
+    """Jobs from the front while they fit."""
+    i = 0
+    while i < length and size[queue[i]] <= free:
+        free -= size[queue[i]]
+        i = take(chosen, i, queue[i])
+    return i, free
+
+
+@kernel
+def take(chosen, taken, job):
+    """Choose one more job; returns how many are chosen. Each has a host, so there are no more than hosts."""
+    if taken >= len(chosen):
+        raise InternalError("a policy chose more jobs than there are hosts")
+    chosen[taken] = job
+    return taken + 1
+
+
+@kernel
+def _take_fitting(chosen, taken, queue, begin, end, size, free):
+    """Every job of queue[begin:end] that fits, in order."""
+    for i in range(begin, end):
+        hosts = size[queue[i]]
+        if hosts <= free:
+            taken = take(chosen, taken, queue[i])
+            free -= hosts
+            if free == 0:
+                break
+    return taken, free
+
+
+@kernel
+def _take_harmless(state, memory, taken, queue, begin, end, free):
+    """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order.
+
+    Candidates in an order of their own may be among those that are taken already, the first in ``memory.chosen``.
+    """
+    size, runtime, chosen = state.size, state.expected_runtime, memory.chosen
+    heads = taken if memory.backfill_order >= 0 else 0
+    time_left = memory.head_start
+    now, extra = state.now, memory.extra
+    for i in range(begin, end):
+        job = queue[i]
+        hosts = size[job]
+        if hosts > free or (heads > 0 and is_in(chosen, heads, job)):
+            continue
+        if now + runtime[job] > time_left:
+            if hosts > extra:
+                continue
+            extra -= hosts
+        taken = take(chosen, taken, job)
+        free -= hosts
+        if free == 0:
+            break
+    memory.extra = extra
+    return taken, free
+
+
+@kernel
+def is_in(jobs, length, job):
+    """Whether a job is one of the first so many."""
+    found = False
+    for i in range(length):
+        found |= jobs[i] == job
+    return found
+
+
+@kernel
+def _reserve_head(state, facts, memory, head, taken, free):
+    """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
+    released = 0
+    for i in range(taken):
+        job = memory.chosen[i]
+        released = add_release(memory, released, state.now + state.expected_runtime[job], state.size[job])
+    if has_sleepers(state, memory):
+        for host in range(len(state.host_state)):
+            due = awake_at(state, facts, memory, host)
+            if due < np.inf:
+                released = add_release(memory, released, due, 1)
+    memory.head = head
+    find_shadow(state, memory, released, state.size[head], free)
+
+
+@kernel
+def add_release(memory, released, time, hosts):
+    """Put one more release into the list, ascending by time; returns the list's length."""
+    at = released
+    while at > 0 and memory.release_time[at - 1] > time:
+        at -= 1
+    if at > 0 and memory.release_time[at - 1] == time:
+        memory.release_hosts[at - 1] += hosts
+        return released
+    if released >= len(memory.release_time):
+        raise InternalError("the policy's memory has no room for another release of hosts")
+    for i in range(released, at, -1):
+        memory.release_time[i] = memory.release_time[i - 1]
+        memory.release_hosts[i] = memory.release_hosts[i - 1]
+    memory.release_time[at] = time
+    memory.release_hosts[at] = hosts
+    return released + 1
+
+
+@kernel
+def find_shadow(state, memory, released, wanted, free):
+    """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
+    shadow = np.inf
+    i, j, running = 0, 0, state.nb_running
+    while i < running or j < released:
+        if j == released or (i < running and state.expected_end[i] <= memory.release_time[j]):
+            time, hosts = state.expected_end[i], np.int64(hosts_given_back(state, state.running[i]))
+            i += 1
+        else:
+            time, hosts = memory.release_time[j], np.int64(memory.release_hosts[j])
+            j += 1
+        if time > shadow:
+            break
+        free += hosts
+        if free >= wanted:
+            shadow = time
+    memory.head_start = shadow
+    head = memory.head
+    if memory.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
+        memory.promised[head] = shadow
+    memory.extra = max(free - wanted, 0)
+
+
+@kernel
+def _only_arrivals(state, memory):
+    """Whether nothing has happened since the last plan but arrivals at the end of the queue.
+
+    Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer. Candidates in
+    an order of their own are sorted where there is more than one.
+    """
+    return (
+        memory.head >= 0
+        and (memory.backfill_order < 0 or state.nb_jobs - memory.seen_jobs <= 1)
+        and memory.order == Order.FCFS
+        and state.nb_free == memory.seen_free
+        and ends_since(state, memory) == 0
+        and not has_sleepers(state, memory)
+    )
+
+
+@kernel
+def _look_at_arrivals(state, memory):
+    length, free = state.nb_queued, state.nb_free
+    begin = length - (state.nb_jobs - memory.seen_jobs)
+    if memory.backfill == Backfill.FIRST_FIT:
+        return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
+    return _take_harmless(state, memory, 0, state.queue, begin, length, free)
+
+
+# Composed policies whose jobs book hosts before they can start (`booking`).
+#
+# The rules are those of `backfill`, but a host that sleeps counts as one that is free. With `patience` a job that has
+# waited for less wakes no server. The head's reservation under EASY is at the shadow time, when enough hosts will be
+# free, asleep or not; where it only waits for its patience to end, at that time.
+
+
+@kernel
+def decide_booked(state, facts, memory, plan, queue, length):
+    """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
+    forget_gone(state, memory)
+    start_due(state, memory, plan)
+    sleep_due(state, facts, memory, plan, memory.idle_timeout)
+    call = _bind_jobs(state, facts, memory, plan, queue, length)
+    wake_booked(state, facts, memory, plan)
+    return min(call, next_timeout(state, facts, plan, memory.idle_timeout))
+
+
+@kernel
+def _bind_jobs(state, facts, memory, plan, queue, length):
+    """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
+    call, headless, available = np.inf, True, count_available(memory)
+    for i in range(length):
+        job = queue[i]
+        if available == 0 or (not headless and memory.backfill == Backfill.NONE):
+            break
+        if is_booked(memory, job):
+            continue
+        size, patient = state.size[job], state.submit_time[job] + memory.patience
+        if size <= available:
+            picked = np.zeros(len(plan.free), np.uint64)
+            wakes = patient <= state.now + TOLERANCE
+            if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
+                if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
+                    book(facts, memory, plan, job, picked)
+                    available -= size
+                continue
+            call = min(call, patient)
+        if headless and memory.backfill == Backfill.EASY:
+            _reserve_booked_head(state, facts, memory, size, available, patient)
+        headless = False
+    return call
+
+
+@kernel
+def _harms_nobody(state, facts, memory, job, picked):
+    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
+    begin = state.now
+    for host in range(len(memory.rank)):
+        if has_host(picked, host):
+            begin = max(begin, ready_at(state, facts, memory, host))
+    if begin + state.expected_runtime[job] <= memory.head_start:
+        return True
+    if state.size[job] > memory.extra:
+        return False
+    memory.extra -= state.size[job]
+    return True
+
+
+@kernel
+def _reserve_booked_head(state, facts, memory, size, available, patient):
+    """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
+    if size <= available:
+        memory.head_start = patient
+        memory.extra = available - size
+        return
+    released = 0
+    for i in range(memory.nb_booked):
+        job, begin = memory.booked[i], state.now
+        for host in range(len(memory.booked_by)):
+            if memory.booked_by[host] == job:
+                begin = max(begin, ready_at(state, facts, memory, host))
+        released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
+    find_shadow(state, memory, released, size, available)

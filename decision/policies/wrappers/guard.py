@@ -1,0 +1,212 @@
+"""Any policy under a guard: what it plans is carried out only where it delays no guarded job (`guard`)."""
+
+import numpy as np
+
+from decision.compiling.jit import kernel
+from decision.model.platform import Platform
+from decision.policies.allocation import take_lowest
+from decision.policies.conservative import take_due
+from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
+from decision.policies.guard_memory import harms_watched, watch_start
+from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
+from decision.policies.options import PolicyConfig, Power
+from decision.policies.policy import Policy
+from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
+from decision.policies.profile import add_free
+from decision.policies.servers import wake_lowest
+from decision.policies.traits import Traits
+from decision.state.bitmap import count_hosts, remove_interval
+from decision.state.cluster import PSTATE_SLEEP, SLEEPING, ClusterState
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
+
+from .base import AroundPolicy, ask_inner, own_memory
+
+
+@DECIDE.entry
+def _decide_guarded(state, facts, memory, plan):
+    if not ask_inner(memory, facts, plan):
+        return NO_PLAN
+    guard_plan(state, facts, memory_at(own_memory(memory)), plan)
+    return DECIDED
+
+
+class GuardedPolicy(AroundPolicy):
+    """Another policy, what it plans being carried out only where it delays no guarded job.
+
+    While a guarded job waits, hosts that sleep are woken and none is put to sleep.
+
+    Args:
+        policy: any.
+        guard: seconds, or AUTO.
+        name: for messages.
+    """
+
+    entry = _decide_guarded
+
+    def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
+        super().__init__(policy, name)
+        self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
+
+    @property
+    def traits(self) -> Traits:
+        """Reservations need walltimes."""
+        return super().traits._replace(needs_walltime=True)
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins on this platform."""
+        super().reset(platform, seed)
+        wake, doze = switch_times(platform, 0.0)
+        self._config = self._config._replace(wake_time=wake, doze_time=doze)
+
+    def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
+        """The guard's own memory, with room for all of `state`; an empty one where there is none yet."""
+        return new_memory(state, self._config) if memory is None else grown_memory(memory, state, self._config)
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name}, guarded>"
+
+
+@kernel
+def guard_plan(state, facts, memory, plan):
+    """Take out of a plan that can be carried out what delays guarded jobs, and add the starts that are due.
+
+    Hosts that starts would have taken which were taken out go to others.
+    """
+    guarded = follow_guard(state, memory)
+    if guarded > 0 or memory.nb_watched > 0:
+        reserve_guarded(state, facts, memory, guarded)
+        due = take_due(state, memory, state.queue, guarded)
+        for i in range(due):
+            watch_start(state, memory, memory.chosen[i])
+        refused = _keep_harmless(state, facts, memory, plan)
+        for i in range(due):
+            if not _starts(plan, memory.chosen[i]):
+                _start_due(state, plan, memory.chosen[i])
+        if refused:
+            _start_others(state, memory, plan)
+    chosen, free = _note_starts(state, memory, plan)
+    if guarded > 0:
+        note_decision(state, memory, chosen)
+        memory.kept = 1
+        if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
+            wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
+    call = guard_call(state, memory, guarded, 0, free)
+    if call < np.inf:
+        ask_for_call(state, memory, plan, call)
+
+
+@kernel
+def _keep_harmless(state, facts, memory, plan):
+    """Keep of a plan what delays no guarded job; returns whether a start was taken out."""
+    stays, refused = np.ones(plan.nb_actions, np.bool_), False
+    for at in range(len(stays)):
+        stays[at] = _may_stay(state, facts, memory, plan, at)
+        refused |= plan.kind[at] == START and not stays[at]
+    keep_only(plan, stays)
+    return refused
+
+
+@kernel
+def _start_due(state, plan, job):
+    """Start a job whose reservation begins, for which the profile has hosts: others may have booked some of them.
+
+    Who booked them gets them back once the job has ended; jobs behind the guarded ones leave them alone.
+    """
+    if count_hosts(plan.free) >= state.size[job]:
+        take_lowest(plan, add(plan, START, job), state.size[job])
+        return
+    unbooked = plan.free.copy()
+    plan.free[:] = state.free
+    for at in range(plan.nb_actions):
+        for i in range(plan.begin[at], plan.end[at]):
+            remove_interval(plan.free, plan.first[i], plan.last[i])
+    take_lowest(plan, add(plan, START, job), state.size[job])
+    plan.free[:] &= unbooked
+
+
+@kernel
+def _start_others(state, memory, plan):
+    """Give the hosts of refused starts to jobs that delay nobody, in order of submission.
+
+    The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
+    """
+    now, free = state.now, count_hosts(plan.free)
+    for i in range(state.nb_queued):
+        job = state.queue[i]
+        if free == 0:
+            break
+        size, end = state.size[job], now + state.expected_runtime[job]
+        if job < memory.nb_guarded or size > free or harms_watched(state, memory, job) or _starts(plan, job):
+            continue
+        if is_harmless(state, memory, job):
+            watch_start(state, memory, job)
+            add_free(memory, now, end, -size)
+            memory.reserved[job] = now
+            take_lowest(plan, add(plan, START, job), size)
+            free -= size
+
+
+@kernel
+def _may_stay(state, facts, memory, plan, at):
+    """Whether an action delays no guarded job; a start that stays is entered into the profile."""
+    kind, job, now = plan.kind[at], plan.job[at], state.now
+    if kind == SET_PSTATE:
+        awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
+        return awake or state.nb_queued == 0 or state.queue[0] >= memory.nb_guarded
+    if kind != START:
+        return True
+    exempt = job < memory.nb_guarded
+    if exempt and memory.reserved[job] <= now:  # what is due is in the profile already
+        return True
+    if not exempt:
+        memory.reserved[job] = np.inf  # it was to start before, and what is around the guard left it out
+    begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
+    if begin < np.inf:
+        add_free(memory, begin, end, size)
+    stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))
+    if stays:
+        watch_start(state, memory, job)
+        add_free(memory, now, now + state.expected_runtime[job], -size)
+        memory.reserved[job] = now
+    elif begin < np.inf:
+        add_free(memory, begin, end, -size)
+    return stays
+
+
+@kernel
+def _starts(plan, job):
+    """Whether a plan starts or rejects a job."""
+    found = False
+    for at in range(plan.nb_actions):
+        found |= plan.job[at] == job and plan.kind[at] in (START, REJECT)
+    return found
+
+
+@kernel
+def _switches(plan):
+    """Whether a plan switches hosts."""
+    found = False
+    for at in range(plan.nb_actions):
+        found |= plan.kind[at] == SET_PSTATE
+    return found
+
+
+@kernel
+def _note_starts(state, memory, plan):
+    """How many jobs the plan starts, and how many hosts it leaves free."""
+    chosen = 0
+    for at in range(plan.nb_actions):
+        if plan.kind[at] == START:
+            memory.reserved[plan.job[at]] = state.now
+            chosen += 1
+    return chosen, _left_free(state, plan)
+
+
+@kernel
+def _left_free(state, plan):
+    """How many hosts the plan leaves free."""
+    free = state.nb_free
+    for at in range(plan.nb_actions):
+        if plan.kind[at] == START:
+            free -= state.size[plan.job[at]]
+    return free

@@ -1,0 +1,187 @@
+"""What both ends of a conversation with Batsim 5 say: kinds of events and their parts, jobs and profiles."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Union
+
+import msgspec
+from msgspec import Meta, Struct
+
+from decision.protocol import messages as m
+from decision.protocol.messages import Event
+
+# Profiles as Batsim 5's messages say them, and as Batsim 4 does, which is how the vocabulary has them.
+
+_HOMOGENEOUS = {"computation_amount": "cpu", "communication_amount": "com"}
+_SPREAD = "DefinedAmountsSpreadUniformly"
+
+# A profile's type in Batsim 4 and 5, and the fields of 5 by those of 4
+_TYPES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("delay", "DelayProfile", {"delay": "delay"}),
+    ("parallel", "ParallelTaskProfile", {"computation_vector": "cpu", "communication_matrix": "com"}),
+    ("parallel_homogeneous", "ParallelTaskHomogeneousProfile", _HOMOGENEOUS),
+    ("composed", "SequentialCompositionProfile", {"repetition_count": "repeat", "profile_ids": "seq"}),
+    ("forkjoin", "ForkJoinCompositionProfile", {"profile_ids": "seq"}),
+    ("merge", "ParallelTaskMergeCompositionProfile", {"profile_ids": "seq"}),
+    ("parallel_homogeneous_pfs", "ParallelTaskOnStorageHomogeneousProfile", {"storage_name": "storage"}),
+    (
+        "data_staging",
+        "ParallelTaskDataStagingBetweenStoragesProfile",
+        {"bytes_to_transfer": "nb_bytes", "emitter_storage_name": "from", "receiver_storage_name": "to"},
+    ),
+    ("smpi", "TraceReplayProfile", {"filename": "trace"}),
+)
+_READ = {five: (four, names) for four, five, names in _TYPES}
+_WRITE = {four: (five, {old: new for new, old in names.items()}) for four, five, names in _TYPES}
+_REPLAYS = {"SMPI": "smpi", "FractionalComputation": "usage_trace"}
+_TRACES = {kind: trace for trace, kind in _REPLAYS.items()}
+
+
+def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None) -> dict[str, Any]:
+    """A profile as Batsim 4 has it.
+
+    Raises:
+        ValueError: if Batsim 5 has no such type.
+    """
+    if kind not in _READ:
+        raise ValueError(f"there is no profile type {kind!r}")
+    four, names = _READ[kind]
+    said = {names.get(name, name): value for name, value in fields.items()}
+    if kind == "ParallelTaskHomogeneousProfile":
+        said = {"cpu": 0.0, "com": 0.0, **said}
+    if kind == "ParallelTaskHomogeneousProfile" and said.pop("generation_strategy", "") in (_SPREAD, 1):
+        four = "parallel_homogeneous_total"
+    if kind == "ParallelTaskProfile":
+        _complete(said)
+    if kind == "TraceReplayProfile":
+        four = _REPLAYS[said.pop("trace_type", "SMPI")]
+    if extra_data is not None:
+        said["extra_data"] = extra_data
+    return {"type": four, **said}
+
+
+def _complete(said: dict[str, Any]) -> None:
+    """What a parallel task leaves out is nothing: of computing or of sending."""
+    cpu, com = said.get("cpu"), said.get("com")
+    if isinstance(cpu, list) and com is None:
+        said["com"] = [0.0] * len(cpu) ** 2
+    elif isinstance(com, list) and cpu is None:
+        said["cpu"] = [0.0] * math.isqrt(len(com))
+
+
+def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
+    """The profile of this id as Batsim 5's messages say it.
+
+    Raises:
+        ValueError: if Batsim 5 has no such profile.
+    """
+    fields = dict(profile)
+    four = fields.pop("type")
+    extra: Any = {key: fields.pop(key) for key in ("extra_data",) if key in fields}
+    fields.pop("ret", None)  # which no message says
+    if four in ("parallel_homogeneous", "parallel_homogeneous_total"):
+        spread = four == "parallel_homogeneous_total"
+        fields["generation_strategy"] = _SPREAD if spread else "DefinedAmountsUsedForEachValue"
+        four = "parallel_homogeneous"
+    if four in _TRACES:
+        fields["trace_type"] = _TRACES[four]
+        four = "smpi"
+    if four not in _WRITE:
+        raise ValueError(f"Batsim 5 has no profile of type {four!r}")
+    five, names = _WRITE[four]
+    said = {names.get(name, name): value for name, value in fields.items()}
+    return {"id": name, "profile_type": five, "profile": said, **extra}
+
+
+UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+UInt64 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=True):
+    """An event of Batsim's."""
+
+    timestamp: float = 0.0
+
+    def build(self) -> Event:
+        """The event in our vocabulary."""
+        raise NotImplementedError
+
+
+class FromDecision(FromBatsim, frozen=True, forbid_unknown_fields=True):
+    """An event of the decision process."""
+
+
+Reader = Callable[[float, Any], Event]
+
+
+def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct], Reader]]) -> Any:
+    """The union of events on the wire.
+
+    Args:
+        base: of them all.
+        readers: of each type of event, by its name: what its field `event` is, and what makes our event of the time and
+            that.
+    """
+    return Union[tuple(_wire_event(base, name, *reader) for name, reader in readers.items())]  # noqa: UP007 - of values
+
+
+def _wire_event(base: type[FromBatsim], name: str, body: type[Struct], read: Reader) -> type[Struct]:
+    methods = {"build": lambda self: read(self.timestamp, self.event)}
+    return msgspec.defstruct(name, [("event", body)], bases=(base,), namespace=methods, frozen=True, kw_only=True)
+
+
+def notice(kind: str) -> Reader:
+    """The reader of an event that is a notification of Batsim 4's."""
+    return lambda time, _: m.Notify(time, m.NotifyData(type=kind))
+
+
+class EventPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object within an event of the decision process."""
+
+
+class Nothing(EventPart, frozen=True):
+    """An empty object."""
+
+
+class WireProfile(Struct, frozen=True):
+    """A profile with its id."""
+
+    id: str
+    profile_type: str
+    profile: dict[str, Any]
+    extra_data: str | None = None
+
+    def build(self) -> dict[str, Any]:
+        """The profile as Batsim 4 has it."""
+        return read_wire_profile(self.profile_type, self.profile, self.extra_data)
+
+
+class WireJob(Struct, frozen=True):
+    """A job, without its id."""
+
+    profile_id: str
+    resource_request: UInt32 = 0
+    walltime: float | None = None
+    extra_data: str | None = None
+
+    def build(self, job_id: str, submitted: float) -> m.JobDescription:
+        """With the fields of its user, where `extra_data` is an object."""
+        said = _own_fields(self.extra_data) if self.extra_data else {}
+        if self.extra_data:
+            said["extra_data"] = self.extra_data
+        said |= {"id": job_id, "res": self.resource_request, "subtime": submitted, "profile": self.profile_id}
+        if self.walltime is not None:
+            said["walltime"] = self.walltime
+        return m.JobDescription.checked(said)
+
+
+class ClosedJob(WireJob, frozen=True, forbid_unknown_fields=True):
+    """A job that the decision process registers."""
+
+
+def _own_fields(text: str) -> dict[str, Any]:
+    try:
+        said = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,232 @@
+"""A comparison in words: tables as Markdown and as cells, marks, and how to read them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from decision.experiments.audit import standing_text
+from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, PolicyComparison, Row, rounded
+from decision.experiments.metric_list import METRICS
+from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
+from decision.files.json_text import json_bytes
+from decision.files.text import csv_text, read_bytes, utf8, write_files
+from decision.model.errors import InputError
+from decision.model.record import SHORTEST_RUNTIME
+
+MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": "", "not comparable": ""}
+
+
+def markdown(comparison: PolicyComparison) -> str:
+    """The comparison as Markdown tables, one per metric and workload, and how to read them; above, all at a glance."""
+    glance = _glance(comparison) if comparison.judged or comparison.single else []
+    several = [] if comparison.single else _tables(comparison)
+    return "\n".join([*glance, *several, *(f"- {line}" for line in notes(comparison)), ""])
+
+
+def notes(comparison: PolicyComparison) -> list[str]:
+    """How to read the tables, one line each."""
+    lines = _judged_notes(comparison) if comparison.judged else _run_notes(comparison)
+    if any(row.metric == "bounded_slowdown" for row in comparison.rows):
+        bound = f"{SHORTEST_RUNTIME:g} s"
+        lines.append(f"bounded slowdown: mean over jobs; runtimes under {bound} count as {bound}")
+    if any(row.workload == ALL for row in comparison.rows):
+        multiples = f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload"
+        lines.append(_ALL_JUDGED if comparison.judged else multiples)
+    return [*lines, *comparison.reading, *map(standing_text, comparison.recorded)]
+
+
+_ALL_JUDGED = f"{ALL}: geometric mean over workloads of the ratio to the baseline"
+
+
+def _judged_notes(comparison: PolicyComparison) -> list[str]:
+    runs = max(row.runs for row in comparison.rows if row.workload != ALL)
+    marks = "▲ ▼: better or worse, its interval leaves no change out"
+    return [
+        f"whole logs, {runs:,} shaken {'copy' if runs == 1 else 'copies'} of each under each policy; estimate: the "
+        "mean over copies, without digits that are noise",
+        f"change: against {comparison.baseline} on the same copies; {marks}",
+        "late starts, and what is of a whole run such as energy: intervals of copies alone, since a log ends once",
+    ]
+
+
+def _run_notes(comparison: PolicyComparison) -> list[str]:
+    runs, blocks = comparison.rows[0].runs, comparison.rows[0].blocks
+    if comparison.single:
+        return ["one run of each policy on each workload: no intervals, and nothing is marked"]
+    drawn = "stratified bootstrap (Agarwal et al. 2021)"
+    if blocks is not None:
+        drawn = "windows that share jobs are drawn together (circular block bootstrap, Politis and White 2004)"
+    lines = [
+        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, {drawn}",
+        f"P(better): probability that a run is better than one of {comparison.baseline}; "
+        "▲ ▼: its interval is above or below one half",
+    ]
+    return [*lines, f"with fewer than {LEAST_RUNS} runs nothing is marked"] if runs < LEAST_RUNS else lines
+
+
+def too_few_blocks(comparison: PolicyComparison) -> str:
+    """That windows share so many jobs that intervals say little, and how many independent blocks there are; or ""."""
+    known = [row for row in comparison.rows if row.blocks is not None]
+    least = min(known, key=lambda row: row.blocks or 0.0, default=None)
+    if least is None or least.blocks is None or least.blocks >= FEW_BLOCKS:
+        return ""
+    return few_blocks(least.blocks, f"the windows of {least.workload}", "windows (--length)")
+
+
+def tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
+    """The rows in groups: metric, workload, rows."""
+    return [(*key, list(rows)) for key, rows in groupby(comparison.rows, key=lambda row: (row.metric, row.workload))]
+
+
+def heading(metric: str, workload: str) -> str:
+    """The title of a table: what is measured, in which unit, which way is better."""
+    known = METRICS[metric]
+    unit = "" if workload == ALL or not known.unit else f" ({known.unit})"
+    return f"{metric}{unit} on {workload}, {known.better} is better"
+
+
+def figure(value: float) -> str:
+    """A number of four digits, or with its thousands apart; millions and more as M, G or T."""
+    for least, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(value) >= least:
+            return f"{value / least:#.4g} {letter}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
+
+
+def _tables(comparison: PolicyComparison) -> list[str]:
+    lines = []
+    for metric, workload, rows in tables(comparison):
+        lines += [f"### {heading(metric, workload)}", ""]
+        lines += [_line(headers(rows)), "|---|--:|--:|--:|--:|---|", *(_line(cells(row)) for row in rows), ""]
+    return lines
+
+
+def _glance(comparison: PolicyComparison) -> list[str]:
+    lines = []
+    for workload, metrics, rows in at_a_glance(comparison):
+        names = ["policy", *(f"{name}{f' ({METRICS[name].unit})' if METRICS[name].unit else ''}" for name in metrics)]
+        lines += [f"## {workload}", "", _line(names), "|---" + "|--:" * len(metrics) + "|", *map(_line, rows), ""]
+    return lines
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks last."""
+    found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
+    for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
+        own = [key for key in found if key[0] == workload]
+        policies, metrics = (list(dict.fromkeys(key[at] for key in own)) for at in (1, 2))
+        rows = [
+            [policy, *(_glanced(found.get((workload, policy, metric)), comparison.single) for metric in metrics)]
+            for policy in policies
+        ]
+        yield workload, metrics, rows
+
+
+def _glanced(row: Row | None, single: bool) -> str:
+    if row is None:
+        return "-"
+    return figure(row.score.value) if single else f"{rounded(row.score)[0]} {MARKS[row.verdict]}".rstrip()
+
+
+def headers(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What the cells of rows are."""
+    if rows[0].improvement is None:
+        return ("policy", "estimate", "95 %", "change", "95 %", "")
+    return ("policy", "IQM", "95 %", "P(better)", "95 %", "")
+
+
+def cells(row: Row) -> list[str]:
+    """A row as texts, of `headers`: contender, score, and what it is against the baseline, with intervals; mark."""
+    chance = row.improvement
+    if chance is None:
+        value, low, high = rounded(row.score)
+        beside = [row.verdict, ""]
+        if row.verdict not in ("baseline", "not comparable"):
+            beside = ["-", ""] if row.change is None else [_percent(row.change.value), _percents(row.change)]
+        return [row.contender, value, f"{low} to {high}", *beside, MARKS[row.verdict]]
+    better = [row.verdict, ""]
+    if row.verdict not in ("baseline", "not comparable"):
+        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
+    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.0f} %"
+
+
+def _percents(change: Estimate) -> str:
+    return f"{100 * change.low:+,.0f} to {100 * change.high:+,.0f} %"
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{figure(estimate.low)} to {figure(estimate.high)}"
+
+
+# The files of a comparison: CSV for programs, Markdown for people, and JSON, from which the report is drawn.
+
+CONTENTS = "comparison.json"  # what `read_comparison` reads
+
+
+def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
+    """Write ``comparison.csv`` (the rows), ``runs.csv`` (each run), ``comparison.md`` and ``comparison.json``.
+
+    Raises:
+        ConfigError: if they cannot be written; none is then.
+    """
+    contents = {
+        folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
+        folder / "runs.csv": csv_text(map(_run_cells, comparison.outcomes)),
+        folder / "comparison.md": markdown(comparison),
+        folder / CONTENTS: json_bytes(comparison).decode(),
+    }
+    write_files({path: [utf8(text)] for path, text in contents.items()})
+    return list(contents)
+
+
+def read_comparison(folder: Path) -> PolicyComparison:
+    """What `write_comparison` wrote.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    path = folder / CONTENTS
+    try:
+        return msgspec.json.decode(read_bytes(path), type=PolicyComparison)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}: not a comparison ({error}); run decision compare again") from None
+
+
+def row_values(row: Row) -> Mapping[str, object]:
+    """A row of ``comparison.csv``."""
+    return {
+        "metric": row.metric,
+        "workload": row.workload,
+        "policy": row.contender,
+        "runs": row.runs,
+        **_named("estimate", row.score),
+        **(_named("change", row.change) if row.improvement is None else _named("improvement", row.improvement)),
+        "verdict": row.verdict,
+        "blocks": row.blocks,
+    }
+
+
+def _named(name: str, found: Estimate | None) -> Mapping[str, float | None]:
+    values = (None, None, None) if found is None else found
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
+def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
+    return {
+        "workload": outcome.workload,
+        "policy": outcome.contender,
+        "first_job": outcome.first_job,
+        "copy": outcome.copy,
+        "seed": outcome.seed,
+        **{name: outcome.metrics.get(name) for name in METRICS},
+    }

@@ -1,0 +1,579 @@
+"""Proximal policy optimisation with masked actions.
+
+Schulman et al. 2017 (arXiv 1707.06347), with generalised advantage estimation (Schulman et al. 2016, arXiv 1506.02438)
+and invalid actions masked (Huang and Ontanon 2022, arXiv 2006.14171). Read `update_ppo` from top to bottom.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from decision.model.computer import available_cores, check_memory
+from decision.rl.envs import SchedulerVectorEnv, Setup
+from decision.rl.envs.batch import ChooseAll
+from decision.rl.schedulers.base import ChoosingScheduler, Draws, Layouts, Scheduler
+
+from .config import PpoConfig, TrainConfig
+from .networks import Network, untrained_network
+from .weights import autocast, device_of
+
+_NEVER = -1e8  # logit of an action that is masked out
+_KL = 3  # of `Losses`
+
+
+class Rollout(NamedTuple):
+    """T steps of N environments, as the policy that collected them saw them."""
+
+    features: Tensor  # (T, N, F) float32, what the network takes
+    mask: Tensor  # (T, N, A) bool, valid actions
+    action: Tensor  # (T, N) int64
+    log_prob: Tensor  # (T, N) of the action
+    value: Tensor  # (T, N) of the state
+    reward: Tensor  # (T, N)
+    next_value: Tensor  # (T, N) of the state after it: 0 where the episode terminated, the last state's where truncated
+    ended: Tensor  # (T, N) bool, the episode ended with this step
+
+
+class Losses(NamedTuple):
+    """What an update did, averaged over its minibatches."""
+
+    policy_loss: float
+    value_loss: float
+    entropy: float  # nats
+    kl: float  # from the policy that collected, nats
+    clipped: float  # share of steps whose ratio was clipped
+    explained_variance: float  # of the returns, by the values of the rollout
+
+
+def advantages(rollout: Rollout, discount: float, gae_lambda: float) -> Tensor:
+    """(T, N) generalised advantage estimates: sums of (discount * lambda)^k * delta over the rest of the episode."""
+    estimate = torch.empty_like(rollout.reward)
+    delta = rollout.reward + discount * rollout.next_value - rollout.value
+    carry = discount * gae_lambda * (~rollout.ended).float()
+    last = torch.zeros_like(delta[0])
+    for t in reversed(range(len(delta))):
+        last = delta[t] + carry[t] * last
+        estimate[t] = last
+    return estimate
+
+
+def log_probs(logits: Tensor, mask: Tensor) -> Tensor:
+    """(n, A) log-probabilities of actions among those that the mask allows."""
+    return torch.where(mask, logits.float(), _NEVER).log_softmax(1)
+
+
+class Minibatch(NamedTuple):
+    """n steps of a rollout, as an update sees them."""
+
+    mask: Tensor  # (n, A)
+    action: Tensor  # (n,)
+    log_prob: Tensor  # (n,) of the action by the policy that collected
+    value: Tensor  # (n,) as it was then
+    advantage: Tensor  # (n,)
+    returns: Tensor  # (n,)
+
+
+def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
+    """What an update makes smaller, and (5,) the first of `Losses`, without gradients."""
+    log_prob = log_probs(logits, batch.mask)
+    chosen = log_prob.gather(1, batch.action.unsqueeze(1)).squeeze(1)
+
+    log_ratio = chosen - batch.log_prob
+    ratio = log_ratio.exp()
+    weight = batch.advantage
+    if config.normalise_advantages and len(weight) > 1:
+        weight = (weight - weight.mean()) / (weight.std() + 1e-8)
+    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
+
+    value_term = _value_loss(value.float(), batch.value, batch.returns, config.value_clip)
+    spread = -(log_prob.exp() * log_prob).sum(1).mean()
+
+    kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimator k3: unbiased, and never negative
+    outside = ((ratio - 1).abs() > config.clip).float().mean()
+    loss = policy_term + config.value_weight * value_term - config.entropy * spread
+    return loss, torch.stack([policy_term, value_term, spread, kl, outside]).detach()
+
+
+def update_ppo(
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    rollout: Rollout,
+    config: PpoConfig,
+    generator: torch.Generator,
+    autocast: AbstractContextManager[object],
+) -> Losses:
+    """Improve the network by a rollout.
+
+    Args:
+        network: is changed.
+        optimizer: of its parameters, with the learning rate to use.
+        rollout: on the network's device.
+        config: how.
+        generator: shuffles the steps.
+        autocast: entered around each pass through the network.
+    """
+    advantage = advantages(rollout, config.discount, config.gae_lambda).flatten()
+    features, mask, action, log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
+    whole = Minibatch(mask, action, log_prob, old_value, advantage, advantage + old_value)
+    sums = torch.zeros(5)
+    minibatches = 0
+
+    for _ in range(config.epochs):
+        order = torch.randperm(len(advantage), generator=generator)
+        before, minibatches_before = sums.clone(), minibatches
+        for rows in order.split(config.minibatch):
+            batch = Minibatch(*(column[rows] for column in whole))
+            with autocast:
+                logits, value = network(features[rows], batch.mask)
+            loss, terms = ppo_loss(logits, value, batch, config)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
+            optimizer.step()
+            sums += terms
+            minibatches += 1
+        if config.target_kl:
+            kl = (float(sums[_KL]) - float(before[_KL])) / (minibatches - minibatches_before)
+            if kl > config.target_kl:
+                break
+
+    return losses_of(sums / minibatches, whole.returns, whole.value)
+
+
+def losses_of(means: Tensor, returns: Tensor, value: Tensor) -> Losses:
+    """From the means of what `ppo_loss` gives, and the returns with the values of the rollout."""
+    policy_loss, value_loss, entropy, kl, outside = means.tolist()
+    return Losses(policy_loss, value_loss, entropy, kl, outside, _explained(returns, value))
+
+
+def _value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tensor:
+    loss = (value - returns).square()
+    if clip:
+        near = old + (value - old).clamp(-clip, clip)
+        loss = torch.maximum(loss, (near - returns).square())
+    return 0.5 * loss.mean()
+
+
+def _explained(returns: Tensor, value: Tensor) -> float:
+    spread = float(returns.var(unbiased=False))
+    return 1 - float((returns - value).var(unbiased=False)) / spread if spread > 0 else 0.0
+
+
+# Collecting rollouts: a policy acts in many environments side by side.
+
+
+class MaskedVectorEnv(Protocol):
+    """What a rollout needs of environments: Gymnasium's, resetting in the step that ends an episode, with masks.
+
+    ``info["action_mask"]`` is (N, A) int8, ``info["metrics"]`` has metrics of finished episodes, arrays (N,), valid
+    where ``info["_metrics"]``; ``info["final_obs"]`` has the last observations of ended episodes.
+    """
+
+    num_envs: int
+    single_observation_space: Any
+    single_action_space: Any
+
+    def reset(self, *, seed: int | None = None) -> tuple[Any, Mapping[str, Any]]:
+        """Begin an episode everywhere: (N, D) observations and info."""
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Mapping[str, Any]]:
+        """Observations, rewards, terminated, truncated, info."""
+
+    def get_state(self) -> Mapping[str, Any]:
+        """Arrays from which the environments go on exactly as from here."""
+
+    def set_state(self, state: dict[str, Any]) -> Any:
+        """Go on from there."""
+
+    def close(self) -> Any:
+        """They are not needed any more."""
+
+
+class Collected(NamedTuple):
+    """A rollout, and what happened in it."""
+
+    rollout: Rollout
+    episodes: int  # that ended
+    metrics: dict[str, float]  # means over the episodes that ended
+
+
+class Collector:
+    """Acts in environments and remembers where they stand.
+
+    Args:
+        envs: the environments.
+        steps: of each environment in a rollout.
+        reward_scale: rewards are multiplied by it.
+        seed: of the environments and of the actions' draws.
+    """
+
+    def __init__(self, envs: MaskedVectorEnv, steps: int, reward_scale: float, seed: int) -> None:
+        self._envs, self._steps, self._scale = envs, steps, reward_scale
+        self._rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+        observation, info = envs.reset(seed=seed)
+        self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
+
+    @torch.inference_mode()
+    def collect(self, network: Network) -> Collected:
+        """Let the network's policy act for a rollout."""
+        noise = gumbel(torch.from_numpy(self.uniform()))
+        rollout, finished = _Buffers(self._steps), Finished()
+        for t in range(self._steps):
+            features, mask = torch.from_numpy(network.prepare(self.observation)), torch.from_numpy(self.mask)
+            logits, value = (x.float() for x in network(features, mask))
+            action, chosen = draw_actions(logits, mask, noise[t])
+            moved = self.step(action.numpy(), partial(values_of, network), finished)
+            rollout.write(t, (features, mask, action, chosen, value, *map(torch.from_numpy, moved[:2])), moved[2])
+        value_after = torch.from_numpy(values_of(network, self.observation))
+        return Collected(rollout.finish(value_after), finished.count, finished.means())
+
+    def uniform(self) -> NDArray[np.float32]:
+        """(T, N, A) numbers between 0 and 1, for the draws of a rollout."""
+        return self._rng.random((self._steps, *self.mask.shape), dtype=np.float32)
+
+    def step(
+        self,
+        action: NDArray[np.int64],
+        values: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+        finished: "Finished",
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32]]:
+        """Step the environments: rewards, ended, and values of the last states (nan where the episode goes on).
+
+        Args:
+            action: (N,) choices.
+            values: of (n, D) observations.
+            finished: gets the metrics of episodes that end.
+        """
+        observation, reward, terminated, truncated, info = self._envs.step(action)
+        self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
+        last = np.full(len(action), np.nan, np.float32)
+        last[terminated] = 0.0
+        cut = np.flatnonzero(truncated & ~terminated)
+        if len(cut):
+            last[cut] = values(info["final_obs"][cut])
+        finished.add(info)
+        scaled = np.asarray(reward, np.float32) * np.float32(self._scale)
+        return scaled, terminated | truncated, last
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here: tensors, numbers and texts."""
+        return {
+            "envs": {name: as_tensor(value) for name, value in self._envs.get_state().items()},
+            "observation": torch.from_numpy(self.observation.copy()),
+            "mask": torch.from_numpy(self.mask.copy()),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self._envs.set_state({name: as_array(value) for name, value in state["envs"].items()})
+        self.observation, self.mask = state["observation"].numpy().copy(), state["mask"].numpy().copy()
+        self._rng.bit_generator.state = state["rng"]
+
+
+class _Buffers:
+    """A rollout as it is written, step by step; made at the first step, which knows the shapes."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._columns: tuple[Tensor, ...] = ()
+        self._last = torch.empty(0)
+
+    def write(self, t: int, columns: tuple[Tensor, ...], last_value: NDArray[np.float32]) -> None:
+        if not self._columns:
+            self._columns = tuple(torch.empty((self._steps, *c.shape), dtype=c.dtype) for c in columns)
+            self._last = torch.empty((self._steps, *last_value.shape))
+        for buffer, column in zip(self._columns, columns, strict=True):
+            buffer[t] = column
+        self._last[t] = torch.from_numpy(last_value)
+
+    def finish(self, value_after: Tensor) -> Rollout:
+        features, mask, action, log_prob, value, reward, ended = self._columns
+        following = torch.cat([value[1:], value_after.unsqueeze(0)])
+        next_value = torch.where(ended, self._last, following)
+        return Rollout(features, mask, action, log_prob, value, reward, next_value, ended)
+
+
+class Finished:
+    """Sums of the metrics of episodes that ended."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums: dict[str, float] = {}
+
+    def add(self, info: Mapping[str, Any]) -> None:
+        if "metrics" not in info or not (ended := np.asarray(info["_metrics"], bool)).any():
+            return
+        self.count += int(ended.sum())
+        for name, values in info["metrics"].items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(np.asarray(values)[ended].sum())
+
+    def means(self) -> dict[str, float]:
+        return {name: total / self.count for name, total in self._sums.items()}
+
+
+def gumbel(uniform: Tensor) -> Tensor:
+    """Noise for `draw_actions`; on the CPU numpy computes it, whose logarithms earlier versions took."""
+    if uniform.device.type == "cpu":
+        return torch.from_numpy(-np.log(-np.log(np.clip(uniform.numpy(), 1e-20, 1 - 1e-7))))
+    return uniform.clamp_(1e-20, 1 - 1e-7).log_().neg_().log_().neg_()
+
+
+def draw_actions(logits: Tensor, mask: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """(n,) draws from the policy of (n, A) logits by Gumbel's trick, and the logarithms of their probabilities."""
+    log_prob = log_probs(logits, mask)
+    action = (log_prob + noise).argmax(1)
+    return action, log_prob.gather(1, action.unsqueeze(1)).squeeze(1)
+
+
+def values_of(network: Network, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n,) of (n, D) observations."""
+    features = torch.from_numpy(network.prepare(observation)).to(next(network.parameters()).device)
+    return network.value(features).float().cpu().numpy()
+
+
+def as_tensor(value: Any) -> Any:
+    return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def as_array(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
+# Choices by a network: the best of the valid actions, or a draw.
+
+
+class NetworkActor:
+    """Chooses valid actions.
+
+    Args:
+        network: that has learned.
+        draws: with the network's probability: ``nothing``, the best of all is taken; ``last``, if the last action (Fwd)
+            is taken or one of the others, and then the best of them; ``all``. DBF draws the last: it looks at the same
+            jobs cycle after cycle, and where Fwd is the best by little, taking it each time starves a job that would
+            otherwise start soon (seen: mean waits of 102,576 s instead of 8,121 s). Packing draws all: unmasked, the
+            best could be a choice without effect, for ever.
+    """
+
+    def __init__(self, network: Network, draws: Draws) -> None:
+        self.network, self._draws = network.eval(), draws
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Restart the draws."""
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> int:
+        """(D,) observation and (A,) mask to an action; nothing is drawn where only one is valid."""
+        valid = np.flatnonzero(mask)
+        return int(valid[0] if len(valid) == 1 else self.together(observation[None], mask[None])[0])
+
+    @torch.inference_mode()
+    def together(self, observations: NDArray[np.float32], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        """(n, D) observations and (n, A) masks to (n,) actions.
+
+        Draws are others than one by one; and sums are rounded otherwise, so that of two actions as good as equal it
+        may choose the other.
+        """
+        features = torch.from_numpy(self.network.prepare(observations))
+        logits = self.network.actor(features).masked_fill(torch.from_numpy(masks == 0), -torch.inf)
+        if self._draws == "nothing":
+            return np.asarray(logits.argmax(1).numpy())
+        if self._draws == "all":  # Gumbel's trick
+            noise = torch.from_numpy(self._rng.gumbel(size=logits.shape).astype(np.float32))
+            return np.asarray((logits + noise).argmax(1).numpy())
+        odds = (logits[:, :-1].logsumexp(1) - logits[:, -1]).numpy()  # logarithm of those of not going forward
+        goes_on = odds > self._rng.logistic(size=len(odds))
+        return np.where(goes_on, logits[:, :-1].argmax(1).numpy(), logits.shape[1] - 1)
+
+
+# PPO at work: rollouts and updates in turn, and its whole state to go on from.
+
+_CPU = torch.device("cpu")
+
+
+class PpoLearner:
+    """Network, optimiser and collector of a run.
+
+    Args:
+        config: how it learns.
+        envs: what it learns in; as many as the config says.
+        layout: of their observations, where the network wants to know.
+        metrics: of their episodes, for the curves.
+        draws: as of `decision.rl.learning.ppo.NetworkActor`.
+
+    It learns on the CPU; on a GPU, and beside others, `decision.rl.learning.stack.PpoStack` does what `iterate` does.
+
+    Raises:
+        ConfigError: if the config asks for a GPU and there is none.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        envs: MaskedVectorEnv,
+        layout: Layouts | None,
+        metrics: tuple[str, ...],
+        draws: Draws = "nothing",
+    ) -> None:
+        assert isinstance(config.learn, PpoConfig)
+        assert config.network is not None
+        self.config, self.ppo = config, config.learn
+        ppo, space = config.learn, envs.single_observation_space
+        device_of(ppo)
+        actions = int(envs.single_action_space.n)
+        self.network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
+        self._behaviour = copy.deepcopy(self.network)
+        # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update
+        self._learning, self._acting = (_compiled(each, ppo) for each in (self.network, self._behaviour))
+        self.optimizer = torch.optim.Adam(by_rate(dict(self.network.named_parameters()), ppo), **adam_of(ppo))
+        self.generator = torch.Generator().manual_seed(config.seed)
+        self.collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
+        self._envs, self._pool, self._draws = envs, ThreadPoolExecutor(1), draws
+        self.columns = ("episodes", "reward", *metrics, *Losses._fields, "lr")
+        self.iteration = 0
+        self.lr = ppo.lr  # of the last update
+        self.pending: Collected | None = None
+
+    @classmethod
+    def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup) -> "PpoLearner":
+        """For a scheduler's environments."""
+        assert isinstance(scheduler, ChoosingScheduler)
+        assert isinstance(config.learn, PpoConfig)
+        steps = config.learn.rollout * (2 if config.learn.overlap else 1)  # an observation is in float32
+        check_memory("environments with their rollouts", config.learn.envs, 4 * steps * setup.encoder.shape[0])
+        envs = SchedulerVectorEnv(
+            config.learn.envs, setup=setup, threads=config.learn.stepping_threads(available_cores())
+        )
+        metrics = (*scheduler.curves, *scheduler.metrics)
+        return cls(config, envs, scheduler.layout(setup.encoder), metrics, scheduler.draws_of(config.env))
+
+    @property
+    def steps(self) -> int:
+        """Environment steps learned from."""
+        return self.iteration * self.ppo.envs * self.ppo.rollout
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.steps >= self.ppo.steps
+
+    @property
+    def last(self) -> bool:
+        """Whether nothing is to be collected beside or after the next update."""
+        return self.steps + self.ppo.envs * self.ppo.rollout >= self.ppo.steps
+
+    def iterate(self) -> dict[str, float]:
+        """Learn from a rollout and collect the next one at the same time, if the config says so.
+
+        Then the next rollout is made by the policy from before this update: what is learned does not depend on which
+        of the two is faster.
+        """
+        collected = self.pending or self._collect()
+        following = self._pool.submit(self._collect) if self.ppo.overlap and not self.last else None
+        losses = self._update(collected.rollout)
+        self.pending = following.result() if following else None
+        self._behaviour.load_state_dict(self.network.state_dict())
+        return self.row(collected, losses)
+
+    def row(self, collected: Collected, losses: Losses) -> dict[str, float]:
+        """An update is done: what it says for the curves."""
+        self.iteration += 1
+        return {
+            "episodes": collected.episodes,
+            "reward": float(collected.rollout.reward.mean()) / self.ppo.reward_scale,
+            **collected.metrics,
+            **losses._asdict(),
+            "lr": self.lr,
+        }
+
+    def next_rate(self) -> float:
+        """Adam's for the next update."""
+        self.lr = self.ppo.rate_at(self.steps / self.ppo.steps)
+        return self.lr
+
+    def _collect(self) -> Collected:
+        """A rollout by the policy as it was when an update last began or ended."""
+        with autocast(self.ppo, _CPU):
+            return self.collector.collect(self._acting)
+
+    def _update(self, rollout: Rollout) -> Losses:
+        set_rate(self.optimizer, self.next_rate())
+        return update_ppo(self._learning, self.optimizer, rollout, self.ppo, self.generator, autocast(self.ppo, _CPU))
+
+    def policy(self) -> ChooseAll:
+        """The network's choices, as a deployed policy makes them."""
+        return NetworkActor(copy.deepcopy(self.network), self._draws).together
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The network's."""
+        return self.network.state_dict()
+
+    def close(self) -> None:
+        """End the thread and the environments."""
+        self._pool.shutdown()
+        self._envs.close()
+
+    def take_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Learn and act with these from now on."""
+        self.network.load_state_dict(weights)
+        self._behaviour.load_state_dict(weights)
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+        return {
+            "iteration": self.iteration,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+            "collector": self.collector.state(),
+            "pending": None if self.pending is None else [self.pending.rollout._asdict(), *self.pending[1:]],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.iteration = state["iteration"]
+        self.take_weights(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.generator.set_state(state["generator"])
+        self.collector.restore(state["collector"])
+        if state["pending"] is not None:
+            rollout, *rest = state["pending"]
+            self.pending = Collected(Rollout(**rollout), *rest)
+
+
+def by_rate(parameters: Mapping[str, Tensor], ppo: PpoConfig) -> list[dict[str, Any]]:
+    """A network's parameters by name in groups of one learning rate; `share` is how many times that of others."""
+    if not ppo.critic_lr:
+        return [{"params": list(parameters.values())}]
+    critics = [each for name, each in parameters.items() if name.startswith("critic.")]
+    others = [each for name, each in parameters.items() if not name.startswith("critic.")]
+    return [{"params": others}, {"params": critics, "share": ppo.critic_lr / ppo.lr}]
+
+
+def adam_of(ppo: PpoConfig) -> dict[str, Any]:
+    """Adam's settings."""
+    return {"lr": ppo.lr, "eps": 1e-5, "fused": True}
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Let an optimiser of `by_rate` learn at this rate from now on."""
+    for group in optimizer.param_groups:
+        now = rate * group.get("share", 1.0)
+        if isinstance(group["lr"], Tensor):  # a CUDA graph reads it
+            group["lr"].fill_(now)
+        else:
+            group["lr"] = now
+
+
+def _compiled(network: Network, ppo: PpoConfig) -> Network:
+    return cast(Network, torch.compile(network)) if ppo.compile == "on" else network

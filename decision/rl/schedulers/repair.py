@@ -1,0 +1,358 @@
+"""Repair: a network says where in the sequence of free hosts the jobs of a window begin.
+
+What Lan et al. train as the repair operator of neural simulated annealing ("Optimization of Topology-Aware Job
+Allocation on a High-Performance Computing Cluster by Neural Simulated Annealing"): the jobs of a window, the one on
+most hosts first, are placed by the dynamic strategy, each from the entry on that the network chooses. As a policy it
+places windows without any search; in ``window,solver=nsa`` it chooses where removed jobs go back.
+
+`decision.policies.window` says which jobs a window takes, `decision.policies.placement.repair` what the network sees.
+As in the published program a window of the training has two jobs on more than one host at most, and begins where the
+windows before it have left the cluster.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from decision.compiling.bundle import I8, Bundle, Float, I8x2, Int
+from decision.compiling.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+from decision.policies.allocation import check_tree
+from decision.policies.placement.repair import see_entries
+from decision.policies.placement.tree import text_cost
+from decision.policies.placement.windows import groups_of, worth
+from decision.policies.profile import TOLERANCE
+from decision.policies.window import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
+from decision.state.cluster import ClusterState, nb_hosts
+from decision.state.plan_arrays import START, add
+
+from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
+from .decision_points import call_at, note_start, place_in_queue, start_at
+from .registry import register
+from .window import Count
+
+# What a policy that puts jobs back into a window sees, does and is paid for, compiled.
+
+
+class RepairMemory(Bundle):
+    """The encoder as numbers, and the present window. H hosts."""
+
+    most_seen: Int  # entries that are seen
+    most_jobs: Int  # on more than one host, at most in a window
+    pays_each: Int  # 1 where each job is paid for when it is placed
+    period: Float  # seconds
+    last_window: Int = -1  # number of the last window that was decided, -1 for none
+    due_window: Int = -1  # number of the window that was called for, -1 for none
+    nb_left: Int  # hosts of the sequence that no job of this window has
+    nb_wide: Int  # jobs on more than one host of this window
+    at: Int  # which of them is next
+    nb_single: Int  # jobs on one host
+    owed: Float  # hops of the windows that were not paid for yet
+    cost: Float  # hops of this window so far
+    nb_windows: Float  # with a job on more than one host
+    costs: Float  # hops of them all
+    jobs: I8  # (jobs,) of the window, on more than one host, most first
+    hosts: I8  # (H,) of the sequence that no job of the window has, from left to right
+    groups: I8x2  # (L - 1, at least S) the switches above each lowest switch
+    on: I8  # (H,) zeros, scratch
+    own: I8  # (H,) scratch
+    switches: I8  # (H,) scratch
+
+
+@BEGIN.entry_with(RepairMemory)
+def repair_begin(state, facts, memory):
+    """No window was decided."""
+    switches = facts.switch.max() + 1
+    memory.groups[:, :switches] = groups_of(facts.down, np.arange(switches))
+    memory.last_window = memory.due_window = -1
+    memory.owed = memory.cost = memory.nb_windows = memory.costs = 0.0
+    return 0
+
+
+@OPEN.entry_with(RepairMemory)
+def repair_open(state, facts, cycles, plan, memory):
+    """Take the jobs of a window, if one is due; else ask for the next one, if a job could be in it.
+
+    Nothing is done before the last arrival of an instant, because that is in a window which is due then.
+    """
+    period, now = memory.period, state.now
+    if cycles.next_shown < state.nb_queued:
+        return 0
+    index = int((now + TOLERANCE) / period)
+    called = 0 <= memory.due_window <= index
+    if called:
+        memory.due_window = -1
+    if cycles.nb_queued == 0:
+        return 0
+    if not is_due(now, period, index, memory.last_window, called):
+        _ask_for_next(state, cycles, plan, memory, index)
+        return 0
+    memory.last_window = index
+    order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
+    taken, wide = taken_from(state, order, cycles.nb_free, memory.most_jobs)
+    memory.nb_single = taken - wide
+    if wide == 0:
+        _end_window(state, cycles, plan, memory)
+        return 0
+    _prepare(state, facts, plan, memory, order[:taken], wide)
+    return 1
+
+
+@kernel
+def _ask_for_next(state, cycles, plan, memory, index):
+    """Ask for the next window, unless that was done, if the first job that waits would fit now."""
+    if cycles.nb_queued == 0 or memory.due_window >= 0:
+        return
+    period = memory.period
+    head = first_of(state, cycles.queue[: cycles.nb_queued], period, index + 1)
+    if state.size[head] <= cycles.nb_free:
+        memory.due_window = index + 1
+        call_at(cycles, plan, (index + 1) * period)
+
+
+@kernel
+def _prepare(state, facts, plan, memory, order, wide):
+    """The window's jobs, the one on most hosts first, and the sequence."""
+    jobs = memory.jobs
+    memory.nb_wide, memory.at = wide, 0
+    memory.nb_left = write_sequence(facts, plan.free, memory.hosts)
+    memory.cost = 0.0
+    placed = 0
+    for job in order:
+        if state.size[job] == 1:
+            continue
+        at = placed
+        while at > 0 and state.size[jobs[at - 1]] < state.size[job]:
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = job
+        placed += 1
+
+
+@ACT.entry_with(RepairMemory)
+def repair_act(state, facts, cycles, plan, memory, action):
+    """Place the next job of the window from an entry on."""
+    job = memory.jobs[memory.at]
+    begin, size = min(max(action, 0), min(memory.nb_left, memory.most_seen) - 1), state.size[job]
+    own = _hosts_from(memory, begin, size)
+    start = add(plan, START, job)
+    take_hosts(plan, start, own)
+    note_start(state, cycles, plan, place_in_queue(cycles, job), start)
+    squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
+    cost = text_cost(len(facts.down), size, squares)
+    memory.cost += cost
+    memory.at += 1
+    if memory.pays_each:
+        memory.owed += cost
+    if memory.at < memory.nb_wide:
+        _take_out(memory, begin, size)
+        return 1
+    if not memory.pays_each:
+        memory.owed += memory.cost
+    memory.costs += memory.cost
+    memory.nb_windows += 1
+    _end_window(state, cycles, plan, memory)
+    return 0
+
+
+@kernel
+def _hosts_from(memory, begin, size):
+    """The next `size` hosts of the sequence from number `begin` on, with wrap-around, the first of the sequence first;
+    in scratch memory."""
+    hosts, own, left = memory.hosts, memory.own[:size], memory.nb_left
+    wrapped = max(begin + size - left, 0)
+    for i in range(wrapped):
+        own[i] = hosts[i]
+    for i in range(wrapped, size):
+        own[i] = hosts[begin + i - wrapped]
+    return own
+
+
+@kernel
+def _take_out(memory, begin, size):
+    """What `_hosts_from` gives leaves the sequence."""
+    hosts, left = memory.hosts, memory.nb_left
+    wrapped = max(begin + size - left, 0)
+    for i in range(wrapped, begin):
+        hosts[i - wrapped] = hosts[i]
+    for i in range(begin + size, left):
+        hosts[i - size] = hosts[i]
+    memory.nb_left = left - size
+
+
+@kernel
+def _switches_of(facts, hosts, out):
+    """The lowest switches of the hosts (n,), written into `out` (at least n,)."""
+    for i in range(len(hosts)):
+        out[i] = facts.switch[hosts[i]]
+    return out[: len(hosts)]
+
+
+@kernel
+def _end_window(state, cycles, plan, memory):
+    """Jobs on one host get the lowest ones that are left; they are the first of those that the window has left."""
+    period, index = memory.period, memory.last_window
+    if memory.nb_single > 0:
+        order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
+        for job in order[: memory.nb_single]:
+            start_at(state, cycles, plan, place_in_queue(cycles, job))
+    _ask_for_next(state, cycles, plan, memory, index)
+
+
+@OBSERVE.entry_with(RepairMemory)
+def repair_observe(state, facts, cycles, plan, memory, observation, mask):
+    """What `decision.policies.placement.repair` lets a network see; nothing where no window is open."""
+    shown = 0
+    if memory.at >= memory.nb_wide:
+        observation[:] = 0.0
+    else:
+        others = 0
+        for job in memory.jobs[memory.at + 1 : memory.nb_wide]:
+            others += state.size[job]
+        size = state.size[memory.jobs[memory.at]]
+        entries = min(memory.nb_left, memory.most_seen)
+        seen = _switches_of(facts, memory.hosts[:entries], memory.switches)
+        shown = see_entries(facts.down, memory.groups, seen, size, others, observation)
+    for action in range(len(mask)):
+        mask[action] = action < max(shown, 1)
+    return 0
+
+
+@REWARD.entry_with(RepairMemory)
+def repair_reward(state, facts, cycles, progress, memory, moment):
+    """Minus the hops of a window, when its last job is placed."""
+    owed = memory.owed
+    memory.owed = 0.0
+    return -owed
+
+
+@MEASURE.entry_with(RepairMemory)
+def repair_measure(state, facts, cycles, progress, memory, out):
+    """Hops of a window."""
+    out[0] = memory.costs / max(memory.nb_windows, 1.0)
+    return 0
+
+
+LEAST_ENTRIES = 14  # that the convolutions need
+MOST_LEVELS = 8
+
+
+class RepairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The windows."""
+
+    period: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds
+    window: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2  # jobs on more than one host, at most in a window
+    q: Annotated[int, msgspec.Meta(ge=LEAST_ENTRIES, le=8192)] = 100  # free hosts that are seen
+    levels: Annotated[int, msgspec.Meta(ge=1, le=MOST_LEVELS)] = 3  # of the tree
+    jobs: Count = 200  # placed jobs that end an episode
+    pay: Literal["window", "job"] = "window"  # a window's hops when its last job is placed, or each job's with the job
+    online: bool = True  # whether other jobs arrive after those
+
+
+class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first free hosts of the sequence, and the jobs of the window."""
+
+    name: str = "repair"
+    q: int
+    levels: int
+    period: float
+    jobs: int  # in a window
+    pay: str = "window"
+
+    @property
+    def actions(self) -> int:
+        """A: where to begin."""
+        return self.q
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D,)"""
+        return ((self.levels + 2) * self.q,)
+
+    def check_platform(self, platform: Platform) -> None:
+        """Refuse a platform that is not a tree of so many levels. Raises ConfigError."""
+        check_tree("a network for windows", platform)
+        if len(platform.down) != self.levels:
+            given = f"{platform.path or 'the platform'} has {len(platform.down)}"
+            raise ConfigError(f"the network for windows is for trees of {self.levels} levels, and {given}")
+
+    def new_memory(self, state: ClusterState) -> "RepairMemory":
+        """The encoder as numbers for the kernels; no window was decided."""
+        hosts = nb_hosts(state)
+        return RepairMemory(
+            most_seen=self.q,
+            most_jobs=self.jobs,
+            pays_each=self.pay == "job",
+            period=self.period,
+            jobs=np.zeros(self.jobs, np.int64),
+            hosts=np.zeros(hosts, np.int64),
+            groups=np.zeros((self.levels - 1, hosts), np.int64),
+            on=np.zeros(hosts, np.int64),
+            own=np.zeros(hosts, np.int64),
+            switches=np.zeros(hosts, np.int64),
+        )
+
+
+class Repair(ChoosingScheduler):
+    """The repair operator of neural simulated annealing: where each job of a window begins (Lan et al. 2023).
+
+    The platform must be a fat-tree. The free hosts, from left to right in the tree, are a sequence; each job takes
+    consecutive ones of those that the jobs before it have left, from the chosen one on, with wrap-around.
+
+    Observation, version 1, f32 ((levels + 2) * q,), feature by feature, of the first q hosts that are left; zeros where
+    there are fewer. With the three levels of the paper::
+
+        0            number of its switch / number of the last switch; then the same of its pod
+        levels - 1   1
+        levels       hosts of the job / 40
+        levels + 1   hosts of the window's jobs that are placed after it / 40
+
+    Actions: 0 to q - 1, the host at which the job begins; where there are fewer hosts, the rest is masked.
+
+    Reward: when the last job of a window is placed, minus the hops that the window costs
+    (`decision.policies.placement.tree`); else 0. With ``pay=job``, for each job minus its own hops.
+
+    Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
+    been placed.
+
+    Masks: ``info["action_mask"]`` i8 (q,), `action_masks()`, and in the observation with `dict_observation`.
+
+    At the end ``info["metrics"]`` has what `decision.rl.envs.EPISODE_METRICS` names, and ``window_cost``, the mean
+    hops of a window.
+    """
+
+    name = "repair"
+    summary = "neural annealing: a network chooses where the jobs of a window begin on a fat-tree"
+    paper = "Lan et al. 2023"
+    Settings = RepairSettings
+    presets = ("repair", "repair-paper")
+    algorithms = ("ppo", "cma-es")
+    networks = ("cnn", "fcn")
+    curves = ("waiting_time", "utilization")
+    env_id = "Repair"
+    observations = {"repair": {}}
+    encoder_type = RepairEncoder
+    metrics = ("window_cost",)
+    choices_per_job = 1
+    calls = True
+    begin, open, act = repair_begin, repair_open, repair_act
+    observe, reward, measure = repair_observe, repair_reward, repair_measure
+    model_summary = "windows of {period:g} s on a fat-tree of {levels} levels; with window,solver=nsa,repair=repair"
+
+    def encoder_fields(self, settings: RepairSettings, cores: int) -> dict[str, Any]:
+        """Fields of the encoder that follow from the settings."""
+        fields = {"q": settings.q, "levels": settings.levels, "period": settings.period, "jobs": settings.window}
+        return {"name": self.name, "pay": settings.pay, **fields}
+
+    def make_encoder(  # type: ignore[override]  # it has no options but the settings
+        self, settings: RepairSettings, cores: int, workloads: Sequence[Workload]
+    ) -> RepairEncoder:
+        """The encoder for the settings."""
+        return RepairEncoder(**self.encoder_fields(settings, cores))
+
+
+register(Repair())

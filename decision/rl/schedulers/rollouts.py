@@ -1,0 +1,408 @@
+"""Rollouts: which of several sets of waiting jobs to start now, judged by what would follow each of them.
+
+A policy brings its order of the waiting jobs and the set that it would start. Other sets are made from the same order:
+all that fits; what EASY starts; and for each of the first jobs that fit and are not in the own set, what EASY starts if
+that job comes first. Guarded jobs, the first of the order, always stay the first, and hosts are kept for the first of
+them that does not fit. What follows a set is simulated: EASY in that order, no jobs that come, run times between what
+was asked for and what is predicted. A set counts as the sum, over the first jobs of the order, of
+
+    wait / W + SLOWNESS s / S + e^LATE (wait / longest)^EXPONENT
+
+where s is the job's bounded slowdown, W and S are the means over the jobs that have ended, and `longest` is the longest
+wait that the policy measures by. Another set takes the place of the policy's own if it counts for less by a share of
+MARGIN. Bertsekas, Tsitsiklis and Wu, Rollout algorithms for combinatorial optimization (Journal of Heuristics, 1997).
+"""
+
+import math
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.compiling.bundle import F8, I4, Bundle, I1x2
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
+from decision.model.record import SHORTEST_RUNTIME
+from decision.policies.easy import take
+from decision.policies.order import sort_by_key
+from decision.state.cluster import ClusterState, nb_hosts
+
+# The sets of jobs that rollouts compare: which jobs would start now.
+
+_FIRST = 16  # of them come first in a set of their own
+SETS = _FIRST + 3
+
+
+@kernel
+def mark_own(memory, width, chosen):
+    """The policy's own set, of which so many are in the window: the order is that of the window."""
+    inside = 0
+    for at in range(width):
+        starts = inside < chosen and memory.chosen[inside] == memory.sorted[at]
+        memory.starts[0, at] = starts
+        inside += starts
+    return inside
+
+
+@kernel
+def make_sets(state, memory, width, running, guarded):
+    """All different sets; returns how many."""
+    sets = 1
+    for keeps in range(2):
+        _start(state, memory, sets, width, running, guarded, -1, keeps)
+        sets += _is_new(memory, sets, width)
+    tried = 0
+    for at in range(guarded, width):
+        if tried == _FIRST:
+            break
+        if memory.window_size[at] <= state.nb_free:
+            tried += 1
+            if not memory.starts[0, at]:
+                _start(state, memory, sets, width, running, guarded, at, True)
+                sets += _is_new(memory, sets, width)
+    return sets
+
+
+@kernel
+def _start(state, memory, number, width, running, guarded, first, keeps):
+    """Make a set: the job at `first`, if it is not -1, comes first; `keeps`: hosts for the first that does not fit."""
+    now, free, begun = state.now, state.nb_free, 0
+    kept, shadow, extra = False, np.inf, 0
+    memory.starts[number, :width] = 0
+    for i in range(width):
+        at = i
+        if first >= 0 and guarded <= i <= first:
+            at = first if i == guarded else i - 1
+        size, end = memory.window_size[at], now + memory.window_walltime[at]
+        if size > free:
+            if not kept and (keeps or at < guarded):
+                kept = True
+                shadow, extra = reserve_hosts(
+                    memory, memory.release_time, memory.release_hosts, 0, running, 0, begun, free, size
+                )
+            continue
+        if kept and end > shadow:
+            if size > extra:
+                continue
+            extra -= size
+        memory.starts[number, at] = 1
+        insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
+        begun += 1
+        free -= size
+        if free == 0:
+            break
+
+
+@kernel
+def _is_new(memory, number, width):
+    """Whether no set before is the same."""
+    for other in range(number):
+        if np.array_equal(memory.starts[other, :width], memory.starts[number, :width]):
+            return False
+    return True
+
+
+@kernel
+def reserve_hosts(memory, ends, hosts, first, running, first_begun, begun, free, size):
+    """When so many hosts are free, and how many more are free then, by the ends of two lists of jobs."""
+    time = np.inf
+    while True:
+        other = ends[first] if first < running else np.inf
+        own = memory.begun_end[first_begun] if first_begun < begun else np.inf
+        end = min(other, own)
+        if end == np.inf or (free >= size and end > time):
+            return time, free - size
+        if other <= own:
+            free += hosts[first]
+            first += 1
+        else:
+            free += memory.begun_hosts[first_begun]
+            first_begun += 1
+        if free >= size and time == np.inf:
+            time = end
+
+
+# What follows a set of jobs that start now, by a simulation of counts, and what that counts for (`rollouts`).
+
+# Rollouts.judge
+MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
+
+_LEAST_MEAN = 1.0  # seconds, of waiting time
+
+
+class Past(IntEnum):
+    """Positions in `Rollouts.past`: sums over the jobs that have ended."""
+
+    WAIT = 0  # seconds
+    SLOWDOWN = 1
+    JOBS = 2
+
+
+@kernel
+def planned(state, memory, job):
+    """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
+    asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
+    return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
+
+
+@kernel
+def follow(state, memory, number, width, inside, beyond, running, longest, bound):
+    """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
+    now, free, begun, total, left = state.now, state.nb_free, 0, 0.0, memory.left
+    last, least = 0, len(state.host_state) + 1
+    for at in range(width):
+        if memory.starts[number, at]:
+            total += _count(memory, at, now, longest)
+            free, begun = _begin(memory, begun, free, now + memory.window_runtime[at], memory.window_size[at])
+        else:
+            left[last] = at + 1
+            last = at + 1
+            least = min(least, memory.window_size[at])
+    left[last] = 0
+    for i in range(inside, beyond):
+        job = memory.chosen[i]
+        free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
+    first, first_begun, before, need, shadow, extra = 0, 0, 0, 0, np.inf, 0
+    while left[0] > 0 and total < bound:
+        time = memory.end[first] if first < running else np.inf
+        time = min(time, memory.begun_end[first_begun] if first_begun < begun else np.inf)
+        if time == np.inf:  # what is left needs hosts that are not there
+            break
+        while first < running and memory.end[first] <= time:
+            free += memory.end_hosts[first]
+            first += 1
+        while first_begun < begun and memory.begun_end[first_begun] <= time:
+            free += memory.begun_hosts[first_begun]
+            first_begun += 1
+        if free >= need:
+            before = 0
+        if free >= least and left[before] > 0:
+            looked = before, need, shadow, extra
+            ends = first, running, first_begun
+            free, begun, total, looked = _begin_left(memory, time, least, looked, ends, begun, free, longest, total)
+            before, need, shadow, extra = looked
+    return total
+
+
+@kernel
+def _begin_left(memory, time, least, looked, ends, begun, free, longest, total):
+    """Start what EASY starts at a time; returns free hosts, jobs that have begun, the sum, and what was looked at.
+
+    The reservation of the first that is left is made when a job fits that may delay it, and stays as it is, since what
+    starts leaves it alone. A job that would delay it now would delay it later, too. So jobs are looked at once, as long
+    as it is the first and fewer than `need` hosts are free, which one of the others needs.
+
+    Args:
+        memory: with the jobs that are left.
+        time: seconds.
+        least: hosts; all that are left need as many.
+        looked: behind which position to look, `need`, and when and with how many more hosts the first can start.
+        ends: of the jobs that have not ended: the first of those that run now, their number, the first that has begun.
+        begun: jobs that have begun.
+        free: hosts.
+        longest: seconds, as of `best_start`.
+        total: the sum so far.
+    """
+    (before, need, shadow, extra), (first, running, first_begun), left = looked, ends, memory.left
+    waits = memory.window_size[left[0] - 1]
+    if waits <= free:
+        waits, shadow = 0, np.inf
+    reserved, at = shadow < np.inf, left[before]
+    while at > 0 and free >= least:
+        size, end = memory.window_size[at - 1], time + memory.window_runtime[at - 1]
+        if size <= free and waits > 0 and not reserved:
+            reserved = True
+            shadow, extra = reserve_hosts(
+                memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, waits
+            )
+        harmless = end <= shadow or size <= extra
+        if size <= free and harmless:
+            if end > shadow:
+                extra -= size
+            total += _count(memory, at - 1, time, longest)
+            free, begun = _begin(memory, begun, free, end, size)
+            left[before] = left[at]
+        else:
+            if before == 0:
+                need = waits = size
+            elif harmless:
+                need = min(need, size)
+            before = at
+        at = left[at]
+    return free, begun, total, (before, need, shadow, extra)
+
+
+@kernel
+def _begin(memory, begun, free, end, size):
+    """A job begins; returns how many hosts are free then, and how many jobs have begun."""
+    insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
+    return free - size, begun + 1
+
+
+@kernel
+def _count(memory, at, time, longest):
+    """What a job counts for that begins at a time."""
+    judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
+    ended = max(past[Past.JOBS], 1.0)
+    count = wait / max(past[Past.WAIT] / ended, _LEAST_MEAN)
+    count += judge[SLOWNESS] * slowdown_of(wait, memory.window_runtime[at]) / max(past[Past.SLOWDOWN] / ended, 1.0)
+    if wait > 0.0:
+        count += math.exp(judge[LATE] + judge[EXPONENT] * math.log(wait / longest))
+    return count
+
+
+@kernel
+def slowdown_of(wait, runtime):
+    return max((wait + runtime) / max(runtime, SHORTEST_RUNTIME), 1.0)
+
+
+_WINDOW = 200  # jobs of the order that are looked at
+_AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
+
+
+class Rollouts(Bundle):
+    """What rollouts know of the past, and what they work on; W is the length of the window."""
+
+    judge: F8  # (NB_JUDGE,)
+    past: F8  # (3,) at each `Past`
+    window_size: I4  # (W,) hosts of the first waiting jobs, in order
+    window_submit: F8  # (W,) seconds
+    window_walltime: F8  # (W,) seconds
+    window_runtime: F8  # (W,) seconds that they are planned to run
+    starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
+    left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
+    ending: I4  # (H,) jobs that run, by planned end
+    end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
+    end_hosts: I4  # (H,)
+    begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
+    begun_hosts: I4  # (W + H,)
+
+
+def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
+    """Room for the cluster's hosts; nothing has ended yet. ``judge`` is (NB_JUDGE,)."""
+    hosts = nb_hosts(state)
+    return Rollouts(
+        judge=judge,
+        past=np.zeros(len(Past)),
+        window_size=np.zeros(_WINDOW, np.int32),
+        window_submit=np.zeros(_WINDOW),
+        window_walltime=np.zeros(_WINDOW),
+        window_runtime=np.zeros(_WINDOW),
+        starts=np.zeros((SETS, _WINDOW), np.int8),
+        left=np.zeros(_WINDOW + 1, np.int32),
+        ending=np.zeros(hosts, np.int32),
+        end=np.zeros(hosts),
+        end_hosts=np.zeros(hosts, np.int32),
+        begun_end=np.zeros(_WINDOW + hosts),
+        begun_hosts=np.zeros(_WINDOW + hosts, np.int32),
+    )
+
+
+@kernel
+def note_job_end(state, memory, job):
+    """A job has ended."""
+    wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
+    memory.past[Past.WAIT] += wait
+    memory.past[Past.SLOWDOWN] += slowdown_of(wait, runtime)
+    memory.past[Past.JOBS] += 1.0
+
+
+@kernel
+def best_start(state, memory, length, chosen, running, guarded, longest):
+    """Put the jobs of the best set into ``memory.chosen``; returns how many.
+
+    Args:
+        state: of the cluster.
+        memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
+            run in ``release_time`` and ``release_hosts``; a predicted run time of each job, in seconds; and ``spare``
+            and ``key``, of which those of waiting jobs stay.
+        length: of the order.
+        chosen: jobs in the own set.
+        running: jobs that run.
+        guarded: jobs that come first in every set.
+        longest: seconds: the wait that `LATE` is counted by.
+    """
+    width = min(length, _WINDOW)
+    if length < 2 or guarded >= width or memory.judge[MARGIN] >= 1.0:
+        return chosen
+    _look(state, memory, width)
+    inside = mark_own(memory, width, chosen)
+    sets = make_sets(state, memory, width, running, guarded)
+    if sets == 1:
+        return chosen
+    plan_ends(state, memory, running)
+    own = follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
+    best, least = 0, own * (1.0 - memory.judge[MARGIN])
+    for number in range(1, sets):
+        count = follow(state, memory, number, width, inside, inside, running, longest, least)
+        if count < least:
+            best, least = number, count
+    if best == 0:
+        return chosen
+    chosen = 0
+    for at in range(width):
+        if memory.starts[best, at]:
+            chosen = take(memory.chosen, chosen, memory.sorted[at])
+    return chosen
+
+
+# --- What is looked at ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def _look(state, memory, width):
+    for at in range(width):
+        job = memory.sorted[at]
+        memory.window_size[at] = state.size[job]
+        memory.window_submit[at] = state.submit_time[job]
+        memory.window_walltime[at] = state.expected_runtime[job]
+        memory.window_runtime[at] = planned(state, memory, job)
+
+
+@kernel
+def plan_ends(state, memory, running):
+    """When the jobs that run are planned to end: not before they have run half as long again as they have."""
+    now = state.now
+    for i in range(running):
+        job = state.running[i]
+        began = state.start_time[job]
+        end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
+        memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
+    sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
+    for i in range(running):
+        job = memory.ending[i]
+        memory.end[i], memory.end_hosts[i] = memory.key[job], state.size[job]
+
+
+# When hosts come free, by lists of the jobs that run: their ends (seconds, ascending), and their hosts.
+
+
+@kernel
+def smallest_waiting(state):
+    """Hosts of the smallest waiting job; more than there are, if none waits."""
+    smallest = len(state.host_state) + 1
+    for i in range(state.nb_queued):
+        smallest = min(smallest, state.size[state.queue[i]])
+    return smallest
+
+
+@kernel
+def enough_at(ends, sizes, running, free, size):
+    """When so many hosts are free at the latest, if nothing else starts; -inf if they are, inf if never."""
+    begin = -np.inf
+    for i in range(running):
+        if free >= size:
+            break
+        free += sizes[i]
+        begin = ends[i]
+    return begin if free >= size else np.inf
+
+
+@kernel
+def free_hosts_at(ends, sizes, running, free, time):
+    """How many hosts are free at a time, if nothing else starts."""
+    for i in range(running):
+        if ends[i] > time:
+            break
+        free += sizes[i]
+    return free

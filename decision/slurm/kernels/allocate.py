@@ -1,0 +1,325 @@
+"""Taking nodes for a job and giving them back; what it costs in shares."""
+
+import numpy as np
+
+from decision.compiling.jit import kernel
+from decision.state.bitmap import count_hosts, has_host
+
+from . import world as at
+
+# What jobs hold of limits and licences, and whether one more is within them.
+
+_LICENCE = 32  # SlurmWorld.bucket_checks
+
+
+@kernel
+def count_limits(w, job, nodes, sign):
+    """Count a job in (+1) or out (-1) of the limits that hold it."""
+    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+        used = w.bucket_used[w.job_bucket[i]]
+        used[0] += sign * w.bucket_amount[i]
+        used[1] += sign * nodes
+        used[2] += sign * w.cores[job]
+        used[3] += sign * _memory(w, job, nodes)
+        used[4] += sign * (w.gres[job, 0] * nodes if w.gres.shape[1] else 0)
+
+
+@kernel
+def _memory(w, job, nodes):
+    return w.memory[job] * (w.cores[job] if w.memory_per_core[job] != 0 else nodes)
+
+
+@kernel
+def within_counts(w, job, with_licences=True):
+    """Whether limits let a job run as far as they can tell without nodes for it.
+
+    That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
+    than a limit allows at all.
+    """
+    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+        bucket, checks = w.job_bucket[i], w.bucket_checks[i]
+        if checks & _LICENCE and not with_licences:
+            continue
+        limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
+        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
+            return False
+        if checks & 2 and 0 <= most < w.nodes_min[job]:
+            return False
+    return True
+
+
+@kernel
+def has_licences(w, job):
+    """Whether the licences that a job asks for are free."""
+    free = True
+    for kind in range(len(w.licence_total)):
+        used = w.job_licences[job, kind]
+        for i in range(w.nb_running if used else 0):
+            used += w.job_licences[w.running[i], kind]
+        free &= used <= w.licence_total[kind]
+    return free
+
+
+@kernel
+def within_amounts(w, job):
+    """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
+    nodes = w.nodes_min[job]
+    gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
+    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+        limit, used, checks = w.bucket_limit[w.job_bucket[i]], w.bucket_used[w.job_bucket[i]], w.bucket_checks[i]
+        if (
+            (checks & 2 and limit[1] >= 0 and used[1] + nodes > limit[1])
+            or (checks & 4 and limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
+            or (checks & 8 and limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
+            or (checks & 16 and limit[4] >= 0 and used[4] + gpus > limit[4])
+        ):
+            return False
+    return True
+
+
+@kernel
+def begin_on_nodes(w, job, part, count, now, reason):
+    """Start a job on the nodes chosen."""
+    first = w.alloc_begin[job]
+    w.alloc_count[job] = count
+    for i in range(count):
+        node, cores = w.chosen[i], w.chosen_cores[i]
+        w.alloc_node[first + i], w.alloc_cores[first + i] = node, cores
+        hold(w, job, node, cores, 1)
+        w.nb_jobs[node] += 1
+    w.status[job], w.start[job], w.reason[job], w.part_of[job] = at.RUNNING_JOB, now, reason, part
+    if w.first_start[job] < 0:
+        w.first_start[job] = now
+    w.expected_end[job] = min(at.FAR, now + w.limit[job])
+    w.end[job] = min(at.FAR, now + w.runtime[job], w.cancel[job])
+    w.charged[job] = now
+    w.running[w.nb_running] = job
+    w.nb_running += 1
+    w.started[w.nb_started] = job
+    w.nb_started += 1
+    leave_queue(w, job)
+    count_limits(w, job, count, 1)
+    w.changed = 1
+
+
+@kernel
+def hold(w, job, node, cores, sign):
+    """Take (+1) or give back (-1) a job's part of a node."""
+    w.free_cores[node] -= sign * cores
+    memory = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+    w.free_memory[node] -= sign * memory
+    for kind in range(w.gres.shape[1]):
+        w.free_gres[node, kind] -= sign * w.gres[job, kind]
+
+
+@kernel
+def leave_queue(w, job):
+    """Take all entries of a job out of the queue."""
+    kept = 0
+    for i in range(w.nb_pending):
+        if w.entry_job[w.pending[i]] != job:
+            w.pending[kept] = w.pending[i]
+            kept += 1
+    w.nb_pending = kept
+
+
+@kernel
+def join_queue(w, job):
+    """Put all entries of a job into the queue, in order of the log."""
+    for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
+        place = w.nb_pending
+        while place > 0 and w.pending[place - 1] > entry:
+            w.pending[place] = w.pending[place - 1]
+            place -= 1
+        w.pending[place] = entry
+        w.nb_pending += 1
+    w.status[job] = at.PENDING_JOB
+    w.unsorted, w.asked, w.changed = 1, 1, 1
+
+
+@kernel
+def end_job(w, job, now):
+    """A job ended: its nodes complete for a while."""
+    kept = 0
+    for i in range(w.nb_running):
+        if w.running[i] != job:
+            w.running[kept] = w.running[i]
+            kept += 1
+    w.nb_running = kept
+    w.status[job], w.end[job] = at.COMPLETING_JOB, now
+    charge(w, job, now)
+    first = w.alloc_begin[job]
+    for i in range(first, first + w.alloc_count[job]):
+        w.nb_completing[w.alloc_node[i]] += 1
+    count_limits(w, job, w.alloc_count[job], -1)
+    w.completing[w.nb_completing_jobs] = job
+    w.free_at[job] = now + w.completing_time
+    w.nb_completing_jobs += 1
+    w.asked, w.changed = 1, 1
+
+
+@kernel
+def release_completed(w, now):
+    """Give back the nodes of jobs that have completed."""
+    kept = 0
+    for i in range(w.nb_completing_jobs):
+        job = w.completing[i]
+        if w.free_at[job] > now:
+            w.completing[kept] = job
+            kept += 1
+            continue
+        first = w.alloc_begin[job]
+        for k in range(first, first + w.alloc_count[job]):
+            node = w.alloc_node[k]
+            hold(w, job, node, w.alloc_cores[k], -1)
+            w.nb_jobs[node] -= 1
+            w.nb_completing[node] -= 1
+        if w.status[job] == at.COMPLETING_JOB:
+            w.status[job] = at.DONE_JOB
+        w.changed = 1
+        if w.defer != 0:
+            w.asked = 1
+        else:
+            w.goes = 1
+    w.nb_completing_jobs = kept
+
+
+@kernel
+def is_eligible(w, job, now):
+    """Whether a job may run: not held, its time has come, and the jobs that it waits for are where they must be."""
+    if w.array_limited[job] != 0:
+        bucket = w.job_bucket[w.bucket_begin[job]]
+        if w.bucket_used[bucket, 0] >= w.bucket_limit[bucket, 0]:
+            return False
+    if w.eligible[job] <= now:
+        return True
+    if w.held[job] != 0 or w.begin[job] > now or not _needs_met(w, job, now):
+        return False
+    waits = w.need_begin[job] < w.need_begin[job + 1] or w.array_limited[job] != 0
+    w.eligible[job] = now if waits else max(w.submit[job], w.begin[job])
+    return True
+
+
+@kernel
+def let_arrays_age(w, now):
+    """Tasks that their array's limit does not hold when a loop begins are eligible, also if it holds them in the loop.
+
+    Those submitted in this second are not: a queue is built before their time is known.
+    """
+    for i in range(w.nb_pending):
+        job = w.entry_job[w.pending[i]]
+        if w.array_limited[job] != 0 and w.submit[job] < now:
+            is_eligible(w, job, now)
+
+
+@kernel
+def _needs_met(w, job, now):
+    first, last = w.need_begin[job], w.need_begin[job + 1]
+    if first == last:
+        return True
+    met = 0
+    for i in range(first, last):
+        met += _is_met(w, w.need_job[i], w.need_kind[i], now - w.need_delay[i])
+    return met > 0 if w.need_any[job] != 0 else met == last - first
+
+
+@kernel
+def _is_met(w, other, kind, by):
+    status = w.status[other]
+    over = status in (at.COMPLETING_JOB, at.DONE_JOB, at.CANCELLED_JOB) and w.end[other] <= by
+    if kind == at.AFTER:
+        return (over or status == at.RUNNING_JOB) and (status == at.CANCELLED_JOB or w.start[other] <= by)
+    if kind == at.AFTER_ANY:
+        return over
+    good = status != at.CANCELLED_JOB and w.succeeded[other] != 0
+    return over and (good if kind == at.AFTER_OK else not good)
+
+
+@kernel
+def cancel_pending(w, job, now):
+    """A waiting job is cancelled."""
+    if w.status[job] == at.PENDING_JOB or w.status[job] == at.UNKNOWN:
+        leave_queue(w, job)
+        w.status[job], w.end[job] = at.CANCELLED_JOB, now
+        w.changed = 1
+
+
+@kernel
+def charge(w, job, now):
+    """Add to the usage of a job's association and of all above it what it used since it was last charged."""
+    seconds = now - w.charged[job]
+    w.charged[job] = now
+    if w.ages == 0 or seconds <= 0:
+        return
+    account = w.association[job]
+    while account >= 0:
+        w.usage[account] += w.billing[job] * seconds
+        account = w.share_parent[account]
+
+
+# Taking nodes for a job one by one, those that it names first.
+
+# SlurmWorld.wanted: what is still to be taken
+CORES = 0
+NODES = 1
+MOST = 2  # nodes
+TAKEN = 3
+
+NO_WEIGHT = 1 << 40  # more than any node has
+
+
+@kernel
+def is_named(w, job, node):
+    """Whether the job asks for the node by name."""
+    return w.must_have[job] >= 0 and has_host(w.masks[w.must_have[job]], node)
+
+
+@kernel
+def has_named(w, job, mask):
+    """Whether all nodes that the job asks for by name are in a bitmap."""
+    lacking = np.uint64(0)
+    for word in range(len(mask) if w.must_have[job] >= 0 else 0):
+        lacking |= w.masks[w.must_have[job], word] & ~mask[word]
+    return lacking == 0
+
+
+@kernel
+def begin_taking(w, job):
+    """Set what is wanted to all that the job needs."""
+    w.wanted[CORES] = w.nodes_min[job] if w.linear != 0 else w.cores[job]
+    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
+
+
+@kernel
+def cores_to_take(room, per_task, cores, nodes):
+    """The cores of a node with so much room that a job gets, which still needs so many cores and nodes."""
+    kept_back = max(0, nodes - 1) * per_task  # for the nodes that must follow
+    return min(room, max(per_task, cores - kept_back))
+
+
+@kernel
+def take_node(w, job, node):
+    """Take a node for the job, with as many of its cores as it still wants."""
+    taken = cores_to_take(w.room_left[node], w.per_task[job], w.wanted[CORES], w.wanted[NODES])
+    w.chosen[w.wanted[TAKEN]], w.chosen_cores[w.wanted[TAKEN]] = node, taken
+    w.wanted[CORES] -= taken
+    w.wanted[NODES] -= 1
+    w.wanted[MOST] -= 1
+    w.wanted[TAKEN] += 1
+    w.room_left[node] = 0
+
+
+@kernel
+def is_enough(w):
+    """Whether nothing is wanted any more."""
+    return w.wanted[CORES] <= 0 and w.wanted[NODES] <= 0
+
+
+@kernel
+def take_named(w, job, nb_spots):
+    """Take the nodes that the job names; whether all of them have room. What is still wanted stands in ``w.wanted``."""
+    begin_taking(w, job)
+    for i in range(nb_spots):
+        if is_named(w, job, w.spots[i]) and w.room_left[w.spots[i]] > 0:
+            take_node(w, job, w.spots[i])
+    return w.wanted[TAKEN] == count_hosts(w.masks[w.must_have[job]])

@@ -1,0 +1,337 @@
+"""Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough.
+
+Where switches count, `leaves` chooses.
+"""
+
+from decision.compiling.jit import kernel
+
+from .allocate import CORES, MOST, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_enough, is_named, take_named, take_node
+from .topology_tree import by_switches, choose_on_switches
+
+# Which nodes a job gets that names some and needs more: those, then neighbours in runs, also of the named ones.
+
+
+@kernel
+def choose_with_named(w, job, nb_spots):
+    """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 where they are not enough."""
+    if not take_named(w, job, nb_spots):
+        return 0
+    while not is_enough(w) and w.wanted[MOST] > 0:
+        first, last, named = _best_named_run(w, job, nb_spots)
+        if first < 0:
+            return 0
+        if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
+            single = _tightest_named(w, first, last)
+            if single >= 0:
+                first = last = single
+        begin = first if named < 0 else named
+        for i in range(begin, last + 1):
+            _take(w, job, i)
+        for i in range(begin - 1, first - 1, -1):
+            _take(w, job, i)
+        for i in range(first, last + 1):
+            w.room_left[w.spots[i]] = 0
+    return w.wanted[TAKEN] if is_enough(w) else 0
+
+
+@kernel
+def _take(w, job, i):
+    if w.room_left[w.spots[i]] > 0 and not is_enough(w) and w.wanted[MOST] > 0:
+        take_node(w, job, w.spots[i])
+
+
+@kernel
+def _best_named_run(w, job, nb_spots):
+    """The run to take from: first and last spot, and the first one that the job names (-1); (-1, -1, -1) for none.
+
+    Named nodes join their neighbours to one run. On shared nodes a run has one weight.
+    """
+    best = (-1, -1, -1, NO_WEIGHT, 0, 0)
+    linear = w.linear != 0
+    first, named, weight, size, nodes, begun_by_weight = -1, -1, -1, 0, 0, False
+    for i in range(nb_spots + 1):
+        node = w.spots[i] if i < nb_spots else -1
+        mine = node >= 0 and is_named(w, job, node)
+        joins = _joins(w, i, node, mine)
+        other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
+        if not joins or other_weight:
+            best = _better(w, (first, i - 1, named, weight, size, nodes), best)
+            named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
+        if mine:
+            named = i if named < 0 else named
+        elif node >= 0 and w.room_left[node] > 0:
+            if nodes == 0:
+                first, weight = i, 0 if linear else w.node_weight[node]
+                named = -1 if begun_by_weight else named  # as Slurm forgets it
+            nodes += 1
+            size += w.room_left[node]
+    return best[:3]
+
+
+@kernel
+def _joins(w, i, node, mine):
+    """Whether the node of a spot goes on the run of the spot before."""
+    return i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
+
+
+@kernel
+def _better(w, run, best):
+    """Which of two runs to take from: one with named nodes, of less weight, the smallest that is enough, or the larger.
+
+    A run is its first and last spot and the first that is named, its weight, its room, and on how many nodes that is.
+    """
+    _, _, named, weight, size, nodes = run
+    _, _, best_named, best_weight, best_size, best_nodes = best
+    if nodes == 0:
+        return best
+    if best_named < 0 <= named:
+        return run
+    if weight != best_weight:
+        return run if weight < best_weight else best
+    if _has_all(w, size, nodes) and _has_all(w, best_size, best_nodes):
+        return run if size < best_size else best
+    return run if _has_all(w, size, nodes) or size > best_size else best
+
+
+@kernel
+def _has_all(w, size, nodes):
+    """Whether a run has as much room, on as many nodes, as is wanted."""
+    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
+
+
+@kernel
+def _tightest_named(w, first, last):
+    """The spot of the run that holds all that is wanted with the least room to spare; -1 where none does."""
+    best = -1
+    for i in range(first, last + 1):
+        room = w.room_left[w.spots[i]]
+        if room >= w.wanted[CORES] and (best < 0 or room < w.room_left[w.spots[best]]):
+            best = i
+    return best
+
+
+@kernel
+def choose_nodes(w, job, part):
+    """Choose nodes by ``w.capacity``: into ``w.chosen`` and ``w.chosen_cores``; returns how many, 0 where none fit.
+
+    Nodes of the lowest weights are tried by themselves first, with select/linear line by line of slurm.conf.
+    `TOO_FAR_APART` says that they fit on more switches than the job wants.
+    """
+    capacity, found = w.capacity, 0
+    at_once = w.linear == 0 and w.must_have[job] >= 0
+    if w.last_step == 0 or at_once:
+        return choose_at_once(w, job, part, capacity)
+    for step in range(w.last_step + 1):
+        room = capacity.copy()
+        for node in range(len(room)):
+            if w.node_step[node] > step and not is_named(w, job, node):
+                room[node] = 0
+        found = choose_at_once(w, job, part, room)
+        if found > 0:
+            break
+    return found
+
+
+@kernel
+def choose_at_once(w, job, part, capacity):
+    """As `choose_nodes`; where it fails, the nodes with the least room are left out step by step.
+
+    Most steps fail, and most of those can be recognised by the run of neighbours that `_choose` would begin with.
+    """
+    linear, by_load = w.linear != 0, w.lln != 0 or w.part_lln[part] != 0
+    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
+    room, above = needed if most == 1 else 1, 0  # nodes with less are no neighbours of a job on one node
+    count, largest = _list_spots(w, capacity, room)
+    if count < nodes:
+        return 0
+    by_tree = not by_load and by_switches(w, job)
+    in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
+    while True:
+        first, count, total, least = _best_run_above(w, job, capacity, count, above)
+        if min(total, largest * most) < needed:
+            return 0
+        # the first node of a run is one of the job's, and the others give no more than the largest
+        if not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed:
+            found = _choose_whole(w, job, part, capacity, count, by_tree)
+            if found or linear:
+                return found
+        if least <= above:
+            return 0
+        above = least
+
+
+@kernel
+def _list_spots(w, capacity, least):
+    """Nodes with this room at least are the spots; how many there are, and the largest room."""
+    count, largest = 0, 0
+    for node in range(len(capacity)):
+        if capacity[node] >= least:
+            w.spots[count] = node
+            count += 1
+            largest = max(largest, capacity[node])
+    return count, largest
+
+
+@kernel
+def _choose_whole(w, job, part, capacity, count, by_tree):
+    """Choose nodes of the first spots, and on shared ones whole tasks, or all cores for an exclusive job; how many."""
+    for i in range(count):
+        w.room_left[w.spots[i]] = capacity[w.spots[i]]
+    found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
+    if found > 0 and w.linear == 0:
+        _leave_parts(w, job, found)
+        _take_whole(w, job, found)
+    return found
+
+
+@kernel
+def _best_run_above(w, job, capacity, nb_spots, above):
+    """As `_best_run` on shared nodes, in one pass that leaves out for good the spots with no more room than `above`.
+
+    Nodes that the job names are kept, and do not count for the least room.
+
+    Returns:
+        The first spot of the run, how many spots are kept, and the sum and the least of their room.
+    """
+    cores = w.nodes_min[job] if w.linear != 0 else w.cores[job]
+    best, best_size, best_enough, best_weight = -1, 0, False, NO_WEIGHT
+    kept, total, least = 0, 0, above
+    first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
+    for i in range(nb_spots + 1):
+        node = w.spots[i] if i < nb_spots else len(capacity) + 1  # which is nobody's neighbour
+        room = capacity[node] if i < nb_spots else above + 1
+        if room <= above and not is_named(w, job, node):
+            continue
+        if node != last + 1 or w.node_weight[node] != weight:
+            if kept > first:
+                enough = size >= cores and kept - first >= w.nodes_min[job]
+                if _is_better(weight, size, enough, best_weight, best_size, best_enough):
+                    best, best_size, best_enough, best_weight = first, size, enough, weight
+            if i == nb_spots:
+                break
+            first, weight, size = kept, w.node_weight[node], 0
+        w.spots[kept], last = node, node
+        kept += 1
+        total += room
+        size += room
+        if room > above:
+            least = room if least == above else min(least, room)
+    return best, kept, total, least
+
+
+@kernel
+def _choose(w, job, part, nb_spots):
+    """Choose nodes run by run of the first spots; their ``w.room_left`` is used up."""
+    linear = w.linear != 0
+    cores = w.nodes_min[job] if linear else w.cores[job]
+    nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
+    by_load = w.lln != 0 or w.part_lln[part] != 0
+    if w.must_have[job] >= 0:
+        if not by_load:
+            return choose_with_named(w, job, nb_spots)
+        if not take_named(w, job, nb_spots):
+            return 0
+        cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
+    while (cores > 0 or nodes > 0) and count < most:
+        i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
+        if i < 0:
+            return 0
+        if nodes <= 1 and not linear:
+            single = _tightest(w, i, last, cores)
+            if single >= 0:
+                i = last = single
+        cores, nodes, count = _take_run(w, job, i, last, cores, nodes, count)
+    return 0 if cores > 0 or nodes > 0 else count
+
+
+@kernel
+def _take_run(w, job, first, last, cores, nodes, count):
+    """Take spots of a run while the job wants more; what it wants then, and how many nodes it has."""
+    i, most = first, w.nodes_max[job]
+    while i <= last and (cores > 0 or nodes > 0) and count < most:
+        node = w.spots[i]
+        if w.room_left[node] > 0:
+            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
+            w.chosen[count], w.chosen_cores[count] = node, taken
+            count += 1
+            cores -= taken
+            nodes -= 1
+        w.room_left[node] = 0
+        i += 1
+    return cores, nodes, count
+
+
+@kernel
+def _best_run(w, nb_spots, cores, nodes, linear):
+    """The first and last spot of the run of neighbours to take from; (-1, -1) where there is none."""
+    best_first, best_last, best_size, best_enough, best_weight = -1, -1, 0, False, NO_WEIGHT
+    i = 0
+    while i < nb_spots:
+        node, first, size = w.spots[i], i, 0
+        if w.room_left[node] <= 0:
+            i += 1
+            continue
+        weight = 0 if linear else w.node_weight[node]
+        while i < nb_spots and w.spots[i] == node + i - first and w.room_left[w.spots[i]] > 0:
+            if not linear and w.node_weight[w.spots[i]] != weight:
+                break
+            size += w.room_left[w.spots[i]]
+            i += 1
+        enough = size >= cores and i - first >= nodes
+        if _is_better(weight, size, enough, best_weight, best_size, best_enough):
+            best_first, best_last, best_size, best_enough, best_weight = first, i - 1, size, enough, weight
+    return best_first, best_last
+
+
+@kernel
+def _is_better(weight, size, enough, best_weight, best_size, best_enough):
+    """Whether a run goes before the best: of less weight, or else the smallest that is enough, else the largest."""
+    if weight != best_weight:
+        return weight < best_weight
+    if enough:
+        return not best_enough or size < best_size
+    return not best_enough and size > best_size
+
+
+@kernel
+def _roomiest(w, nb_spots):
+    """The spot with the most free cores, of the lowest weight."""
+    best, most, lightest = -1, 0, 0
+    for i in range(nb_spots):
+        node = w.spots[i]
+        room, weight = w.room_left[node], w.node_weight[node]
+        if room > 0 and (best < 0 or weight < lightest or (weight == lightest and room > most)):
+            best, most, lightest = i, room, weight
+    return best, best
+
+
+@kernel
+def _tightest(w, first, last, cores):
+    """The spot of the run that holds the job with the least room to spare; -1 where none holds it."""
+    best, least = -1, 0
+    for i in range(first, last + 1):
+        room = w.room_left[w.spots[i]]
+        if room >= cores and (best < 0 or room < least):
+            best, least = i, room
+    return best
+
+
+@kernel
+def _leave_parts(w, job, count):
+    """Leave the cores of a node that are no whole task, but where a task has no other place."""
+    per_task = w.per_task[job]
+    missing = 0 if per_task == 1 or w.in_tasks[job] != 0 else -(-w.cores[job] // per_task)
+    for i in range(count):
+        missing -= w.chosen_cores[i] // per_task
+    for i in range(count):
+        part = w.chosen_cores[i] % per_task
+        w.chosen_cores[i] -= part if missing <= 0 else 0
+        missing -= part > 0
+
+
+@kernel
+def _take_whole(w, job, count):
+    """An exclusive job has all cores of its nodes."""
+    if w.exclusive[job] != 0:
+        for i in range(count):
+            w.chosen_cores[i] = w.node_cores[w.chosen[i]]

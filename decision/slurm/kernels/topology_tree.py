@@ -1,0 +1,236 @@
+"""Which nodes a job gets where switches count (topology/tree): those of few leaf switches below one switch.
+
+With select/linear that is the lowest switch that suffices, and below it leaves with the fewest cores first. On shared
+nodes it is the highest switch with nodes of the lowest weight, and below it the leaf that is nearest to those taken and
+fits best.
+"""
+
+from decision.compiling.jit import kernel
+from decision.state.bitmap import count_hosts
+
+from .allocate import CORES, MOST, NODES, TAKEN, begin_taking, is_enough, is_named, take_node
+from .world import FAR
+
+ALWAYS = 1  # SlurmWorld.by_switches
+IF_ASKED = 2
+TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits for
+
+
+@kernel
+def by_switches(w, job):
+    """Whether switches decide which nodes a job gets."""
+    asked = w.by_switches
+    return asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0)
+
+
+@kernel
+def choose_on_switches(w, job, nb_spots):
+    """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 or `TOO_FAR_APART`."""
+    linear = w.linear != 0
+    begin_taking(w, job)
+    _count(w, job, nb_spots)
+    top = _lowest(w, job) if linear else _highest(w, job)
+    if top < 0:
+        return 0
+    for i in range(nb_spots):
+        if not _is_below(w, w.spots[i], top):
+            w.room_left[w.spots[i]] = 0
+    weight = 0 if linear else _largest_weight(w, job, nb_spots)
+    if weight < 0:
+        return 0
+    if not linear:
+        for i in range(nb_spots):
+            if w.node_weight[w.spots[i]] > weight and not is_named(w, job, w.spots[i]):
+                w.room_left[w.spots[i]] = 0
+    _count(w, job, nb_spots)
+    _take_first(w, job, nb_spots, weight)
+    leaves = _fill_smallest(w, job, nb_spots) if linear else _fill_nearest(w, job, nb_spots)
+    if not is_enough(w):
+        return 0
+    waited = w.now - w.submit[job]
+    if 0 < w.max_switches[job] < leaves and waited < w.switch_wait[job]:
+        return TOO_FAR_APART
+    return w.wanted[TAKEN]
+
+
+@kernel
+def _count(w, job, nb_spots):
+    """Count for each switch the nodes with room below it, their cores, weights, and those that the job names."""
+    w.switch_nodes[:] = 0
+    w.switch_cores[:] = 0
+    w.switch_named[:] = 0
+    w.switch_weight[:] = FAR
+    linear = w.linear != 0
+    for i in range(nb_spots):
+        node = w.spots[i]
+        if w.room_left[node] <= 0:
+            continue
+        switch = w.node_switch[node]
+        while switch >= 0:
+            w.switch_nodes[switch] += 1
+            w.switch_cores[switch] += w.node_cores[node] if linear else w.room_left[node]
+            w.switch_weight[switch] = min(w.switch_weight[switch], w.node_weight[node])
+            w.switch_named[switch] += is_named(w, job, node)
+            switch = w.switch_above[switch]
+
+
+@kernel
+def _nb_named(w, job):
+    return count_hosts(w.masks[w.must_have[job]]) if w.must_have[job] >= 0 else 0
+
+
+@kernel
+def _lowest(w, job):
+    """The lowest switch with enough nodes, and of equal ones the first with the fewest; -1 for none."""
+    best, least, named = -1, FAR, _nb_named(w, job)
+    for switch in range(len(w.switch_level)):
+        size = w.switch_level[switch] * (len(w.node_switch) + 1) + w.switch_nodes[switch]
+        if size < least and w.switch_nodes[switch] >= w.nodes_min[job] and w.switch_named[switch] == named:
+            best, least = switch, size
+    return best
+
+
+@kernel
+def _highest(w, job):
+    """The highest switch with enough nodes and one of the lowest weight, or with all nodes that the job names."""
+    best, named = -1, _nb_named(w, job)
+    for switch in range(len(w.switch_level)):
+        if w.switch_nodes[switch] < max(1, w.nodes_min[job]) or (named > 0 and w.switch_named[switch] == 0):
+            continue
+        above = 0 if best < 0 else w.switch_level[switch] - w.switch_level[best]
+        lighter = best < 0 or w.switch_weight[switch] <= w.switch_weight[best]
+        if best < 0 or (above > 0 if named > 0 else above >= 0 and lighter):
+            best = switch
+    return best if best < 0 or w.switch_named[best] == named else -1
+
+
+@kernel
+def _is_below(w, node, top):
+    switch = w.node_switch[node]
+    while switch >= 0 and switch != top:
+        switch = w.switch_above[switch]
+    return switch == top
+
+
+@kernel
+def _largest_weight(w, job, nb_spots):
+    """The weight of nodes up to which they are enough; -1 where all are not."""
+    for weight in w.weight_steps:
+        nodes = cores = 0
+        for i in range(nb_spots):
+            node = w.spots[i]
+            if w.room_left[node] > 0 and (w.node_weight[node] <= weight or is_named(w, job, node)):
+                nodes += 1
+                cores += w.room_left[node]
+        if nodes >= w.wanted[NODES] and cores >= w.wanted[CORES]:
+            return weight
+    return -1
+
+
+@kernel
+def _take_first(w, job, nb_spots, weight):
+    """Take the nodes that the job names, then those below the weight; mark their switches, and fill their leaves."""
+    w.switch_used[:] = 0
+    linear = w.linear != 0
+    for by_weight in range(2):
+        for i in range(nb_spots):
+            node = w.spots[i]
+            light = by_weight and not linear and w.node_weight[node] < weight
+            first = light or (not by_weight and is_named(w, job, node))
+            if first and w.room_left[node] > 0 and w.wanted[MOST] > 0:
+                take_node(w, job, node)
+                switch = w.node_switch[node]
+                while switch >= 0:
+                    w.switch_used[switch] = 1
+                    switch = w.switch_above[switch]
+    for switch in range(len(w.switch_level)):
+        if w.switch_level[switch] == 0 and w.switch_used[switch] != 0:
+            _fill(w, job, switch, nb_spots)
+
+
+@kernel
+def _fill(w, job, leaf, nb_spots):
+    """Take nodes of a leaf from the left."""
+    for i in range(nb_spots):
+        if w.wanted[MOST] <= 0 or is_enough(w):
+            return
+        node = w.spots[i]
+        if w.node_switch[node] == leaf and w.room_left[node] > 0:
+            take_node(w, job, node)
+
+
+@kernel
+def _fill_smallest(w, job, nb_spots):
+    """Fill leaves, those with the fewest cores first; returns how many it took."""
+    leaves = 0
+    while not is_enough(w):
+        best = -1
+        for switch in range(len(w.switch_level)):
+            usable = w.switch_level[switch] == 0 and w.switch_nodes[switch] > 0 and w.switch_used[switch] == 0
+            if usable and (best < 0 or w.switch_cores[switch] < w.switch_cores[best]):
+                best = switch
+        if best < 0:
+            break
+        _fill(w, job, best, nb_spots)
+        w.switch_used[best] = 1
+        leaves += 1
+    return leaves
+
+
+@kernel
+def _fill_nearest(w, job, nb_spots):
+    """Fill leaves, those near to what is taken, and that fit best, first; how many leaves are taken in all."""
+    w.switch_far[:] = 0
+    leaves = 0
+    for switch in range(len(w.switch_level)):
+        if w.switch_used[switch] != 0:
+            w.switch_far[:] += w.switch_apart[switch]
+            leaves += w.switch_level[switch] == 0
+    before = w.wanted[NODES] + 1
+    while not is_enough(w) and before != w.wanted[NODES]:
+        before = w.wanted[NODES]
+        best = _nearest(w)
+        if best < 0:
+            break
+        _fill(w, job, best, nb_spots)
+        w.switch_far[:] += w.switch_apart[best]
+        w.switch_nodes[best] = 0
+        leaves += 1
+    return leaves
+
+
+@kernel
+def _nearest(w):
+    """The leaf to fill next: nearer and not worse than all before it, or as near and better; -1 for none."""
+    best = -1
+    for switch in range(len(w.switch_level)):
+        usable = w.switch_level[switch] == 0 and w.switch_used[switch] == 0 and w.switch_nodes[switch] > 0
+        if not usable or w.switch_far[switch] >= FAR:
+            continue
+        rank = 1 if best < 0 else _compare(w, switch, best)
+        nearer = best < 0 or w.switch_far[switch] < w.switch_far[best]
+        if (nearer and rank >= 0) or (w.switch_far[switch] == w.switch_far[best] and rank > 0):
+            best = switch
+    return best
+
+
+@kernel
+def _compare(w, one, other):
+    """Whether one leaf fits the nodes still wanted better than another (1), as well (0), or worse (-1).
+
+    Of two that hold them the smaller one is better. Where neither does, the switches above them are looked at, and at
+    last the larger one is better.
+    """
+    wanted = w.wanted[NODES]
+    while w.switch_nodes[one] < wanted and w.switch_nodes[other] < wanted:
+        above, next_to = w.switch_above[one], w.switch_above[other]
+        if above == next_to or above < 0 or next_to < 0:
+            break
+        one, other = above, next_to
+    first, second = w.switch_nodes[one], w.switch_nodes[other]
+    if first >= wanted and second >= wanted:
+        first, second = -first, -second
+    if first != second:
+        return 1 if first > second else -1
+    level, second_level = w.switch_level[one], w.switch_level[other]
+    return 0 if level == second_level else 1 if level < second_level else -1

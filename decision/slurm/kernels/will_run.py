@@ -1,0 +1,257 @@
+"""When a job fits, and on which nodes: now, or after running jobs have ended.
+
+A job is tried at each change of the plan, with the ends of running jobs before it. Most of these trials fail. So trials
+without enough nodes that alone have room (`room`) are not made.
+"""
+
+import numpy as np
+
+from decision.compiling.jit import kernel
+from decision.state.bitmap import count_hosts, has_host
+
+from .preemption import (
+    begin_trial_without_completing,
+    end_in_trial,
+    find_candidates,
+    give_back,
+    gives_way,
+    measure_nodes,
+    room_on,
+)
+from .select_nodes import choose_at_once, choose_nodes
+from .topology_tree import TOO_FAR_APART
+from .world import FAR
+
+_END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
+_MOST_TOGETHER = 200  # jobs
+
+# how a job would begin
+NOW_FREE = 0
+LATER = 1
+BY_PREEMPTION = 2
+
+
+@kernel
+def _room_time(w, mask, fewest):
+    """From when on at least so many nodes of the bitmap have room, as `find_room` found it; beyond `FAR`: never."""
+    found, row = 0, w.room_row
+    if fewest == 0:
+        return 0
+    for i in range(w.nb_roomy[row]):
+        node = w.room_order[row, i]
+        found += has_host(mask, node)
+        if found == fewest:
+            return w.room_from[row, node]
+    return FAR + 1
+
+
+@kernel
+def earliest_start(w, entry, now, later, fewest):
+    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
+
+    It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
+    """
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    when = _room_time(w, w.usable, fewest)
+    if when > (later if later > 0 else FAR):
+        return -1, 0, LATER
+    free = w.usable & w.free_now
+    if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
+        begin_trial_without_completing(w)
+        measure_nodes(w, job, free)
+        count = choose_nodes(w, job, part)
+        if count > 0:
+            return now, count, NOW_FREE
+        if count == TOO_FAR_APART and w.linear != 0:
+            return -1, 0, LATER
+    return _after_ends(w, entry, now, later, when)
+
+
+@kernel
+def _after_ends(w, entry, now, later, when):
+    """As `earliest_start`, when running jobs are gone: first those that give way, then in order of expected end.
+
+    Before `when` the job has no room.
+    """
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    needed = w.nodes_min[job] if w.linear != 0 else w.cores[job]
+    if w.preempts_by != 0:
+        begin_trial_without_completing(w)
+        for i in range(find_candidates(w, entry)):
+            end_in_trial(w, w.candidates[i])
+        if measure_nodes(w, job, w.usable) >= needed:
+            count = choose_nodes(w, job, part)
+            if count > 0:
+                return now, count, BY_PREEMPTION
+    at, window, until, length, ended = 0, _END_WINDOW, 0, w.nb_running, 0
+    while at < length:
+        at, end, until = _end_together(w, entry, at, until, window)
+        if end < 0 or (later > 0 and end > later):
+            break
+        window = _next_window(w, at, until, window)
+        if end >= when:
+            if ended == 0 and w.preempts_by == 0:
+                begin_trial_without_completing(w)
+            ended = _end_up_to(w, entry, ended, at)
+            count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
+            if count > 0:
+                return max(now + 1, end), count, LATER
+            if count == TOO_FAR_APART and w.linear != 0:
+                break
+    return -1, 0, LATER
+
+
+@kernel
+def _next_window(w, at, until, window):
+    """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
+    while True:
+        window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
+        if at >= w.nb_running or w.ends[at] <= until + window:
+            return window
+
+
+@kernel
+def _choose_planned(w, job, part):
+    """`choose_nodes` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
+    if w.linear != 0:
+        return choose_at_once(w, job, part, w.capacity)
+    if w.bf_busy_nodes != 0:
+        room = w.capacity.copy()
+        for node in range(len(room)):
+            if w.nb_jobs[node] == 0:
+                w.capacity[node] = 0
+        count = choose_nodes(w, job, part)
+        if count > 0:
+            return count
+        w.capacity[:] = room
+    return choose_nodes(w, job, part)
+
+
+@kernel
+def _end_together(w, entry, at, until, window):
+    """The next running job that has usable nodes; where nodes are shared, also those that end soon after.
+
+    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute. Only the first
+    and the last of them are looked for, unless they may be more than are taken together.
+
+    Returns:
+        Where to go on, the expected end of the last one (-1 where there was none), and `until`.
+    """
+    length = w.nb_running
+    while at < length and not _frees_nodes(w, at, entry):
+        at += 1
+    if at == length:
+        return at, -1, until
+    end = w.ends[at]
+    if until == 0:
+        until = end + _END_WINDOW - end % _END_WINDOW
+    first, at = at, at + 1
+    if w.linear == 0:
+        at = max(at, np.searchsorted(w.ends[:length], until + window, "right"))
+    if at - first > _MOST_TOGETHER:
+        most, taken, at = at, 0, first
+        while at < most and taken <= _MOST_TOGETHER:
+            taken += _frees_nodes(w, at, entry)
+            at += 1
+    last = at - 1
+    while not _frees_nodes(w, last, entry):
+        last -= 1
+    return at, w.ends[last], until
+
+
+@kernel
+def _end_up_to(w, entry, begin, end):
+    """Take away in the trial the running jobs at places from `begin` up to `end`; returns `end`."""
+    for i in range(begin, end):
+        if not _gives_way_already(w, i, entry):
+            for k in range(w.held_begin[i], w.held_begin[i + 1]):
+                give_back(w, i, k)
+    return end
+
+
+@kernel
+def _gives_way_already(w, i, entry):
+    """Whether the trial began without the running job at place `i`."""
+    return w.preempts_by != 0 and gives_way(w, w.by_end[i], entry)
+
+
+@kernel
+def _frees_nodes(w, i, entry):
+    """Whether the running job at place `i` holds a usable node, and has not given way already."""
+    found = False
+    for k in range(w.held_begin[i], w.held_begin[i + 1]):
+        found |= has_host(w.usable, w.held_node[k])
+    return found and not _gives_way_already(w, i, entry)
+
+
+# From when on each node alone has room enough for a job, found once for all jobs that ask for the same.
+
+
+@kernel
+def sort_running(w):
+    """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
+    count, at = w.nb_running, 0
+    w.running_stamp += 1
+    order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
+    for i in range(count):
+        job = w.running[order[i]]
+        w.by_end[i], w.ends[i], w.held_begin[i] = job, w.expected_end[job], at
+        for k in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
+            cores = w.alloc_cores[k]
+            w.held_node[at], w.held_cores[at] = w.alloc_node[k], cores
+            w.held_memory[at] = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+            at += 1
+    w.held_begin[count] = at
+
+
+@kernel
+def find_room(w, entry):
+    """From when on each node has the room that a node of the job must have: a row of ``w.room_from``.
+
+    Now is 0, later is the expected end of a running job, and never is beyond `FAR`. ``w.room_order`` has the nodes by
+    time. What was found for an entry that asks for the same is kept until running jobs change.
+
+    Returns:
+        How many such nodes the job needs at least; 0 where nothing can be said, because running jobs may give way.
+    """
+    job = w.entry_job[entry]
+    if w.preempts_by != 0:
+        return 0
+    linear = w.linear != 0
+    needed = w.nodes_min[job] if linear else w.cores[job]
+    largest = 1 if linear else min(w.per_node[job], w.largest_node)
+    row = w.entry_kind[entry] % len(w.room_kind)
+    if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != w.running_stamp:
+        w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], w.running_stamp
+        # the other nodes of the job give as much as the largest node at most
+        _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
+    w.room_row = row
+    return max(w.nodes_min[job], (needed + largest - 1) // largest)
+
+
+@kernel
+def _fill_row(w, entry, row, least):
+    """Find from when on each node has room for so many cores."""
+    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
+    w.room_from[row] = FAR + 1
+    w.nb_roomy[row] = 0
+    begin_trial_without_completing(w)
+    for node in range(len(w.capacity)):
+        if has_host(mask, node) and room_on(w, job, node) >= least:
+            _note_room(w, row, node, 0)
+    possible = count_hosts(mask)
+    for i in range(w.nb_running):
+        if w.nb_roomy[row] == possible:
+            break
+        for k in range(w.held_begin[i], w.held_begin[i + 1]):
+            node = w.held_node[k]
+            give_back(w, i, k)
+            if w.room_from[row, node] > FAR and has_host(mask, node) and room_on(w, job, node) >= least:
+                _note_room(w, row, node, w.ends[i])
+
+
+@kernel
+def _note_room(w, row, node, at):
+    w.room_from[row, node] = at
+    w.room_order[row, w.nb_roomy[row]] = node
+    w.nb_roomy[row] += 1

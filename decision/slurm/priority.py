@@ -1,0 +1,220 @@
+"""The tree of accounts and users among whom shares are divided."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.compiling.bundle import F8, I8
+from decision.model.dates import DAY
+
+from .accounts import ROOT, Association
+from .case import Case
+from .conf import Settings
+from .jobs import SlurmJob
+from .nodes import Partition
+from .text import read_tres
+
+_LIKE = 0.15  # largest difference of two distributions that are taken for one
+_MORE = 1.1  # usage that a log explains is not larger than this times its own
+
+
+class ShareTree(NamedTuple):
+    """Nodes of the tree; the root is the first."""
+
+    parent: I8  # (A,) -1 for the root
+    norm: F8  # (A,) of the shares of its siblings and itself
+    usage: F8  # (A,) billing x seconds
+    path: NDArray[np.int64]  # (L, D) from below the root to each leaf, -1 behind it
+    leaf: I8  # (L,)
+    numbers: dict[tuple[str, str], int]
+
+    def leaf_of(self, account: str, user: str) -> int:
+        """The node of a user in an account, -1 where it is unknown."""
+        return self.numbers.get((account, user), -1)
+
+
+def make_tree(case: Case, settings: Settings) -> ShareTree:
+    """The tree of a case; users of whom only jobs speak have one share in their account."""
+    associations = _complete(case)
+    numbers = {(each.account, each.user): number for number, each in enumerate(associations)}
+    parent = [-1 if number == 0 else _above(each, numbers) for number, each in enumerate(associations)]
+    shares = np.array([max(0.0, each.shares) for each in associations])
+    norm = np.ones(len(parent))
+    for number, above in enumerate(parent):
+        if above >= 0:
+            total = sum(shares[k] for k, other in enumerate(parent) if other == above)
+            norm[number] = shares[number] / total if total else 0.0
+    usage = _usage(case, settings, associations, parent)
+    leaves = [number for number, each in enumerate(associations) if each.user]
+    paths = [_path(leaf, parent) for leaf in leaves]
+    depth = max((len(path) for path in paths), default=1)
+    padded = [[*path, *[-1] * (depth - len(path))] for path in paths]
+    return ShareTree(
+        parent=np.array(parent, np.int64),
+        norm=norm,
+        usage=usage,
+        path=np.array(padded, np.int64).reshape(len(leaves), depth),
+        leaf=np.array(leaves, np.int64),
+        numbers=numbers,
+    )
+
+
+def _complete(case: Case) -> list[Association]:
+    """The root, and all associations with those of jobs that nobody described."""
+    found = {(ROOT, ""): Association(account=ROOT)}
+    found |= {(each.account, each.user): each for each in case.associations}
+    for job in case.jobs:
+        found.setdefault((job.account, ""), Association(account=job.account))
+        found.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
+    return list(found.values())
+
+
+def _above(each: Association, numbers: dict[tuple[str, str], int]) -> int:
+    return numbers.get((each.account if each.user else each.parent, ""), 0)
+
+
+def _path(leaf: int, parent: list[int]) -> list[int]:
+    path = [leaf]
+    while parent[path[0]] > 0 and len(path) < len(parent):
+        path.insert(0, parent[path[0]])
+    return path
+
+
+def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:
+    """Usage when the log begins, summed up the tree; none where the log's own jobs explain what sshare says."""
+    own = np.array([each.usage if each.user else 0.0 for each in associations])
+    made = _made(case, settings, associations)
+    if own.sum() > 0 and made.sum() > 0:
+        apart = np.abs(own / own.sum() - made / made.sum()).sum() / 2
+        if apart < _LIKE and own.sum() <= _MORE * made.sum():
+            own[:] = 0.0
+    total = own.copy()
+    for number, value in enumerate(own):
+        above = parent[number]
+        while above >= 0:
+            total[above] += value
+            above = parent[above]
+    return total
+
+
+def _made(case: Case, settings: Settings, associations: list[Association]) -> Any:
+    """What the log's jobs leave of their usage when it ends, by association."""
+    half = settings.seconds("PriorityDecayHalfLife")
+    rate = 0.5 ** (1 / half) if 0 < half < np.inf else 1.0
+    end = max((job.start + job.runtime for job in case.jobs if job.started), default=0.0)
+    made: dict[tuple[str, str], float] = {}
+    for job in case.jobs:
+        if job.started:
+            key = (job.account, job.user)
+            made[key] = made.get(key, 0.0) + _left(job, end, rate)
+    return np.array([made.get((each.account, each.user), 0.0) if each.user else 0.0 for each in associations])
+
+
+def _left(job: SlurmJob, end: float, rate: float) -> float:
+    """What is left of a job's usage at `end`: each second of it has decayed since."""
+    begun, ended = end - job.start, end - job.start - job.runtime
+    if rate >= 1:
+        return job.cpus_had * job.runtime
+    return float(job.cpus_had * (rate**ended - rate**begun) / -np.log(rate))
+
+
+# The part of a job's priority that does not change while it waits: size, partition, QOS, resources, nice.
+
+YEAR = 365 * DAY  # seconds that a job without limit counts as
+
+
+class Factors:
+    """The part of a job's priority that does not change while it waits."""
+
+    def __init__(self, case: Case, settings: Settings) -> None:
+        self._case, self._settings = case, settings
+        self._flags = settings.priority_flags
+        self._small = settings.text("PriorityFavorSmall").upper() == "YES"
+        self._nodes, self._cpus = len(case.nodes), sum(node.cores * node.threads for node in case.nodes)
+        self._jobs_factor = max(p.job_factor for p in case.partitions)
+        self._weight = {
+            name: settings.number(f"PriorityWeight{name}") for name in ("JobSize", "Partition", "QOS", "Assoc")
+        }
+        self._tres = {k.lower(): float(v) for k, v in read_tres(settings.text("PriorityWeightTRES")).items()}
+        self._qualities = quality_factors(case, settings, self._size)
+        self._assoc = {(each.account, each.user): each.priority for each in case.associations}
+        self._most_assoc = max([1.0, *self._assoc.values()])
+
+    def of(self, job: SlurmJob, partition: Partition) -> float:
+        """The sum of a job's constant factors."""
+        if not self._settings.multifactor:
+            return 0.0
+        part = partition.job_factor if "NO_NORMAL_PART" in self._flags else partition.job_factor / self._jobs_factor
+        assoc = self._assoc.get((job.account, job.user), 0.0)
+        assoc = assoc if "NO_NORMAL_ASSOC" in self._flags else assoc / self._most_assoc
+        return (
+            self._weight["JobSize"] * self._size(job)
+            + self._weight["Partition"] * part
+            + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
+            + self._weight["Assoc"] * assoc
+            + self._tres_part(job)
+            - job.nice
+        )
+
+    def _size(self, job: SlurmJob) -> float:
+        """The factor of a job's size, from 0 to 1."""
+        nodes, cpus = job.nodes, job.cpus
+        minutes = min(job.limit, YEAR) / 60
+        if "SMALL_RELATIVE_TO_TIME" in self._flags:
+            share = cpus / max(1.0, minutes) / self._cpus
+        else:
+            share = (nodes / self._nodes + cpus / self._cpus) / 2
+        return min(1.0, max(0.0, 1 - share if self._small else share))
+
+    def _tres_part(self, job: SlurmJob) -> float:
+        total = 0.0
+        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": _total_memory(job)}
+        amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
+        for name, weight in self._tres.items():
+            amount = amounts.get(name, 0.0)
+            whole = self._whole(name)
+            total += weight * (amount if "NO_NORMAL_TRES" in self._flags else amount / whole if whole else 0.0)
+        return total
+
+    def _whole(self, name: str) -> float:
+        if name == "cpu":
+            return float(self._cpus)
+        if name == "node":
+            return float(self._nodes)
+        if name == "mem":
+            return sum(node.memory for node in self._case.nodes)
+        return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in self._case.nodes))
+
+
+def _total_memory(job: SlurmJob) -> float:
+    return job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
+
+
+def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], float]) -> dict[str, float]:
+    """Each QOS's share of the largest priority; for those that are described nowhere, from priorities in the log."""
+    known = {each.name: each.priority for each in case.qualities if each.priority >= 0}
+    largest = max([1.0, *known.values()])
+    raw = "NO_NORMAL_QOS" in settings.priority_flags
+    factors = {name: value if raw else value / largest for name, value in known.items()}
+    unknown = [each.name for each in case.qualities if each.priority < 0]
+    weight = Settings(settings.conf).number("PriorityWeightQOS")
+    if unknown and weight > 0:
+        factors |= _from_log(case, unknown, weight, settings.number("PriorityWeightJobSize"), size)
+    return factors
+
+
+def _from_log(
+    case: Case, names: Sequence[str], weight: float, size_weight: float, size: Callable[[SlurmJob], float]
+) -> dict[str, float]:
+    """What the lowest priorities at submission say of a QOS: there the fair share is nearly nothing."""
+    least = {}
+    for name in names:
+        rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]
+        rest = [value for value in rest if not math.isnan(value)]
+        if rest:
+            least[name] = min(rest)
+    lowest = min(least.values(), default=0.0)
+    return {name: min(1.0, (value - lowest) / weight) for name, value in least.items()}

@@ -1,0 +1,59 @@
+"""Tables fit where they are printed: each row keeps its name, and no figure is cut."""
+
+import pytest
+from rich.console import Console
+
+from decision.cli.tables import policy_table, simple_table
+
+POLICIES = {"easy": "603,661", "conservative": "1,203,661", "saf+easy,power=idle-timeout": "99"}
+FIGURES = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%")
+
+
+def printed(table, width, capsys):
+    Console(width=width, emoji=False, markup=False).print(table)
+    return capsys.readouterr().out.rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize("width", [20, 24, 31, 40, 60, 80, 100, 10_000])
+def test_each_row_says_its_policy_and_each_figure_is_whole(width, capsys):
+    table = policy_table(FIGURES, "makespan: from the first submission")
+    for policy, makespan in POLICIES.items():
+        table.add_row(policy, makespan, "1,234.5", "12,333,332", "1.01", "88.1")
+    lines = printed(table, width, capsys)
+    text = "\n".join(lines)
+    assert "…" not in text and max(map(len, lines)) <= width
+    headed = [line for line in lines if "─" in line]
+    assert (len(headed) == 1) == (width >= 80)
+    for makespan in POLICIES.values():
+        row = next(line.split() for line in lines if makespan in line.split())
+        assert any(policy.startswith(row[0]) for policy in POLICIES), row
+    for figure in ("1,234.5", "12,333,332", "1.01", "88.1"):  # one of each policy, beside its name
+        rows = [line.split() for line in lines if figure in line.split()]
+        names = [row[0] for row in rows]
+        assert len(names) == 3 and all(p.startswith(n) for p, n in zip(POLICIES, names, strict=True)), rows
+
+
+def test_a_name_that_is_broken_can_be_read_whole(capsys):
+    table = policy_table(FIGURES)
+    table.add_row("saf+easy,power=idle-timeout", *["603,661"] * 5)
+    lines = printed(table, 40, capsys)
+    part = lines[: next(at for at, line in enumerate(lines) if at and not line.strip() and "─" in lines[at - 3])]
+    begin = next(at for at, line in enumerate(part) if "603,661" in line)
+    assert "".join(line.split()[0] for line in part[begin:] if line.strip()) == "saf+easy,power=idle-timeout"
+
+
+def test_several_columns_can_be_names(capsys):
+    table = simple_table("workload", "policy", ">walltimes", ">predictions", names=2)
+    table.add_row("kth_sp2", "conservative", "12,345.6", "23,456.7")
+    rows = [line.split() for line in printed(table, 40, capsys) if "kth_sp2" in line]
+    assert rows == [["kth_sp2", "conservative", "12,345.6"], ["kth_sp2", "conservative", "23,456.7"]]
+
+
+def test_a_pipe_has_whole_rows_of_figures_and_breaks_long_texts(capsys):
+    table = simple_table("policy", "what it does")
+    table.add_row("conservative-backfilling", "words " * 60)
+    lines = printed(table, 10_000, capsys)
+    assert max(map(len, lines)) <= 80 and sum("words" in line for line in lines) > 5
+    table = policy_table([f"figure {n}" for n in range(30)])
+    table.add_row("easy", *["1,234,567"] * 30)
+    assert any(line.count("1,234,567") == 30 for line in printed(table, 10_000, capsys))

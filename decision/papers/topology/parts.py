@@ -102,8 +102,7 @@ def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, b
         case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
         if not batsim:
             return simulate_workloads(case.platform, case.workloads, policy, seed=seed).jobs
-        name, *options = policy.split(",")
-        choice = PolicyChoice(policy=name, settings=dict(o.split("=") for o in options), seed=seed)
+        choice = PolicyChoice(policy=policy, seed=seed)
         run_to_folder(case, choice, Path(folder) / "run", engine=Engine.BATSIM)
         return read_jobs(str(Path(folder) / "run" / "out"))
 

@@ -21,6 +21,7 @@ from decision.files.workload import Selection
 from decision.model.dates import on_days
 from decision.model.errors import ConfigError, InputError, warn_once
 from decision.model.workload import Workload
+from decision.policies.spec import read_spec
 from decision.rl.learning import SHIPPED_NAMES, find_checkpoint
 from decision.rl.schedulers.deepscheduling import day_range
 from decision.rl.schedulers.registry import encoder_of_format_1
@@ -312,7 +313,7 @@ def require_gates(policy: str) -> None:
         ConfigError: naming what is missing.
         InputError: if the checkpoint cannot be read.
     """
-    name = policy.split(",")[0]
+    name = read_spec(policy).name
     checkpoint = find_checkpoint(name)
     if checkpoint is None:
         return
@@ -349,7 +350,7 @@ def seen_jobs(policy: str, workload: Workload) -> int:
     Raises:
         InputError: if the checkpoint or the file cannot be used.
     """
-    checkpoint = find_checkpoint(re.split("[:,]", policy)[0])
+    checkpoint = find_checkpoint(read_spec(policy).place)
     path = Path(workload.path)
     if checkpoint is None or not path.is_file():
         return 0
@@ -373,7 +374,7 @@ def seen_text(policy: str, workload: Workload) -> str:
     Raises:
         InputError: if the checkpoint or the file cannot be used.
     """
-    checkpoint, path = find_checkpoint(re.split("[:,]", policy)[0]), Path(workload.path)
+    checkpoint, path = find_checkpoint(read_spec(policy).place), Path(workload.path)
     if checkpoint is None or not path.is_file():
         return ""
     manifest = read_manifest(checkpoint)

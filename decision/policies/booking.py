@@ -14,13 +14,14 @@ hosts where one of them leaves.
 
 import numpy as np
 
-from decision.compiling.bundle import I1, I4, Bundle, Int
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
 from decision.state.cluster import QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
+from .easy import add_release, find_shadow
+from .options import Allocation, Backfill
 from .profile import TOLERANCE, awake_at
 from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
@@ -29,24 +30,73 @@ AWAKE, WAKING, ASLEEP, DOZING = range(4)
 _NEVER = -1  # computes, left, or cannot be woken
 
 
-class Booking(Bundle):
-    """Who has booked what, kept next to the state from decision to decision."""
+@kernel
+def decide_booked(state, facts, memory, plan, queue, length):
+    """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
+    forget_gone(state, memory)
+    start_due(state, memory, plan)
+    sleep_due(state, facts, memory, plan, memory.idle_timeout)
+    call = _bind_jobs(state, facts, memory, plan, queue, length)
+    wake_booked(state, facts, memory, plan)
+    return min(call, next_timeout(state, facts, plan, memory.idle_timeout))
 
-    booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
-    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[:nb_booked]
-    nb_booked: Int
-    rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
-    woken: I1  # (H,) by number of the server: whether a host of it is booked
+
+@kernel
+def _bind_jobs(state, facts, memory, plan, queue, length):
+    """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
+    call, headless, available = np.inf, True, count_available(memory)
+    for i in range(length):
+        job = queue[i]
+        if available == 0 or (not headless and memory.backfill == Backfill.NONE):
+            break
+        if is_booked(memory, job):
+            continue
+        size, patient = state.size[job], state.submit_time[job] + memory.patience
+        if size <= available:
+            picked = np.zeros(len(plan.free), np.uint64)
+            wakes = patient <= state.now + TOLERANCE
+            if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
+                if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
+                    book(facts, memory, plan, job, picked)
+                    available -= size
+                continue
+            call = min(call, patient)
+        if headless and memory.backfill == Backfill.EASY:
+            _reserve_booked_head(state, facts, memory, size, available, patient)
+        headless = False
+    return call
 
 
-def new_booking(hosts: int) -> dict[str, I1 | I4]:
-    """The arrays of a `Booking` of so many hosts, none of them booked."""
-    return {
-        "booked_by": np.full(hosts, -1, np.int32),
-        "booked": np.zeros(hosts, np.int32),
-        "rank": np.zeros(hosts, np.int8),
-        "woken": np.zeros(hosts, np.int8),
-    }
+@kernel
+def _harms_nobody(state, facts, memory, job, picked):
+    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
+    begin = state.now
+    for host in range(len(memory.rank)):
+        if has_host(picked, host):
+            begin = max(begin, ready_at(state, facts, memory, host))
+    if begin + state.expected_runtime[job] <= memory.head_start:
+        return True
+    if state.size[job] > memory.extra:
+        return False
+    memory.extra -= state.size[job]
+    return True
+
+
+@kernel
+def _reserve_booked_head(state, facts, memory, size, available, patient):
+    """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
+    if size <= available:
+        memory.head_start = patient
+        memory.extra = available - size
+        return
+    released = 0
+    for i in range(memory.nb_booked):
+        job, begin = memory.booked[i], state.now
+        for host in range(len(memory.booked_by)):
+            if memory.booked_by[host] == job:
+                begin = max(begin, ready_at(state, facts, memory, host))
+        released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
+    find_shadow(state, memory, released, size, available)
 
 
 @kernel

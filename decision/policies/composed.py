@@ -16,9 +16,20 @@ from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
+from .booking import decide_booked
 from .conservative import choose_reserved, next_call
-from .easy import choose_starts, decide_booked
-from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
+from .easy import choose_starts
+from .guard import (
+    OPTION,
+    GuardLimit,
+    ask_for_call,
+    choose_guarded,
+    follow_guard,
+    guard_call,
+    is_guarded,
+    read_guard,
+    switch_times,
+)
 from .loading import read_learned
 from .memory import SLOT, Memory, call_slot, grown_memory, memory_at, new_memory
 from .options import (
@@ -139,7 +150,7 @@ def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int])
 def decide(state, facts, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
-    guarded = follow_guard(state, memory) if memory.guard < np.inf else 0
+    guarded = follow_guard(state, memory) if is_guarded(memory) else 0
     strict = memory.backfill == Backfill.CONSERVATIVE or guarded > 0
     suspends = memory.suspend != Suspend.NEVER
     if state.nb_free == 0 and not strict and memory.power == Power.NEVER and not suspends:
@@ -160,7 +171,7 @@ def decide(state, facts, memory, plan):
         chosen = choose_guarded(state, facts, memory, queue, length, guarded)
     else:
         chosen = choose_starts(state, facts, memory, queue, length)
-    if memory.guard < np.inf:
+    if is_guarded(memory):
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
         if memory.network_slot != 0:
@@ -293,7 +304,7 @@ class ComposedPolicy(CompiledPolicy):
         refuse_unknown(self.name, numbers, OPTIONS)
         settings = {option: checked_number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
-            settings[OPTION] = read_guard(self.name, guard)
+            settings |= read_guard(self.name, guard)._asdict()
         if codes["start"] == StartHosts.BOOKED:
             check_booking(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
@@ -346,7 +357,7 @@ class ComposedPolicy(CompiledPolicy):
         The kernels take a job without one as endless: it comes last or first, and no reservation can count on it.
         """
         config = self.config
-        reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.guard < math.inf
+        reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.is_guarded
         return reserves or config.order in _BY_WALLTIME
 
     def refuse_guard(self) -> None:
@@ -369,8 +380,9 @@ class ComposedPolicy(CompiledPolicy):
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
             refuse_sleepless(self.name, platform)
-        guard = math.inf if _needs_no_guard(self._given) else self._given.guard
-        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
+        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
+        if _needs_no_guard(self._given):
+            self.config = self.config._replace(**GuardLimit()._asdict())
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
@@ -385,4 +397,6 @@ class ComposedPolicy(CompiledPolicy):
 def _needs_no_guard(config: PolicyConfig) -> bool:
     """Whether every job has a reservation anyway, or the policy is what the guard is relative to."""
     is_easy = config.order == Order.FCFS and config.backfill == Backfill.EASY and config.backfill_order < 0
-    return config.backfill == Backfill.CONSERVATIVE or (config.guard < 0 and is_easy and config.power == Power.NEVER)
+    return config.backfill == Backfill.CONSERVATIVE or (
+        config.guard_times > 0 and is_easy and config.power == Power.NEVER
+    )

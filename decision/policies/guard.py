@@ -10,7 +10,7 @@ at one job. A decision at which a job becomes guarded is asked for only where th
 start before the next event anyway.
 
 The limit is a number of seconds. Or the guard says how many times the longest wait so far under FCFS with EASY
-(`shadow`) a job may wait: then a job is guarded before its start could come later than that (`promise`), and from its
+(`shadow`) a job may wait: then a job is guarded before its start could come later than that (`count_late`), and from its
 submission on each waiting job keeps its right to hosts in time (`watch`), after slack-based backfilling (Talby and
 Feitelson, IPPS 1999). What is guaranteed: where no older job waits, a job starts by 29/30 of what it may wait, or by
 the earliest time at which running jobs leave it its hosts if they run to their walltime, whichever is later. That all
@@ -18,7 +18,7 @@ together keep the bound is not guaranteed: it was seen.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,118 +30,35 @@ from decision.state.plan_arrays import CALL_AT, add
 
 from .conservative import keep_reservations, next_call, take_due
 from .easy import take
-from .guard_memory import harms_watched, longest_known, longest_wait, nobody_is_late, watch, watch_start
-from .memory import note_decision
+from .memory import MOST_WATCHED, note_decision
 from .options import AUTO, Backfill, Power
 from .profile import TOLERANCE, add_free, are_free, earliest, hosts_given_back
+from .shadow import longest_known, longest_wait
 
-# By when waiting jobs would start if they were guarded now: who would start too late is guarded before that.
-#
-# A guard that is relative to FCFS with EASY (`guard`) leaves a job alone for as long as its promise is early enough:
-# the start that it would have if it and all that were submitted before it got reservations now, each as early as
-# running jobs and those before it allow, if all run to their walltime. As long as nothing is guarded, jobs that came
-# later may delay it; once it is guarded nothing moves its start beyond the promise. So the guard comes as late as it
-# can, for each job by itself: late where hosts come free soon, early where many wait before it (slack-based
-# backfilling, Talby and Feitelson, IPPS 1999).
-#
-# Jobs that have waited for less than a share of what they may wait are left alone also where their promise is too late:
-# then EASY lets jobs wait for as long, mostly, and what they may wait will grow.
-
+OPTION = "guard"  # its name, for every policy
+_SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
 _AIM = 0.9  # of what a job may wait: the latest promise
 LEAST = 0.55  # of what it may wait: it is not guarded before
 LARGEST = 5 / 6  # of what it may wait: then it is guarded in any case
 _MOST = 256  # jobs are promised something, those that have waited longest; others are guarded by their waits alone
+_LATE = 29 / 30  # of what a job may wait: by then it is to start
 
 
-@kernel
-def count_late(state, memory, most):
-    """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
-    queue, length = state.queue, _count_asked(state, memory, most)
-    if length == 0 or queue[length - 1] < memory.nb_guarded:
-        return length
-    count, promised = 0, min(length, _MOST)
-    times, free = _free_ahead(state, promised)
-    last = state.nb_running + 1
-    for i in range(promised):
-        job = queue[i]
-        at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
-        promise = times[at] if at < last else np.inf
-        if promise - state.submit_time[job] >= _AIM * most - TOLERANCE or _is_due(state, memory, job, most):
-            count = i + 1
-        if at < last:
-            last = note_reservation(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
-    while count < length and _is_due(state, memory, queue[count], most):
-        count += 1
-    return count
+class GuardLimit(NamedTuple):
+    """How long jobs may wait; the fields are those of `PolicyConfig`."""
+
+    guard: float = math.inf  # seconds
+    guard_times: float = 0.0  # or so many times the longest wait so far under FCFS with EASY; 0: seconds say it
 
 
-@kernel
-def _is_due(state, memory, job, most):
-    """Whether a job is guarded already, or has waited for so long that it is in any case."""
-    return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
-
-
-@kernel
-def _count_asked(state, memory, most):
-    """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
-    count = 0
-    while count < state.nb_queued and (
-        state.queue[count] < memory.nb_guarded
-        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
-    ):
-        count += 1
-    return count
-
-
-@kernel
-def _free_ahead(state, jobs):
-    """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
-    runs = state.nb_running
-    times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
-    times[0], free[0] = state.now, state.nb_free
-    for i in range(runs):
-        times[i + 1] = max(times[i], state.expected_end[i])
-        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
-    return times, free
-
-
-@kernel
-def find_earliest(times, free, last, size, runtime):
-    """From which of the first `last` times on so many hosts are free for so long (seconds); `last` for none."""
-    begin = 0
-    for at in range(last):
-        if begin < at and times[at] >= times[begin] + runtime:
-            break
-        if free[at] < size:
-            begin = at + 1
-    return begin
-
-
-@kernel
-def note_reservation(times, free, last, begin, size, end):
-    """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
-    at = last
-    while times[at - 1] > end:
-        times[at], free[at] = times[at - 1], free[at - 1]
-        at -= 1
-    times[at], free[at] = end, free[at - 1]
-    for i in range(begin, at):
-        free[i] -= size
-    return last + 1
-
-
-OPTION = "guard"  # its name, for every policy
-_SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
-
-
-def read_guard(policy: str, value: Any) -> float:
-    """The option's value as seconds, or AUTO.
+def read_guard(policy: str, value: Any) -> GuardLimit:
+    """What the option says: seconds, ``auto``, or ``1.5x``.
 
     Raises:
         ConfigError: naming the policy and the value.
     """
     if value == "auto":
-        return AUTO
+        return GuardLimit(guard_times=AUTO)
     relative = isinstance(value, str) and value.endswith("x")
     try:
         number = float(value[:-1] if relative else value)
@@ -150,14 +67,30 @@ def read_guard(policy: str, value: Any) -> float:
     if not (1 if relative else 0) <= number < math.inf:
         accepted = "auto, times EASY's longest wait such as 1.5x (1x at least), or seconds, finite and not negative"
         raise ConfigError(f"policy {policy}: option guard={value} must be {accepted}")
-    return -number if relative else number
+    return GuardLimit(guard_times=number) if relative else GuardLimit(guard=number)
+
+
+def switch_times(platform: Platform, unknown: float) -> tuple[float, float]:
+    """Seconds that the slowest host takes to wake and to fall asleep; `unknown` for waking where it is not said."""
+    facts, _ = platform_facts(platform, energy=True)
+    sleeps = facts.sleep_pstate >= 0
+    if not sleeps.any():
+        return 0.0, 0.0
+    wake, doze = facts.on_time[sleeps], facts.off_time[sleeps]
+    return float(np.where(np.isnan(wake), unknown, wake).max()), float(np.nan_to_num(doze, nan=0.0).max())
+
+
+@kernel
+def is_guarded(memory):
+    """Whether there is a limit."""
+    return memory.guard < np.inf or memory.guard_times > 0.0
 
 
 @kernel
 def follow_guard(state, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
-    if memory.guard < 0.0:
-        return note_guarded(memory, state.queue, _follow_easy(state, memory, -memory.guard))
+    if memory.guard_times > 0.0:
+        return note_guarded(memory, state.queue, _follow_easy(state, memory, memory.guard_times))
     limit, count, length, queue = memory.guard, 0, state.nb_queued, state.queue
     memory.guarded_after = limit
     while count < length and (
@@ -286,11 +219,174 @@ def ask_for_call(state, memory, plan, time):
     memory.next_call = pending
 
 
-def switch_times(platform: Platform, unknown: float) -> tuple[float, float]:
-    """Seconds that the slowest host takes to wake and to fall asleep; `unknown` for waking where it is not said."""
-    facts, _ = platform_facts(platform, energy=True)
-    sleeps = facts.sleep_pstate >= 0
-    if not sleeps.any():
-        return 0.0, 0.0
-    wake, doze = facts.on_time[sleeps], facts.off_time[sleeps]
-    return float(np.where(np.isnan(wake), unknown, wake).max()), float(np.nan_to_num(doze, nan=0.0).max())
+# By when waiting jobs would start if they were guarded now: who would start too late is guarded before that.
+#
+# A guard that is relative to FCFS with EASY (`guard`) leaves a job alone for as long as its promise is early enough:
+# the start that it would have if it and all that were submitted before it got reservations now, each as early as
+# running jobs and those before it allow, if all run to their walltime. As long as nothing is guarded, jobs that came
+# later may delay it; once it is guarded nothing moves its start beyond the promise. So the guard comes as late as it
+# can, for each job by itself: late where hosts come free soon, early where many wait before it (slack-based
+# backfilling, Talby and Feitelson, IPPS 1999).
+#
+# Jobs that have waited for less than a share of what they may wait are left alone also where their promise is too late:
+# then EASY lets jobs wait for as long, mostly, and what they may wait will grow.
+
+
+@kernel
+def count_late(state, memory, most):
+    """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
+    queue, length = state.queue, _count_asked(state, memory, most)
+    if length == 0 or queue[length - 1] < memory.nb_guarded:
+        return length
+    count, promised = 0, min(length, _MOST)
+    times, free = _free_ahead(state, promised)
+    last = state.nb_running + 1
+    for i in range(promised):
+        job = queue[i]
+        at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
+        promise = times[at] if at < last else np.inf
+        if promise - state.submit_time[job] >= _AIM * most - TOLERANCE or _is_due(state, memory, job, most):
+            count = i + 1
+        if at < last:
+            last = note_reservation(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
+    while count < length and _is_due(state, memory, queue[count], most):
+        count += 1
+    return count
+
+
+@kernel
+def _is_due(state, memory, job, most):
+    """Whether a job is guarded already, or has waited for so long that it is in any case."""
+    return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
+
+
+@kernel
+def _count_asked(state, memory, most):
+    """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
+    count = 0
+    while count < state.nb_queued and (
+        state.queue[count] < memory.nb_guarded
+        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
+    ):
+        count += 1
+    return count
+
+
+@kernel
+def _free_ahead(state, jobs):
+    """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
+    runs = state.nb_running
+    times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
+    times[0], free[0] = state.now, state.nb_free
+    for i in range(runs):
+        times[i + 1] = max(times[i], state.expected_end[i])
+        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
+    return times, free
+
+
+@kernel
+def find_earliest(times, free, last, size, runtime):
+    """From which of the first `last` times on so many hosts are free for so long (seconds); `last` for none."""
+    begin = 0
+    for at in range(last):
+        if begin < at and times[at] >= times[begin] + runtime:
+            break
+        if free[at] < size:
+            begin = at + 1
+    return begin
+
+
+@kernel
+def note_reservation(times, free, last, begin, size, end):
+    """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
+    at = last
+    while times[at - 1] > end:
+        times[at], free[at] = times[at - 1], free[at - 1]
+        at -= 1
+    times[at], free[at] = end, free[at - 1]
+    for i in range(begin, at):
+        free[i] -= size
+    return last + 1
+
+
+# Watched jobs: each keeps its right to hosts by a time of its own, which no start takes away.
+#
+# With a guard that is relative to FCFS with EASY (`guard`), each waiting job has a time of its own: the end of what it
+# may wait (nearly: `_LATE`), or, where that is later, the earliest time at which its hosts are free if running jobs run
+# to their walltime and no other job starts. A job that is not guarded starts only where it leaves each job that was
+# submitted before it its hosts at that time: it ends by then, or takes hosts that are left over. So its start does not
+# move the time at which hosts are free for an older job beyond that one's own time. Each waiting job is looked at by
+# itself; where several want the same hosts, they are served in order of submission once they are guarded.
+#
+# Of jobs that wait in order of submission, those count that want more hosts than all before them: hosts that are there
+# for such a one are there for the others, which may wait longer. And only those count whose time comes before a waiting
+# job that starts now would end.
+
+
+@kernel
+def _longest_runtime(state):
+    """Of the waiting jobs, as expected (seconds)."""
+    longest = 0.0
+    for i in range(state.nb_queued):
+        longest = max(longest, state.expected_runtime[state.queue[i]])
+    return longest
+
+
+@kernel
+def nobody_is_late(state, most):
+    """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
+    return state.now + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
+
+
+@kernel
+def watch(state, memory, most):
+    """Find out who is watched, where a job may wait for `most` seconds."""
+    now, count, largest, longest = state.now, 0, 0, _longest_runtime(state)
+    for i in range(state.nb_queued):
+        job = state.queue[i]
+        if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == MOST_WATCHED:
+            break
+        if state.size[job] <= largest:
+            continue
+        largest = state.size[job]
+        time, free = _right_of(state, job, max(now, state.submit_time[job] + _LATE * most))
+        memory.watch_job[count] = job
+        memory.watch_time[count] = time
+        memory.watch_extra[count] = free - largest
+        count += 1
+    memory.nb_watched = count
+
+
+@kernel
+def _right_of(state, job, time):
+    """When the job is to have its hosts, at `time` (seconds) or as soon as there are enough; and how many there are."""
+    free = state.nb_free
+    for i in range(state.nb_running):
+        end = state.expected_end[i]
+        if end > time:
+            if free >= state.size[job]:
+                break
+            time = end
+        free += hosts_given_back(state, state.running[i])
+    return (time, free) if free >= state.size[job] else (np.inf, free)
+
+
+@kernel
+def harms_watched(state, memory, job):
+    """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
+    end = state.now + state.expected_runtime[job]
+    for i in range(memory.nb_watched):
+        if memory.watch_job[i] >= job:
+            break
+        if end > memory.watch_time[i] + TOLERANCE and state.size[job] > memory.watch_extra[i]:
+            return True
+    return False
+
+
+@kernel
+def watch_start(state, memory, job):
+    """A job starts now: what it takes of the hosts that watched jobs leave over."""
+    end = state.now + state.expected_runtime[job]
+    for i in range(memory.nb_watched):
+        if end > memory.watch_time[i] + TOLERANCE and memory.watch_job[i] != job:
+            memory.watch_extra[i] -= state.size[job]

@@ -83,7 +83,7 @@ class Suspend(IntEnum):
     DENSITY = 2
 
 
-AUTO = -1.5  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY may be waited
+AUTO = 1.5  # guard=auto: so many times the longest wait under FCFS with EASY may be waited
 
 
 class PolicyConfig(NamedTuple):
@@ -105,8 +105,14 @@ class PolicyConfig(NamedTuple):
     idle_timeout: float = 300.0  # seconds
     wake_time: float = 0.0  # seconds to wake a host
     doze_time: float = 0.0  # seconds to put a host to sleep
-    guard: float = math.inf  # seconds after which a waiting job is guarded; below 0 as AUTO
+    guard: float = math.inf  # seconds after which a waiting job is guarded; inf where no seconds say it
+    guard_times: float = 0.0  # or so many times the longest wait so far under FCFS with EASY; 0: seconds say it
     patience: float = 0.0  # seconds that a job waits before a server is woken for it
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether jobs that have waited for long get a reservation."""
+        return self.guard < math.inf or self.guard_times > 0
 
 
 # The slots of composed policies by name, with one line each and where they come from.

@@ -6,8 +6,17 @@ from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
 from decision.policies.conservative import take_due
-from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
-from decision.policies.guard_memory import harms_watched, watch_start
+from decision.policies.guard import (
+    GuardLimit,
+    ask_for_call,
+    follow_guard,
+    guard_call,
+    harms_watched,
+    is_harmless,
+    reserve_guarded,
+    switch_times,
+    watch_start,
+)
 from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
 from decision.policies.options import PolicyConfig, Power
 from decision.policies.policy import Policy
@@ -37,15 +46,15 @@ class GuardedPolicy(AroundPolicy):
 
     Args:
         policy: any.
-        guard: seconds, or AUTO.
+        limit: how long a job may wait before it is guarded.
         name: for messages.
     """
 
     entry = _decide_guarded
 
-    def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
+    def __init__(self, policy: Policy, limit: GuardLimit, name: str = "") -> None:
         super().__init__(policy, name)
-        self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
+        self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), **limit._asdict())
 
     @property
     def traits(self) -> Traits:

@@ -22,18 +22,17 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.booking import (
     WAKING,
-    Booking,
     book,
     count_available,
     forget_gone,
     is_booked,
-    new_booking,
     pick_asleep,
     rank_hosts,
     start_due,
     wake_booked,
 )
 from decision.policies.guard import ask_for_call
+from decision.policies.memory import Booking, new_booking
 from decision.policies.options import OptionLine, read_value
 from decision.policies.order import sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy

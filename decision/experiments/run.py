@@ -32,8 +32,7 @@ from decision.policies import find_agent, find_policy
 from decision.policies.checks import check_jobs, check_sleep
 from decision.policies.loading import MessageAgent
 from decision.policies.prepared import ask_and_check
-from decision.policies.supply import CAP
-from decision.policies.traits import BATTERY
+from decision.policies.traits import BATTERY, CAP
 from decision.policies.wrappers import entries_of
 from decision.policies.wrappers.supply import (
     are_forwarded,

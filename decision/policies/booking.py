@@ -22,8 +22,8 @@ from decision.state.plan_arrays import START, add, add_interval
 from .allocation import pick_fullest
 from .easy import add_release, find_shadow
 from .options import Allocation, Backfill
+from .power import add_sleepers, sleepy_from, switch_off, switch_on
 from .profile import TOLERANCE, awake_at
-from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
 # Booking.rank
 AWAKE, WAKING, ASLEEP, DOZING = range(4)

@@ -10,7 +10,7 @@ at one job. A decision at which a job becomes guarded is asked for only where th
 start before the next event anyway.
 
 The limit is a number of seconds. Or the guard says how many times the longest wait so far under FCFS with EASY
-(`shadow`) a job may wait: then a job is guarded before its start could come later than that (`count_late`), and from its
+(`shadow`) a job may wait: then a job is guarded before its start could come later (`count_late`), and from its
 submission on each waiting job keeps its right to hosts in time (`watch`), after slack-based backfilling (Talby and
 Feitelson, IPPS 1999). What is guaranteed: where no older job waits, a job starts by 29/30 of what it may wait, or by
 the earliest time at which running jobs leave it its hosts if they run to their walltime, whichever is later. That all

@@ -181,7 +181,7 @@ def read_learned(what: str, name: str) -> Any:
     """What a checkpoint has, as `decision.rl.learning` reads it.
 
     Args:
-        what: ``network``: a `decision.policies.placement.repair.StartRule` and the levels of the trees that it is for;
+        what: ``network``: a `decision.policies.placement.search.StartRule` and the levels of the trees that it is for;
             ``prices``: weights (L - 1, N_FEATURES) of trees of L levels.
         name: of the checkpoint.
 

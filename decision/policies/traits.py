@@ -13,7 +13,6 @@ from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 
 from .options import read_value
-from .supply import CAP, Battery
 
 # Options that say for how long jobs are expected to run, as settings.
 
@@ -98,7 +97,7 @@ class Failed(IntEnum):
     RESUBMIT = 2  # what it has not saved is lost, and what is left is submitted again
 
 
-_LATE, BEYOND, _RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+_LATE, BEYOND, _RESTART, CAP = "late", "beyond", "restart", "cap"  # names of the options, for every policy
 BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY = "battery", "battery_charge", "battery_discharge", "battery_efficiency"
 _CHECKPOINT, _FAILED, _EVERY = "checkpoint", "failed", "checkpoint_every"
 _OF_BATTERY = (BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY)
@@ -109,6 +108,15 @@ _CHOICES = {
     BEYOND: ("suspend", "grid", "battery"),
     _FAILED: tuple(each.name.lower() for each in Failed),
 }
+
+
+class Battery(NamedTuple):
+    """What a battery can do; powers are in hosts that compute."""
+
+    capacity: float = 0.0  # host-seconds; 0: there is none
+    charge: float = math.inf  # hosts that it takes the power of at most
+    discharge: float = math.inf  # hosts that it powers at most
+    efficiency: float = 1.0  # share of what it takes that it gives back
 
 
 class SupplySettings(NamedTuple):

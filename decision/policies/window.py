@@ -34,8 +34,16 @@ from decision.policies.placement.exact import (
     place_by_highs,
     place_exactly,
 )
-from decision.policies.placement.repair import AT_BEST, AT_RANDOM, StartRule
-from decision.policies.placement.search import PROGRAM_FIRST, Search, anneal, gap, search_with_bound
+from decision.policies.placement.search import (
+    AT_BEST,
+    AT_RANDOM,
+    PROGRAM_FIRST,
+    Search,
+    StartRule,
+    anneal,
+    gap,
+    search_with_bound,
+)
 from decision.policies.placement.tree import count_lowest
 from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
@@ -162,7 +170,7 @@ class WindowMemory(Bundle):
     seed: Int
     last_window: Int = -1  # number of the last window that was decided, -1 for none
     due_window: Int = -1  # number of the window that was called for, -1 for none
-    repair: Int  # `decision.policies.placement.repair.StartRule.kind`
+    repair: Int  # `decision.policies.placement.search.StartRule.kind`
     large_solver: Int  # address of what solves windows exactly that have too many subsets
     most_cells: Int  # of the dynamic program's table; windows that need more are solved in the same way
     placer: Int  # address of the solver

@@ -33,8 +33,7 @@ from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.papers.rlscheduler.rules import Sequence as Jobs
 from decision.papers.rlscheduler.rules import part
-from decision.policies.placement.repair import AT_BEST
-from decision.policies.placement.search import PROGRAM_FIRST
+from decision.policies.placement.search import AT_BEST, PROGRAM_FIRST
 from decision.policies.runtimes import apply_estimates
 from decision.rl.learning import read_repair
 from decision.rl.learning.checkpoint import read_checkpoint

@@ -20,9 +20,9 @@ from decision.policies.guard import (
 from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
 from decision.policies.options import PolicyConfig, Power
 from decision.policies.policy import Policy
+from decision.policies.power import wake_lowest
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.profile import add_free
-from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import PSTATE_SLEEP, SLEEPING, ClusterState

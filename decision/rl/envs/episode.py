@@ -14,9 +14,9 @@ from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
 from decision.model.errors import InternalError
+from decision.policies.power import see_servers
 from decision.policies.prepared import ask
 from decision.policies.profile import TOLERANCE
-from decision.policies.servers import see_servers
 from decision.policies.traits import Estimator
 from decision.policies.wrappers.prediction import forget_outlook, look_ahead
 from decision.policies.wrappers.supply import ask_when_late, is_any_late, make_way, reject_hidden, runs_beyond, too_late

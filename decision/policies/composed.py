@@ -33,6 +33,7 @@ from .guard import (
 from .loading import read_learned
 from .memory import SLOT, Memory, call_slot, grown_memory, memory_at, new_memory
 from .options import (
+    NUMBERS,
     SLOTS,
     Allocation,
     Backfill,
@@ -52,17 +53,8 @@ from .suspension import suspend_for_others
 # Options of a composed policy: their names, their values, and which of them do not go together.
 
 SLOT_VALUES: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
-_NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
-    "age_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "size_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "max_age": (float, "order", (Order.MULTIFACTOR,)),
-    "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
-    "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
-    "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
-    "patience": (float, "start", (StartHosts.BOOKED,)),
-}
 BACKFILL_ORDER, PRICES = "backfill_order", "prices"
-OPTIONS = (*SLOT_VALUES, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
+OPTIONS = (*SLOT_VALUES, PRICES, *NUMBERS, OPTION, BACKFILL_ORDER)
 
 
 def composed_name(order: str, backfill: str) -> str:
@@ -133,11 +125,11 @@ def candidate_order(policy: str, order: str, backfill: int) -> int:
 
 def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:
     """The value of a numeric option. Raises ConfigError where no slot reads it, or it makes no sense."""
-    kind, slot, readers = _NUMBERS[name]
-    if codes[slot] not in readers:
-        names = [n for n, (code, _) in SLOT_VALUES[slot].items() if code in readers]
-        raise ConfigError(f"policy {policy}: option {name} does nothing without {slot}={' or '.join(names)}")
-    number = read_value(policy, name, value, kind)
+    option = NUMBERS[name]
+    if codes[option.slot] not in option.readers:
+        names = [n for n, (code, _) in SLOT_VALUES[option.slot].items() if code in option.readers]
+        raise ConfigError(f"policy {policy}: option {name} does nothing without {option.slot}={' or '.join(names)}")
+    number = read_value(policy, name, value, type(option.default))
     if not 0 <= number < math.inf:
         raise ConfigError(f"policy {policy}: option {name}={value} must be finite and not negative")
     return number
@@ -272,9 +264,7 @@ class ComposedPolicy(CompiledPolicy):
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
         backfill_order: in which order EASY looks at the jobs behind its first one that waits; None: that of the queue.
-        numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
-            ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
-            (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of ``bound``.
+        numbers: those of `decision.policies.options.NUMBERS`, such as ``idle_timeout``.
 
     Raises:
         ConfigError: for a name or number that makes no sense, or a checkpoint that has no prices.

@@ -253,15 +253,71 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
 PRICES_LINE = OptionLine(
     "prices", "none", "", "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices"
 )
-_NUMBERS = (
-    ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),
-    ("size_weight", "", "with order=multifactor: of a job's hosts, as a share of all hosts", _SLURM),
-    ("max_age", "s", "with order=multifactor: wait that counts in full", _SLURM),
-    ("idle_timeout", "s", "with power=idle-timeout: a host that is idle for so long sleeps", ""),
-    ("keep_awake", "hosts", "with power=keep-awake: idle hosts that stay awake", ""),
-    ("wake_time", "s", "with power=...: what a host takes to wake, where the platform does not say it", ""),
-    ("patience", "s", "with start=bound: no server is woken for a job that has waited for less", ""),
-)
+
+
+class NumberOption(NamedTuple):
+    """A number that composed policies have as an option: its default is that of the field of `PolicyConfig`."""
+
+    name: str
+    unit: str
+    slot: str  # that reads it,
+    readers: tuple[int, ...]  # with one of these values
+    summary: str
+    paper: str = ""
+
+    @property
+    def default(self) -> float:
+        """As of `PolicyConfig`; an int where the option is one."""
+        return PolicyConfig._field_defaults[self.name]
+
+
+_WEIGHED, _SLEEPS = (Order.MULTIFACTOR,), (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)
+NUMBERS = {
+    option.name: option
+    for option in (
+        NumberOption(
+            "age_weight",
+            "",
+            "order",
+            _WEIGHED,
+            "with order=multifactor: of a job's wait, as a share of max_age",
+            _SLURM,
+        ),
+        NumberOption(
+            "size_weight",
+            "",
+            "order",
+            _WEIGHED,
+            "with order=multifactor: of a job's hosts, as a share of all hosts",
+            _SLURM,
+        ),
+        NumberOption("max_age", "s", "order", _WEIGHED, "with order=multifactor: wait that counts in full", _SLURM),
+        NumberOption(
+            "idle_timeout",
+            "s",
+            "power",
+            (Power.IDLE_TIMEOUT,),
+            "with power=idle-timeout: a host that is idle for so long sleeps",
+        ),
+        NumberOption(
+            "keep_awake", "hosts", "power", (Power.KEEP_AWAKE,), "with power=keep-awake: idle hosts that stay awake"
+        ),
+        NumberOption(
+            "wake_time",
+            "s",
+            "power",
+            _SLEEPS,
+            "with power=...: what a host takes to wake, where the platform does not say it",
+        ),
+        NumberOption(
+            "patience",
+            "s",
+            "start",
+            (StartHosts.BOOKED,),
+            "with start=bound: no server is woken for a job that has waited for less",
+        ),
+    )
+}
 
 
 _BACKFILL_ORDER = OptionLine(
@@ -277,8 +333,7 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
         OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
         for slot, (summary, values) in SLOTS.items()
     ]
-    defaults = PolicyConfig()
-    numbers = [OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS]
+    numbers = [OptionLine(o.name, f"{o.default:g}", o.unit, o.summary, o.paper) for o in NUMBERS.values()]
     return [*slots, _BACKFILL_ORDER, PRICES_LINE, *numbers]
 
 

@@ -33,6 +33,8 @@ _NEVER = -1  # computes, left, or cannot be woken
 @kernel
 def decide_booked(state, facts, memory, plan, queue, length):
     """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
+    # The order is that of DeepScheduling's program: starts free nothing for others, and what falls asleep now cannot be
+    # chosen now.
     forget_gone(state, memory)
     start_due(state, memory, plan)
     sleep_due(state, facts, memory, plan, memory.idle_timeout)
@@ -47,6 +49,7 @@ def _bind_jobs(state, facts, memory, plan, queue, length):
     call, headless, available = np.inf, True, count_available(memory)
     for i in range(length):
         job = queue[i]
+        # Strict order ends at the first job that does not get its hosts.
         if available == 0 or (not headless and memory.backfill == Backfill.NONE):
             break
         if is_booked(memory, job):
@@ -55,12 +58,15 @@ def _bind_jobs(state, facts, memory, plan, queue, length):
         if size <= available:
             picked = np.zeros(len(plan.free), np.uint64)
             wakes = patient <= state.now + TOLERANCE
+            # Only a job that has waited for its patience may wake a server; younger ones take what is awake, or will be
+            # anyway.
             if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
                 if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
                     book(facts, memory, plan, job, picked)
                     available -= size
                 continue
             call = min(call, patient)
+        # The first job that gets no hosts now is the head, whose reservation the later ones must leave alone.
         if headless and memory.backfill == Backfill.EASY:
             _reserve_booked_head(state, facts, memory, size, available, patient)
         headless = False
@@ -70,6 +76,7 @@ def _bind_jobs(state, facts, memory, plan, queue, length):
 @kernel
 def _harms_nobody(state, facts, memory, job, picked):
     """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
+    # It starts when the last of its hosts is awake, and ends so much later.
     begin = state.now
     for host in range(len(memory.rank)):
         if has_host(picked, host):
@@ -85,6 +92,7 @@ def _harms_nobody(state, facts, memory, job, picked):
 @kernel
 def _reserve_booked_head(state, facts, memory, size, available, patient):
     """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
+    # There are hosts, and it only waits for the right to wake them.
     if size <= available:
         memory.head_start = patient
         memory.extra = available - size
@@ -183,6 +191,7 @@ def sleep_due(state, facts, booking, plan, timeout):
 @kernel
 def rank_hosts(state, facts, booking, dozing):
     """Say when each host could compute, and which servers are woken; the plan puts the hosts of a bitmap to sleep."""
+    # A server wakes as a whole: hosts beside a booked one cost nothing more, so who may wake nothing may take them.
     booking.woken[:] = 0
     for host in range(len(booking.rank)):
         what, rank = state.host_state[host], _NEVER
@@ -236,6 +245,7 @@ def pick(facts, booking, plan, size, packs, wakes, picked):
 @kernel
 def pick_asleep(facts, booking, left, wakes, picked):
     """Put `left` more hosts into the bitmap that are not awake: `pick` after those that are; whether that many."""
+    # Soonest first: hosts that wake already, then those asleep; those that fall asleep must do so before they can wake.
     for rank in range(WAKING, DOZING + 1):
         for host in range(len(booking.rank)):
             is_one = booking.rank[host] == rank and booking.booked_by[host] < 0

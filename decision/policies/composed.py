@@ -142,17 +142,24 @@ def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int])
 def decide(state, facts, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
+    # Who is guarded has reservations, so more than counts of free hosts decide from here on; it is asked first because
+    # the early return below depends on it.
     guarded = follow_guard(state, memory) if is_guarded(memory) else 0
     strict = memory.backfill == Backfill.CONSERVATIVE or guarded > 0
     suspends = memory.suspend != Suspend.NEVER
+    # Most decisions of a busy cluster end here: with no free host nothing can start. Reservations, sleeping hosts and
+    # suspensions need a look all the same, since time or a victim may change what they say.
     if state.nb_free == 0 and not strict and memory.power == Power.NEVER and not suspends:
         return
+    # FCFS is the state's own queue, which costs nothing to keep. Suspensions put heirs first, and so need a list of
+    # their own.
     if memory.order == Order.FCFS and not suspends:
         queue, length = state.queue, state.nb_queued
     else:
         queue, length = memory.sorted, sort_queue(state, memory)
     if suspends and call_slot(memory.suspension_slot, (state, facts, memory, plan, length)) > 0.0:
         return
+    # Which jobs start: one rule of four, each of which fills `memory.chosen`.
     call = np.inf
     if memory.start == StartHosts.BOOKED:
         chosen, call = 0, call_slot(memory.booked_slot, (state, facts, memory, plan, length))
@@ -165,11 +172,13 @@ def decide(state, facts, memory, plan):
         chosen = choose_starts(state, facts, memory, queue, length)
     if is_guarded(memory):
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
+    # On which hosts: the rule has counted, so that every allocation finds enough.
     for i in range(chosen):
         if memory.network_slot != 0:
             call_slot(memory.network_slot, (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
         else:
             plan_start(plan, state, facts, memory, memory.chosen[i])
+    # Which idle hosts sleep; booked hosts are switched by `decide_booked`, which knows whose they are.
     if memory.power != Power.NEVER and memory.start == StartHosts.AWAKE:
         call = min(call, manage_power(state, facts, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
@@ -180,6 +189,7 @@ def decide(state, facts, memory, plan):
 def _note_starts(state, memory, chosen):
     """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
     free = state.nb_free
+    # A job that starts has its reservation from now on, so that its end is known as booked (`booked_end`).
     for i in range(chosen):
         memory.reserved[memory.chosen[i]] = state.now
         free -= state.size[memory.chosen[i]]
@@ -223,6 +233,7 @@ def decide_composed(state, facts, memory, plan):
 
 def used_slots(config: PolicyConfig) -> dict[str, Entry]:
     """What a policy does and few others do, by its field of `Memory`."""
+    # Called by address, so that who does none of it compiles none of it; an address that is 0 is never called.
     used = {}
     if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
         used["network_slot"] = _take_on_tree
@@ -240,6 +251,7 @@ def slots_of(config: PolicyConfig) -> dict[str, int]:
     return {slot: entry.address for slot, entry in used_slots(config).items()}
 
 
+# Orders that rank by what a job asks for; F1 to F4 were fitted with it (SC'17).
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
     *(Order.F1, Order.F2, Order.F3, Order.F4),
@@ -295,6 +307,7 @@ class ComposedPolicy(CompiledPolicy):
         settings = {option: checked_number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
             settings |= read_guard(self.name, guard)._asdict()
+        # What does not go together is refused here, where the message can name the options, and nowhere in kernels.
         if codes["start"] == StartHosts.BOOKED:
             check_booking(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
@@ -367,10 +380,13 @@ class ComposedPolicy(CompiledPolicy):
         if self._given.allocation == Allocation.HOPS:
             check_topology(f"policy {self.name}: allocation={allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
+        # Kernels reckon with one time to wake and one to doze for all hosts: the slowest host's, so that what is woken
+        # in time is awake in time.
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
             refuse_sleepless(self.name, platform)
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
+        # A guard that decides nothing would only cost time: the shadow alone is a second simulation.
         if _needs_no_guard(self._given):
             self.config = self.config._replace(**GuardLimit()._asdict())
 

@@ -190,8 +190,11 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
     These are all that wait of the jobs numbered below `end`; `in_order` is whether they stand in order of submission.
     """
     now = state.now
+    # 1. Is the plan still possible? It is in doubt throughout the instant of the last trouble, and where a start was
+    # missed.
     compresses = memory.troubled == 1
     troubled = (compresses and now < memory.last_now + TOLERANCE) or memory.next_start < now - TOLERANCE
+    # 2. The past goes, and what ended early is given back; the profile must then agree with the cluster, to the host.
     forget_before(memory, now)
     if not troubled and _is_as_foreseen(state, memory):
         compresses |= _give_back_early_ends(state, memory)
@@ -199,8 +202,10 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
         troubled = free_at(memory, now) + due != state.nb_free
     else:
         troubled = True
+    # 3. It does not: begin again from what runs, with the old reservations where they still fit.
     if troubled:
         compresses = _put_back_all(state, facts, memory, queue, length)
+    # 4. Hosts came free: move reservations forward. 5. New jobs get the earliest place that is left.
     if compresses:
         compress(memory, queue, length, state.size, state.expected_runtime)
     _reserve_new(state, memory, queue, length, end, in_order)
@@ -212,6 +217,7 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
 def next_call(state, memory, chosen):
     """When (seconds) to be called for a start: when the next reservation begins before any job is expected to end."""
     first_end = state.expected_end[0] if state.nb_running > 0 else np.inf
+    # No call where a job ends first: its end is an event, at which the policy is asked anyway.
     for i in range(chosen):
         first_end = min(first_end, state.now + state.expected_runtime[memory.chosen[i]])
     begin = memory.next_start
@@ -253,6 +259,7 @@ def _count_due(state, memory, queue, length):
 def take_due(state, memory, queue, length):
     """Choose the jobs whose reservation has begun, as far as the hosts are really free."""
     now, free, chosen = state.now, state.nb_free, 0
+    # Most instants are no reservation's begin.
     if memory.next_start > now:
         return 0
     next_start = np.inf
@@ -272,6 +279,7 @@ def take_due(state, memory, queue, length):
 def _reserve_new(state, memory, queue, length, end, in_order):
     """The earliest reservation for each job that has none, in queue order."""
     known = memory.nb_known
+    # In order of submission the new jobs are the last ones; in another order they may be anywhere.
     for i in range(max(length - (end - known), 0) if in_order else 0, length):
         if queue[i] >= known:
             _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
@@ -308,6 +316,7 @@ def _put_back_all(state, facts, memory, queue, length):
             memory.reserved[job] = begin
             memory.next_start = min(memory.next_start, begin)
             add_free(memory, max(begin, now), begin + state.expected_runtime[job], -state.size[job])
+    # Nobody is promised more than there is: all keep their reservations, and the next pass moves them forward.
     if are_free(memory, 0, now, np.inf):
         note_freed(memory, now, np.inf)
         return True

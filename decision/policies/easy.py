@@ -24,6 +24,8 @@ def choose_starts(state, facts, memory, queue, length):
     free = state.nb_free
     if free == 0:
         return 0
+    # Exact short cut: while only arrivals happened, what could not start still cannot. On busy logs most decisions are
+    # such.
     if _only_arrivals(state, memory):
         chosen, free = _look_at_arrivals(state, memory)
     else:
@@ -35,10 +37,13 @@ def choose_starts(state, facts, memory, queue, length):
 
 @kernel
 def _look_at_all(state, facts, memory, queue, length, free):
+    # Phase 1, for all rules: jobs from the front, as long as each fits.
     memory.head = -1
     chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
     if chosen == length or free == 0:
         return chosen, free
+    # Phase 2: a job is blocked, and what lies behind it may start: anything that fits; or, with EASY, what leaves the
+    # reservation of that head alone.
     if memory.backfill == Backfill.FIRST_FIT:
         memory.head = queue[chosen]
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
@@ -98,6 +103,8 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
         hosts = size[job]
         if hosts > free or (heads > 0 and is_in(chosen, heads, job)):
             continue
+        # Mu'alem and Feitelson's two conditions: it ends by the shadow time, or it uses only extra hosts, which are
+        # then fewer for the next one.
         if now + runtime[job] > time_left:
             if hosts > extra:
                 continue
@@ -113,6 +120,7 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
 @kernel
 def is_in(jobs, length, job):
     """Whether a job is one of the first so many."""
+    # Without an early return, which would keep the compiler from comparing several at once; the list is short.
     found = False
     for i in range(length):
         found |= jobs[i] == job
@@ -122,6 +130,8 @@ def is_in(jobs, length, job):
 @kernel
 def _reserve_head(state, facts, memory, head, taken, free):
     """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
+    # Besides the ends of running jobs, which the state keeps in order, hosts come back from the jobs that are about to
+    # start and from sleep: a second list, merged with the first in `find_shadow`.
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
@@ -141,6 +151,7 @@ def add_release(memory, released, time, hosts):
     at = released
     while at > 0 and memory.release_time[at - 1] > time:
         at -= 1
+    # Equal times share an entry, so that sleeping hosts, which are due together, take one place and not one each.
     if at > 0 and memory.release_time[at - 1] == time:
         memory.release_hosts[at - 1] += hosts
         return released
@@ -166,6 +177,7 @@ def find_shadow(state, memory, released, wanted, free):
         else:
             time, hosts = memory.release_time[j], np.int64(memory.release_hosts[j])
             j += 1
+        # All that comes free at the shadow time itself still counts towards the extra hosts; what comes later does not.
         if time > shadow:
             break
         free += hosts
@@ -173,6 +185,7 @@ def find_shadow(state, memory, released, wanted, free):
             shadow = time
     memory.head_start = shadow
     head = memory.head
+    # Only the first promise is kept: it is what predictions are judged by.
     if memory.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
         memory.promised[head] = shadow
     memory.extra = max(free - wanted, 0)
@@ -198,6 +211,7 @@ def _only_arrivals(state, memory):
 @kernel
 def _look_at_arrivals(state, memory):
     length, free = state.nb_queued, state.nb_free
+    # The new jobs are the last of the queue, since FCFS is the order of submission.
     begin = length - (state.nb_jobs - memory.seen_jobs)
     if memory.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)

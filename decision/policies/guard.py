@@ -37,6 +37,11 @@ from .shadow import longest_known, longest_wait
 
 OPTION = "guard"  # its name, for every policy
 _SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
+# Tuned together with three orders (sjf+easy, saf+first-fit, wfp3+easy) on copies of COARE, grid5000, Theta and two
+# made logs. Guarding earlier keeps the bound better and costs mean wait: from 0.4 of what a job may wait on COARE's
+# waits rise by 15 to 20 %, from 5/8 grid5000 misses the bound (1.68 in the median). A limit of LARGEST alone, without
+# promises, costs less (COARE -6 to +2 %) and misses it as well (1.81). _LATE is 1.45 where 1.5 times EASY's longest
+# wait may be waited. All tries: presets/README.md in `decision.rl.learning`.
 _AIM = 0.9  # of what a job may wait: the latest promise
 LEAST = 0.55  # of what it may wait: it is not guarded before
 LARGEST = 5 / 6  # of what it may wait: then it is guarded in any case
@@ -64,6 +69,7 @@ def read_guard(policy: str, value: Any) -> GuardLimit:
         number = float(value[:-1] if relative else value)
     except (TypeError, ValueError):
         number = math.nan
+    # EASY itself could not keep a bound below its own longest wait.
     if not (1 if relative else 0) <= number < math.inf:
         accepted = "auto, times EASY's longest wait such as 1.5x (1x at least), or seconds, finite and not negative"
         raise ConfigError(f"policy {policy}: option guard={value} must be {accepted}")
@@ -91,6 +97,8 @@ def follow_guard(state, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
     if memory.guard_times > 0.0:
         return note_guarded(memory, state.queue, _follow_easy(state, memory, memory.guard_times))
+    # Seconds: jobs wait in order of submission, so that the guarded ones are a prefix of the queue. Who was guarded
+    # once stays so.
     limit, count, length, queue = memory.guard, 0, state.nb_queued, state.queue
     memory.guarded_after = limit
     while count < length and (
@@ -106,6 +114,8 @@ def _follow_easy(state, memory, times):
     memory.nb_watched = 0
     if state.nb_queued == 0:
         return 0
+    # A cheap lower bound first: the waits that the shadow knows for sure. While the oldest job is far below what these
+    # allow, the dear simulation to the present cannot change the answer.
     first, most = state.queue[0], times * longest_known(memory)
     waited = state.now - state.submit_time[first]
     sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
@@ -122,6 +132,7 @@ def note_guarded(memory, queue, count):
     if count > 0:
         memory.nb_guarded = max(memory.nb_guarded, queue[count - 1] + 1)
     else:
+        # Nobody is guarded: the profile is no longer followed, and is made again when it is needed.
         memory.kept = 0
     return count
 
@@ -133,6 +144,7 @@ def choose_guarded(state, facts, memory, queue, length, guarded):
     They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
     for EASY one of them is the first that waits.
     """
+    # First those whose reservation begins now, whatever the order says; then the others, beside all reservations.
     reserve_guarded(state, facts, memory, guarded)
     chosen = take_due(state, memory, state.queue, guarded)
     waits = chosen < guarded
@@ -140,6 +152,7 @@ def choose_guarded(state, facts, memory, queue, length, guarded):
         chosen = _take_others(state, memory, chosen, queue, length, waits)
     note_decision(state, memory, chosen)
     memory.head = -1
+    # A power slot fills the profile for a question of its own (`power.manage_power`): then it is made again each time.
     memory.kept = waits and memory.power == Power.NEVER
     return chosen
 
@@ -170,9 +183,11 @@ def _take_others(state, memory, chosen, queue, length, protected):
         job = queue[i]
         if free == 0:
             break
+        # The queue may be in any order, and guarded jobs anywhere in it: they have been dealt with.
         if job < memory.nb_guarded or harms_watched(state, memory, job):
             continue
         size, walltime = state.size[job], state.expected_runtime[job]
+        # What is no smaller and no shorter than one that did not fit is not tried: each try walks through the profile.
         if size <= free and not (size >= small and walltime >= short):
             if is_harmless(state, memory, job):
                 chosen = take(memory.chosen, chosen, job)
@@ -183,6 +198,7 @@ def _take_others(state, memory, chosen, queue, length, protected):
             small, short = size, walltime  # what is no smaller and no shorter fits no better, for hosts become fewer
         if memory.backfill == Backfill.NONE:
             break
+        # EASY protects one job; where no guarded one waits it is the first that did not start, as without a guard.
         if memory.backfill == Backfill.EASY and not protected:
             begin = earliest(memory, size, walltime)
             add_free(memory, begin, begin + walltime, -size)
@@ -196,6 +212,7 @@ def guard_call(state, memory, guarded, chosen, free):
     call = next_call(state, memory, chosen) if memory.kept else np.inf
     if free == 0 or memory.guarded_after == np.inf:
         return call
+    # The oldest that would fit becomes guarded first. One that does not fit waits for an event in any case.
     for i in range(guarded, state.nb_queued):
         job = state.queue[i]
         if state.size[job] <= free and memory.reserved[job] == np.inf:
@@ -209,6 +226,7 @@ def ask_for_call(state, memory, plan, time):
 
     Nothing is asked where a call is pending that comes no later.
     """
+    # A request cannot be taken back from Batsim: each one more is an event of its own.
     pending = memory.next_call
     if pending <= state.now + TOLERANCE:
         pending = np.inf
@@ -239,6 +257,8 @@ def count_late(state, memory, most):
     if length == 0 or queue[length - 1] < memory.nb_guarded:
         return length
     count, promised = 0, min(length, _MOST)
+    # Give every old job, in order, the reservation that it would get now; all up to the last one whose start is too
+    # late are guarded, since its promise counts on theirs.
     times, free = _free_ahead(state, promised)
     last = state.nb_running + 1
     for i in range(promised):
@@ -249,6 +269,7 @@ def count_late(state, memory, most):
             count = i + 1
         if at < last:
             last = note_reservation(times, free, last, at, state.size[job], promise + state.expected_runtime[job])
+    # Those beyond _MOST have no promise, and are guarded by how long they have waited.
     while count < length and _is_due(state, memory, queue[count], most):
         count += 1
     return count
@@ -287,6 +308,7 @@ def _free_ahead(state, jobs):
 @kernel
 def find_earliest(times, free, last, size, runtime):
     """From which of the first `last` times on so many hosts are free for so long (seconds); `last` for none."""
+    # One pass: `begin` is the first time from which all so far have had enough hosts.
     begin = 0
     for at in range(last):
         if begin < at and times[at] >= times[begin] + runtime:
@@ -299,6 +321,7 @@ def find_earliest(times, free, last, size, runtime):
 @kernel
 def note_reservation(times, free, last, begin, size, end):
     """Take hosts from `times[begin]` to `end` (seconds); returns how many times there are now."""
+    # A new step where the job ends, in order of time; then the hosts are gone from all steps that it covers.
     at = last
     while times[at - 1] > end:
         times[at], free[at] = times[at - 1], free[at - 1]
@@ -346,6 +369,7 @@ def watch(state, memory, most):
         job = state.queue[i]
         if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == MOST_WATCHED:
             break
+        # Hosts that are there in time for a larger, older job are there for this one as well.
         if state.size[job] <= largest:
             continue
         largest = state.size[job]
@@ -361,6 +385,7 @@ def watch(state, memory, most):
 def _right_of(state, job, time):
     """When the job is to have its hosts, at `time` (seconds) or as soon as there are enough; and how many there are."""
     free = state.nb_free
+    # Running jobs are in order of their expected ends, so the first time with enough hosts is the earliest.
     for i in range(state.nb_running):
         end = state.expected_end[i]
         if end > time:

@@ -49,6 +49,7 @@ from .profile import TOLERANCE, shift
 # Reservations only take hosts away. So what found no place before a moment leaves none there for what is wider and
 # longer: such moments are kept by width and duration, in classes, and no search begins before them.
 
+# 2^32 s, more than a century, is beyond every walltime.
 _CLASSES = 128  # of durations: four for each power of two, from 1 s on
 
 
@@ -104,6 +105,8 @@ def reserve(gantt, size, duration):
     Returns:
         The begin in seconds; ``gantt.hosts`` says which. Inf and none if there will never be enough.
     """
+    # Search from where this class may begin, rounding the job down to the class; note the result for what is at least
+    # as wide and as long, rounding up.
     level, share = _class_of(duration)
     first = _find(gantt, size, duration, _first_possible(gantt, highest_bit(size), level))
     begin = gantt.begin[first] if first >= 0 else np.inf
@@ -168,14 +171,17 @@ def _find(gantt, size, duration, low):
 
     ``gantt.hosts`` are all hosts that are.
     """
+    # Too few hosts at all: no spell goes on through this step.
     first, end = -1, np.inf
     for at in range(low, gantt.nb_steps[0]):
+        # The spell so far is long enough.
         if gantt.begin[at] >= end:
             return first
         row = gantt.row[at]
         if gantt.nb_free[row] < size:
             first, end = -1, np.inf
         elif first < 0 or _narrow(gantt.hosts, gantt.free[row]) < size:
+            # The common hosts have become too few: go back from here as far as enough of this step's hosts are free.
             first = _widest(gantt, low, at, size)
             end = gantt.begin[first] + duration
     return first
@@ -248,6 +254,7 @@ def _cut(gantt, time):
     shift(gantt.begin, at, steps, 1)
     shift(gantt.row, at, steps, 1)
     gantt.begin[at] = time
+    # The new step takes the next row for its bitmap, a copy of the step that it divides.
     gantt.row[at] = steps
     before = gantt.row[at - 1]
     gantt.free[steps, :] = gantt.free[before]
@@ -279,8 +286,10 @@ _memory_at = bundle_at(KamelotMemory)
 def _decide(state, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
+    # With a reaction time several events share a decision; and where no waiting job fits none can start.
     if _waits(state, memory, plan) or not _any_fits(state):
         return
+    # Go on from the reservations of the last time, or begin again with what runs.
     if _is_as_reserved(state, memory):
         memory.begin[0] = state.now
         candidate = state.nb_queued - (state.nb_jobs - memory.seen_jobs)
@@ -324,6 +333,7 @@ def _is_as_reserved(state, memory):
     over = state.nb_jobs - state.nb_queued - state.nb_running
     if over != memory.seen_over or state.nb_running != memory.seen_running:
         return False
+    # Counts agree; the same hosts must be free too, and the same ends be expected.
     same = True
     for word in range(len(state.free)):
         same &= state.free[word] == memory.seen_free[word]
@@ -367,6 +377,7 @@ def _reserve_waiting(state, memory, plan, candidate):
     now, queue, length = state.now, state.queue, state.nb_queued
     at, started = memory.nb_reserved, 0
     while True:
+        # Jobs that cannot start now get no reservation unless a later one might start: only starts are seen.
         while candidate < length and not _could_start(state, memory, queue[candidate]):
             candidate += 1
         if candidate == length:

@@ -1,4 +1,9 @@
-"""Classes of users' policies, from a module or a file."""
+"""What a user's own policy needs: its class is found, what it raises is said in one line, and its time is limited.
+
+A class comes from a module or a file (`find_class`), or from a package above this one (`PolicySource`). Whatever its
+code raises becomes one line that names the user's file, line and statement (`failure`), and each of its decisions may
+have a limit (`Deadline`).
+"""
 
 import ctypes
 import importlib
@@ -23,8 +28,6 @@ from decision.model.hosts import nearest
 from decision.model.platform import Platform
 
 from .options import OptionLine, PolicyLine
-
-# What a policy's own code raises, as one line that names the user's file, line and statement.
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _LIBRARY = f"{sysconfig.get_path('stdlib')}{os.sep}"
@@ -126,6 +129,7 @@ def _shown(file: str, line: int, statement: str) -> str:
 
 
 def find_class(name: str) -> Any:
+    """The class that ``module:Class`` or ``./file.py:Class`` names. Raises ConfigError where there is none."""
     place, _, attribute = name.rpartition(":")
     module = _load_file(name, Path(place)) if place.endswith(".py") else _load_module(name, place)
     made = getattr(module, attribute, None)

@@ -14,7 +14,9 @@ from .options import Backfill, Order, PolicyConfig, StartHosts
 from .profile import Profile
 from .shadow import Shadow, grown_shadow, new_shadow
 
+# So that the regions that matter to a job are one word of bits (`conservative._regions_for`).
 FREED_ROOM = 64  # bits of a word
+# Each start looks at all of them (`guard.harms_watched`).
 MOST_WATCHED = 64  # jobs are watched by a guard, those that have waited longest
 _LEVELS = 32  # powers of two up to the largest size of a job
 
@@ -138,6 +140,8 @@ def ends_since(state, memory):
 
     A job that is expected to end at another time is more.
     """
+    # The three counts of jobs and those of changes tell apart all that can happen between two decisions; nothing need
+    # be compared job by job.
     ended = state.nb_jobs - state.nb_queued - state.nb_running - memory.seen_over
     as_planned = (
         state.nb_running + ended == memory.seen_running
@@ -201,6 +205,7 @@ def new_booking(hosts: int) -> dict[str, I1 | I4]:
 
 def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> Memory:
     """The same memory with room for every job of `state`: the same arrays where they are long enough."""
+    # Arrays are made only for the slots that use them: a policy in strict FCFS remembers no job at all.
     jobs, hosts = len(state.size), nb_hosts(state)
     changed: dict[str, Any] = {}
     if (config.order != Order.FCFS or config.suspend) and len(memory.key) < jobs:

@@ -1,4 +1,9 @@
-"""Options of policies: from texts to values, with errors that name the option."""
+"""Options of policies: what there is, and from texts to values.
+
+First what a composed policy is to the kernels: the codes of its slots, and its numbers (`PolicyConfig`). Then the
+tables of which ``decision policies`` is made, and of which names and options are read: values of slots, `NUMBERS`, and
+the options that any policy has. Last the reading, with errors that name the option.
+"""
 
 import inspect
 import math
@@ -9,12 +14,11 @@ from typing import Any, NamedTuple
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 
-# What a composed policy is to the kernels: the codes of its slots, and its numbers.
-
 
 class Order(IntEnum):
     """In which order jobs are looked at; ties are broken by arrival."""
 
+    # `order.rank_of` compares codes: the groups must stay together.
     FCFS = 0
     LCFS = 1
     SJF = 2
@@ -113,9 +117,6 @@ class PolicyConfig(NamedTuple):
     def is_guarded(self) -> bool:
         """Whether jobs that have waited for long get a reservation."""
         return self.guard < math.inf or self.guard_times > 0
-
-
-# The slots of composed policies by name, with one line each and where they come from.
 
 
 class PolicyLine(NamedTuple):
@@ -413,6 +414,8 @@ def make_with_options(policy: str, make: Callable[..., Any], options: Mapping[st
     Raises:
         ConfigError: if it has no such parameter or a value does not fit, or one without default is missing.
     """
+    # The class is the declaration: names, defaults and types are those of its constructor, so that a user's policy
+    # declares nothing twice.
     parameters = inspect.signature(make, eval_str=True).parameters
     refuse_unknown(policy, options, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in _OPEN and n not in options]

@@ -73,16 +73,19 @@ def first_fault(state, facts, plan):
     """The first impossible action: its index, the reason (FINE where there is none), and a host or number of hosts."""
     free = state.free.copy()  # hosts that no earlier action starts a job on or puts to sleep
     taken = np.zeros(len(free), np.uint64)  # hosts that earlier actions start jobs on, put to sleep or wake
+    # In the plan's order, since each action changes what the next one may take, as in the engine.
     for at in range(plan.nb_actions):
         reason, host = _fault(state, facts, plan, at, free, taken)
         if reason != FINE:
             return at, reason, host
+    # Servers last: whether one is switched as a whole is known of the whole plan only.
     return _server_fault(state, facts, plan)
 
 
 @kernel
 def _server_fault(state, facts, plan):
     """The first switch after which some hosts of a server sleep and others do not; those that left do not count."""
+    # Each host is its own server.
     if len(facts.server_begin) > len(facts.server):
         return -1, FINE, -1
     target = np.full(len(facts.server), -1, np.int32)  # pstate that the plan switches each host to
@@ -105,6 +108,7 @@ def _other_way(state, facts, target, host):
     server, sleeps = facts.server[host], _will_sleep(state, facts, target, host)
     for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
         other = facts.server_host[i]
+        # A host that left takes no part in switching, and cannot be asked to.
         away = state.host_state[other] == UNAVAILABLE and state.host_job[other] < 0
         if not away and _will_sleep(state, facts, target, other) != sleeps:
             return other
@@ -124,6 +128,7 @@ def _will_sleep(state, facts, target, host):
 @kernel
 def _fault(state, facts, plan, at, free, taken):
     kind, job = plan.kind[at], plan.job[at]
+    # Not a job's action, so before any look at the job. Batsim refuses calls that are not after now.
     if kind == CALL_AT:
         return (FINE if state.now < plan.time[at] < np.inf else PAST), -1
     if kind == SET_PSTATE:
@@ -154,6 +159,7 @@ def _named_before(plan, at):
 @kernel
 def _start_fault(state, plan, at, free, taken):
     reason, host = start_fault(state, free, plan.first, plan.last, plan.begin[at], plan.end[at])
+    # Free for the cluster, but not for this plan any more: another message.
     if reason == NOT_FREE and has_host(state.free, host):
         return _TAKEN, host
     if reason != FINE:
@@ -173,6 +179,7 @@ def _switch_fault(state, facts, plan, at, free, taken):
             return reason, host
         for host in range(plan.first[i], plan.last[i] + 1):
             reason = switch_fault(state, facts, host, pstate)
+            # A change of speed leaves the host where it is, free or computing.
             if reason != NO_PSTATE and not changes_speed_only(state, facts, host, pstate):
                 if has_host(taken, host):
                     return _TAKEN, host

@@ -87,6 +87,8 @@ class Plan:
         Raises:
             PolicyError: if there is no such job or host, or no hosts are named and too few are free.
         """
+        # Hosts that the user names are checked with the whole plan (`plan_check`), where the message can say who has
+        # them.
         if hosts is not None:
             chosen = self._existing(hosts)
             self._write_hosts(self._add(START, job), chosen)
@@ -193,6 +195,7 @@ class Plan:
         for host in hosts:
             self._keep_room(self.arrays.nb_intervals, len(self.arrays.first), "intervals of hosts")
             add_interval(self.arrays, action, host, host)
+            # Hosts that start a job or fall asleep are no longer free for the next action.
             if not computes:
                 remove_interval(self.arrays.free, host, host)
 

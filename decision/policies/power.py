@@ -28,8 +28,10 @@ from .profile import TOLERANCE, add_free, earliest, fill_capacity, free_at, leas
 @kernel
 def manage_power(state, facts, memory, plan, queue, length, chosen, guarded):
     """Add to the plan which hosts sleep and wake; returns when (seconds) to be asked again, inf for never."""
+    # With conservative backfilling the profile has all reservations already.
     if memory.backfill != Backfill.CONSERVATIVE:
         _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded)
+    # Waking comes first: what is woken is no longer asleep for the questions after it.
     wakes = _count_wakes(state, memory)
     asleep = state.nb_in_state[SLEEPING] - wakes
     sleeps = _count_sleeps(state, memory, asleep)
@@ -53,6 +55,8 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
 
     The first `guarded` jobs of the state's queue have reservations; where one of them waits, it is the first that does.
     """
+    # `soon` is the first moment at which a host that is woken now can be used: jobs that could start then are worth
+    # waking for.
     soon = _awake_from(state, memory)
     _begin_profile(state, facts, memory, chosen)
     passed, first, protects = 0, 0, memory.backfill != Backfill.FIRST_FIT
@@ -68,11 +72,13 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
         if passed < chosen and memory.chosen[passed] == job:
             passed += 1
             continue
+        # Nothing is left for anybody by then, and no reservation is to be made.
         if not protects and free_at(memory, soon) == 0:
             return
         begin = earliest(memory, state.size[job], state.expected_runtime[job])
         if begin <= soon or (protects and begin < np.inf):
             _reserve(state, memory, job, begin)
+        # The first job that must wait longer is the head; behind it nobody is protected.
         if begin > soon:
             protects = False
             if memory.backfill == Backfill.NONE:
@@ -116,6 +122,7 @@ def _count_wakes(state, memory):
     asleep, soon = state.nb_in_state[SLEEPING], _awake_from(state, memory)
     if asleep == 0:
         return 0
+    # The profile counts sleeping hosts as free from `soon` on: fewer free than asleep means that some are needed.
     unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
     wakes = max(asleep - unreserved, 0)
     if memory.power == Power.KEEP_AWAKE:
@@ -128,6 +135,8 @@ def _count_sleeps(state, memory, asleep):
     """How many hosts may sleep: awake and unreserved until they could be awake again."""
     now, soon = state.now, _awake_from(state, memory)
     unreserved = np.int64(least_free(memory, now, soon))
+    # A host that falls asleep cannot be woken before it sleeps: it is lost until doze and wake are over, so it must be
+    # unreserved for as long.
     later = np.int64(least_free(memory, soon, soon + memory.doze_time + TOLERANCE)) - asleep
     sleeps = min(unreserved, later)
     return sleeps - memory.keep_awake if memory.power == Power.KEEP_AWAKE else sleeps
@@ -187,6 +196,7 @@ def wake_lowest(state, facts, plan, wakes):
 def add_sleepers(state, facts, server, wanted):
     """Put the sleeping hosts of a server into the bitmap, unless others still fall asleep; returns how many."""
     added = 0
+    # Batsim cannot wake a host while it falls asleep, and a server is switched as a whole.
     for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
         if state.host_state[facts.server_host[i]] == SWITCHING_OFF:
             return 0
@@ -214,6 +224,7 @@ def switch_off(state, facts, plan, wanted):
 def _switch(state, facts, plan, wanted, wakes):
     """Switch the hosts of the bitmap, those of one target pstate in one action."""
     end = len(state.host_state)
+    # Batsim's SET_RESOURCE_STATE names one pstate for many hosts: one action for each target keeps messages short.
     for pstate in range(facts.pstate_kind.shape[1]):
         action = -1
         host = next_in(wanted, 0)
@@ -244,6 +255,7 @@ def sleepy_from(state, facts, plan, server, timeout):
         host = facts.server_host[i]
         if facts.sleep_pstate[host] < 0 or next_in(plan.free, host) != host:
             return np.inf
+        # Idle as a server since its last host became idle.
         due = max(due, state.host_since[host] + timeout)
     return due
 
@@ -255,6 +267,7 @@ def see_servers(state, facts, plan):
     A server is idle where all of its hosts are awake and none computes. Those watts are of idle servers and of servers
     that wake or fall asleep. Switches are the servers that the plan asks to wake or to sleep.
     """
+    # The plan is not carried out yet: play it on a copy.
     doing, switches = state.host_state.copy(), 0
     for at in range(plan.nb_actions):
         for i in range(plan.begin[at], plan.end[at]):

@@ -85,6 +85,7 @@ class CompiledPolicy:
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan, for callers that have a `ClusterView`; such as policies made of others."""
+        # Asked from Python, the policy keeps its own memory, as a loop would keep it for the policy.
         prepared, memory = self._asked or (self.prepared(cluster.facts, cluster.names), None)
         memory = prepared.memory_for(cluster.arrays, plan.arrays, memory)
         self._asked = prepared, memory
@@ -228,6 +229,7 @@ class _InPython(_Prepared):
                 self._policy.decide(view, plan)
             finally:
                 deadline.end()
+        # The watching thread raises at any line of this thread, those of `finally` included.
         except (TookTooLong, KeyboardInterrupt) as error:
             deadline.end()  # it may have arrived before the end above
             if not deadline.over:

@@ -84,10 +84,15 @@ def find_policy(spec: str | PolicySpec, options: Mapping[str, Any] | None = None
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+    # Wrappers from the outside in, each of which takes its options out: the supply, which rejects and suspends whatever
+    # the rest decides; the guard; predicted run times; the policy itself.
     supply = read_supply(name, settings)
     if supply is not None:
         return SuppliedPolicy(find_policy(PolicySpec(name, settings)), supply, name)
     says, outlook = ESTIMATE in settings, read_outlook(name, settings)
+    # A composed policy guards its own starts, in one pass over its queue. Not so where it decides by predictions, since
+    # a guard's reservations go by walltimes, nor where EASY looks at candidates in an order of their own: then the
+    # guard stands around it.
     own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
     guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not own else None
     plain = _find_plain(name, settings, source, slots)
@@ -190,6 +195,7 @@ def list_options(name: str) -> list[OptionLine]:
 
 def _source_of(name: str) -> PolicySource | None:
     """The source of a name that is neither a preset's nor a class's."""
+    # What the user registered comes first, so that it can replace what is shipped.
     for source in _REGISTERED:
         if _has(source, name):
             return source

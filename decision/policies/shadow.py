@@ -41,8 +41,12 @@ _ASKED = 4  # host-seconds that they asked for
 EXCUSE = 5  # times the longest wait in the first: who waits for more takes no time in the second; inf: all do
 N_SHADOW_TIMES = 6
 
+# A trade of time against truth: the oftener the second simulation begins again, the closer it is to what really ran. So
+# each ended job pays for a few instants of it, and the cost stays linear.
 _CHEAP = 4  # instants by job that has ended: so many the second may cost
 _EXCUSE = 1.25  # the most that a guard of 1.5 times lets jobs wait by what the first knows (`guard`)
+# Too little has ended at first to say how much of their walltimes jobs use: until then it is nearly all. A larger
+# number lets the guard of a young run be laxer for longer.
 _FULL_USE = 1800.0  # seconds on each host: as if jobs of so much had used all of their walltimes before the first one
 
 
@@ -92,6 +96,7 @@ def longest_known(shadow):
 def longest_wait(state, shadow):
     """The longest wait (seconds) in the shadow up to now, that of jobs that still wait included."""
     count = shadow.shadow_count[PRESENT]
+    # First as far as truth goes; what follows needs its sums, and may begin again from it.
     _go_on(state, shadow, KNOWN_PAST)
     ended = state.nb_jobs - state.nb_queued - state.nb_running
     if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
@@ -126,10 +131,14 @@ def _go_on(state, shadow, which):
     while True:
         end, known = _next_end(state, shadow, which)
         arrival = state.submit_time[count[_ARRIVED]] if count[_ARRIVED] < state.nb_jobs else np.inf
+        # Nothing is simulated whose outcome is not known: a job that runs in truth could still end the shadow's state
+        # earlier.
         if min(end, arrival) > now or min(end, arrival) >= known:
             return instants
         instants += 1
         time[_NOW] = max(time[_NOW], min(end, arrival))
+        # Hosts came free: a decision about the whole queue. Else only the arrivals can start, since nothing has changed
+        # for those that wait.
         if end <= time[_NOW]:
             _take_ends(state, shadow, which)
             _take_arrivals(state, shadow, which)
@@ -145,12 +154,16 @@ def _end_of(state, shadow, which, job):
     if state.job_state[job] >= ENDED:
         runtime = state.end_time[job] - state.start_time[job]
         return begin + (runtime if runtime >= 0.0 else 0.0)  # nan: it was rejected
+    # The first simulation takes only ends that have happened.
     if which == KNOWN_PAST:
         return np.inf
     time = shadow.shadow_time[KNOWN_PAST]
     waited = state.now - state.submit_time[job]
+    # A policy that holds a job back would lengthen the shadow's waits, and thereby its own bound: such a job takes no
+    # time.
     if time[EXCUSE] < np.inf and state.job_state[job] != RUNNING and waited > time[EXCUSE] * time[_LONGEST]:
         return begin
+    # The share of walltimes that is used, weighted by hosts, and never less than what the job has really run.
     full = _FULL_USE * len(state.host_state)
     use = (time[_RAN] + full) / (time[_ASKED] + full)
     return begin + min(walltime, max(use * walltime, _ran(state, job)))
@@ -198,6 +211,7 @@ def _take_arrivals(state, shadow, which):
     before, now = count[_WAITING], shadow.shadow_time[which, _NOW]
     while count[_ARRIVED] < state.nb_jobs and state.submit_time[count[_ARRIVED]] <= now:
         job = count[_ARRIVED]
+        # Jobs that are larger than the cluster are rejected, and would block this queue for ever.
         if state.size[job] <= hosts:
             shadow.shadow_queue[which, count[_WAITING]] = job
             count[_WAITING] += 1
@@ -259,6 +273,7 @@ def _start(state, shadow, which, job):
     if at >= len(running):
         raise InternalError("the shadow has no room for another running job")
     end = now + state.walltime[job]
+    # In order of start + walltime, as the reservation of a head walks through them.
     while at > 0 and start[running[at - 1]] + state.walltime[running[at - 1]] > end:
         running[at] = running[at - 1]
         at -= 1

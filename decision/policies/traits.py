@@ -137,6 +137,7 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     Raises:
         ConfigError: naming the policy and the value.
     """
+    # Without any of these the policy stands under a supply only where there is one, with the defaults.
     if not options.keys() & set(SUPPLY_OPTIONS):
         return None
     late, beyond = (_chosen(policy, name, options) for name in (_LATE, BEYOND))

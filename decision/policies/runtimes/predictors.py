@@ -19,6 +19,7 @@ from decision.model.workload import Workload
 
 from .quantiles import Quantiles
 
+# Fewer follow a user who changes sooner, more are less noisy.
 _FORGET = 20  # jobs after which a habit's mean forgets
 
 

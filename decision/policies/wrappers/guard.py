@@ -33,6 +33,7 @@ from .base import AroundPolicy, ask_inner, own_memory
 
 @DECIDE.entry
 def _decide_guarded(state, facts, memory, plan):
+    # The policy plans as if there were no guard; then its plan is cut down to what delays no guarded job.
     if not ask_inner(memory, facts, plan):
         return NO_PLAN
     guard_plan(state, facts, memory_at(own_memory(memory)), plan)
@@ -54,6 +55,7 @@ class GuardedPolicy(AroundPolicy):
 
     def __init__(self, policy: Policy, limit: GuardLimit, name: str = "") -> None:
         super().__init__(policy, name)
+        # With a power slot, so that hosts which the policy puts to sleep count as capacity (`profile.has_sleepers`).
         self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), **limit._asdict())
 
     @property
@@ -84,6 +86,7 @@ def guard_plan(state, facts, memory, plan):
     guarded = follow_guard(state, memory)
     if guarded > 0 or memory.nb_watched > 0:
         reserve_guarded(state, facts, memory, guarded)
+        # Due starts have their hosts in the profile already, so that nothing of the plan may take them.
         due = take_due(state, memory, state.queue, guarded)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
@@ -91,12 +94,15 @@ def guard_plan(state, facts, memory, plan):
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
                 _start_due(state, plan, memory.chosen[i])
+        # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to.
         if refused:
             _start_others(state, memory, plan)
     chosen, free = _note_starts(state, memory, plan)
     if guarded > 0:
         note_decision(state, memory, chosen)
         memory.kept = 1
+        # The inner policy does not know for whom hosts are needed; all that sleep are woken, unless it switches some
+        # itself.
         if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
             wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
@@ -170,6 +176,7 @@ def _may_stay(state, facts, memory, plan, at):
     if not exempt:
         memory.reserved[job] = np.inf  # it was to start before, and what is around the guard left it out
     begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
+    # Taken out and put back: a job must not stand in its own way.
     if begin < np.inf:
         add_free(memory, begin, end, size)
     stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))

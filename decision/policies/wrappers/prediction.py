@@ -1,4 +1,18 @@
-"""Any policy with predicted run times: it decides on the cluster as its `outlook` shows it."""
+"""Any policy with predicted run times: it decides on the cluster as its `Outlook` shows it.
+
+A job's run time is predicted when it is submitted, after the jobs that ended at that instant were learned from: at
+least a second, at most its walltime, at which it is killed all the same. A job that outlives its prediction gets
+another one at the next decision (a correction), as often as needed; no call is asked for that. Predictions and the
+corrections by increments are those of Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions
+Rather than User Runtime Estimates, IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
+
+Design
+------
+A policy reads `expected_runtime`, `running` and `expected_end` of the cluster's state. `seen_through` is the same
+state, array for array, but for these, which are the outlook's; so no policy knows of predictors, a policy without
+`estimate` sees the state itself, and nothing that simulates or speaks to Batsim knows of either. Rejected: predictions
+in the state, which transitions would have to keep by the settings of a policy.
+"""
 
 from typing import Any
 
@@ -34,19 +48,6 @@ from decision.policies.traits import Correction, Estimator, OutlookSettings, Tra
 from decision.state.cluster import ENDED, RUNNING, ClusterState
 
 from .base import AroundPolicy, ask_inner, layers, own_memory
-
-# One outlook for every policy: how long jobs are expected to run, and when those that run are expected to end.
-#
-# A job's run time is predicted when it is submitted, after the jobs that ended at that instant were learned from: at
-# least a second, at most its walltime, at which it is killed all the same. A job that outlives its prediction gets
-# another one at the next decision (a correction), as often as needed; no call is asked for that. Predictions and the
-# corrections by increments are those of Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions
-# Rather than User Runtime Estimates, IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
-#
-# Design ------ A policy reads `expected_runtime`, `running` and `expected_end` of the cluster's state. `seen_through`
-# is the same state, array for array, but for these, which are the outlook's; so no policy knows of predictors, a policy
-# without `estimate` sees the state itself, and nothing that simulates or speaks to Batsim knows of either. Rejected:
-# predictions in the state, which transitions would have to keep by the settings of a policy.
 
 _SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0
@@ -106,6 +107,7 @@ def grown_outlook(outlook: Outlook, state: ClusterState) -> Outlook:
     if len(outlook.running) < most:
         changed |= {name: _longer(getattr(outlook, name), most) for name in ("running", "expected_end")}
     grown = outlook._replace(**changed) if changed else outlook
+    # A table of one row belongs to an estimator that learns nothing.
     if len(outlook.habit_key) > 1:
         grown = grown_habits(grown, jobs)
     rows = len(grown.habit_key)
@@ -198,6 +200,7 @@ def _predict_left(state, outlook, job):
 def _list_running(state, outlook):
     """Take the jobs that no longer run out of `running`, and put those that have started in."""
     running, ends, listed = outlook.running, outlook.expected_end, outlook.seen[_LISTED]
+    # Jobs that ended leave the list; nothing else takes one out, so the pass is skipped where none has.
     if state.nb_ended > 0 or listed > state.nb_running:
         kept = 0
         for i in range(listed):
@@ -225,6 +228,7 @@ def _correct_all(state, outlook):
     """Expect more of the jobs that have outlived what was expected."""
     now, running, ends = state.now, outlook.running, outlook.expected_end
     i, listed = 0, outlook.seen[_LISTED]
+    # The list ascends by expected end: only its front can be overdue.
     while i < listed and ends[i] <= now:
         job = running[i]
         if outlook.expected_runtime[job] >= state.walltime[job]:
@@ -250,6 +254,7 @@ def _correct(state, outlook, job):
             seconds = _predict_left(state, outlook, job)
         elif correction == Correction.DOUBLING:
             seconds = 2.0 * seconds
+        # Tsafrir's increments are above the first prediction, not above one another.
         elif correction == Correction.INCREMENTS and step < len(_INCREMENTS):
             seconds = outlook.predicted[job] + _INCREMENTS[step]
         else:

@@ -74,6 +74,8 @@ _memory_at = bundle_at(_SupplyMemory)
 def _decide_supplied(state, facts, memory, plan):
     own = _memory_at(own_memory(memory))
     lent = follow_battery(state, own)
+    # Jobs on failed hosts, and then those beyond the supply, leave first, in a plan of their own: the policy is asked
+    # in the next question, when their hosts are free.
     if own.failed and some_failed(state):
         clear(plan, state)
         if let_fail(state, plan, own.failed):
@@ -82,6 +84,7 @@ def _decide_supplied(state, facts, memory, plan):
         clear(plan, state)
         make_way(state, plan, lent)
         return DECIDED
+    # Late jobs are taken out of the queue while the policy decides, and rejected after that.
     nb_hidden = set_aside(state, too_late(state)) if own.rejects_late else 0
     if not ask_inner(memory, facts, plan):
         return NO_PLAN  # the jobs that are too late stay hidden, so that the fault is found again
@@ -199,6 +202,7 @@ def are_forwarded(events: Iterable[MachineEvent]) -> bool:
 def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:
     """Whether jobs may be suspended under these events: by the policy, or because the supply falls."""
     events, settings = list(events), settings_of(policy)
+    # A cap that never falls suspends nobody: what starts keeps within it.
     beyond = settings.suspends_beyond and has_supply(events) and not (settings.cap and never_falls(events))
     return traits_of(policy).suspends or beyond or settings.failed is Failed.RESUBMIT
 
@@ -272,6 +276,7 @@ def capped_events(cap: HostCap, events: Sequence[MachineEvent]) -> list[MachineE
     others = [event for event in events if event.type != POWER_SUPPLY]
     supply = {event.timestamp: event for event in events if event.type == POWER_SUPPLY}
     table = supply_table(events)
+    # At each time at which either changes, the lower of both holds.
     times = cap.time if table is None else np.union1d(cap.time, table.time)
     allowed = cap.hosts[np.searchsorted(cap.time, times, side="right") - 1]
     if table is not None:
@@ -280,6 +285,7 @@ def capped_events(cap: HostCap, events: Sequence[MachineEvent]) -> list[MachineE
         allowed = np.minimum(allowed, powered).astype(np.int64)
     made = []
     for time, hosts in zip(times.tolist(), allowed.tolist(), strict=True):
+        # What is forecast was said of the supply; the cap holds then, too.
         expected = [min(hosts, there) for there in supply[time].hosts[1:]] if time in supply else []
         said = {"type": POWER_SUPPLY, "timestamp": time, "hosts": hosts, "forecast": expected}
         source = json.dumps(said).encode()
@@ -305,6 +311,7 @@ def new_battery(battery: Battery) -> BatteryState:
 @kernel
 def level_after(battery, level, over, seconds):
     """What a battery holds (host-seconds) after so many seconds in which so many hosts computed beyond the supply."""
+    # Between two decisions the number of busy hosts is constant, so the level is a straight line up to its ends.
     if over > 0:
         return max(level - min(over, battery.discharge) * seconds, 0.0)
     return min(level + min(-over, battery.charge) * battery.efficiency * seconds, battery.capacity)
@@ -320,10 +327,12 @@ def follow_battery(state, battery):
     now = state.now
     if battery.capacity == 0.0:
         return 0
+    # First what happened since the last decision, by the supply of then,
     if now > battery.since and battery.supply < np.inf:
         over = _busy_before(state, now) - battery.supply
         battery.level = level_after(battery, battery.level, over, now - battery.since)
     battery.since, battery.supply = now, state.supply
+    # then what it gives from now on; nothing where it would be empty within a second.
     over = min(-spare_power(state), battery.discharge)
     return np.int64(over) if over > 0 and battery.level >= over * _SHORTEST else 0
 
@@ -443,6 +452,7 @@ def ask_when_late(state, plan, nb_hidden):
     """
     if state.nb_running > 0 or state.nb_queued == nb_hidden:
         return
+    # A start or a call is an event to come: then this question is asked again.
     for at in range(plan.nb_actions):
         if plan.kind[at] in (START, CALL_AT):
             return
@@ -462,6 +472,7 @@ def make_way(state, plan, lent):
     `lent` is how many hosts have power besides the supply.
     """
     running = state.running[: state.nb_running]
+    # Those whose suspension is under way have given their hosts back already.
     goes = state.suspended[running] > 0
     over = -spare_power(state) - lent - np.sum(state.size[running] * goes)
     while over > 0:

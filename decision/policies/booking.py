@@ -143,10 +143,10 @@ def _unbook(booking, job):
 @kernel
 def is_booked(booking, job):
     """Whether a job has its hosts."""
-    found = False
+    booked = False
     for i in range(booking.nb_booked):
-        found |= booking.booked[i] == job
-    return found
+        booked |= booking.booked[i] == job
+    return booked
 
 
 @kernel
@@ -194,15 +194,15 @@ def rank_hosts(state, facts, booking, dozing):
     # A server wakes as a whole: hosts beside a booked one cost nothing more, so who may wake nothing may take them.
     booking.woken[:] = 0
     for host in range(len(booking.rank)):
-        what, rank = state.host_state[host], _NEVER
+        activity, rank = state.host_state[host], _NEVER
         if has_host(state.free, host):
             rank = DOZING if has_host(dozing, host) else AWAKE
         elif facts.sleep_pstate[host] >= 0:
-            if what == SWITCHING_ON:
+            if activity == SWITCHING_ON:
                 rank = WAKING
-            elif what == SLEEPING:
+            elif activity == SLEEPING:
                 rank = ASLEEP
-            elif what == SWITCHING_OFF:
+            elif activity == SWITCHING_OFF:
                 rank = DOZING
         booking.rank[host] = rank
         if booking.booked_by[host] >= 0:
@@ -238,7 +238,10 @@ def pick(facts, booking, plan, size, packs, wakes, picked):
     if packs:
         pick_fullest(facts, plan.free, min(size, free), picked)
     else:
-        _pick_lowest(plan.free, min(size, free), picked)
+        host = -1
+        for _ in range(min(size, free)):  # the lowest
+            host = next_in(plan.free, host + 1)
+            insert_interval(picked, host, host)
     return pick_asleep(facts, booking, size - min(size, free), wakes, picked)
 
 
@@ -253,14 +256,6 @@ def pick_asleep(facts, booking, left, wakes, picked):
                 insert_interval(picked, host, host)
                 left -= 1
     return left == 0
-
-
-@kernel
-def _pick_lowest(free, size, picked):
-    host = -1
-    for _ in range(size):
-        host = next_in(free, host + 1)
-        insert_interval(picked, host, host)
 
 
 @kernel

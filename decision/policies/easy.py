@@ -39,7 +39,10 @@ def choose_starts(state, facts, memory, queue, length):
 def _look_at_all(state, facts, memory, queue, length, free):
     # Phase 1, for all rules: jobs from the front, as long as each fits.
     memory.head = -1
-    chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
+    chosen = 0
+    while chosen < length and state.size[queue[chosen]] <= free:
+        free -= state.size[queue[chosen]]
+        chosen = take(memory.chosen, chosen, queue[chosen])
     if chosen == length or free == 0:
         return chosen, free
     # Phase 2: a job is blocked, and what lies behind it may start: anything that fits; or, with EASY, what leaves the
@@ -54,16 +57,6 @@ def _look_at_all(state, facts, memory, queue, length, free):
             return _take_harmless(state, memory, chosen, memory.candidates, 0, length, free)
         return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
     return chosen, free
-
-
-@kernel
-def _take_heads(chosen, queue, length, size, free):
-    """Jobs from the front while they fit."""
-    i = 0
-    while i < length and size[queue[i]] <= free:
-        free -= size[queue[i]]
-        i = take(chosen, i, queue[i])
-    return i, free
 
 
 @kernel
@@ -121,10 +114,10 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
 def is_in(jobs, length, job):
     """Whether a job is one of the first so many."""
     # Without an early return, which would keep the compiler from comparing several at once; the list is short.
-    found = False
+    is_there = False
     for i in range(length):
-        found |= jobs[i] == job
-    return found
+        is_there |= jobs[i] == job
+    return is_there
 
 
 @kernel

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, U8, Bundle, F8x2, Float, Int, U8x2, bundle_at
+from decision.compiling.bundle import F8, I4, U8, Bundle, F8x2, Float, Int, U8x2, bundle_at
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError, InternalError
 from decision.state.bitmap import (
@@ -54,9 +54,9 @@ _CLASSES = 128  # of durations: four for each power of two, from 1 s on
 
 
 class Gantt(Bundle):
-    """Steps ``0 .. nb_steps[0] - 1``; room for S of them. W words are a set of hosts."""
+    """Steps ``0 .. nb_steps - 1``; room for S of them. W words are a set of hosts."""
 
-    nb_steps: I8  # (1,)
+    nb_steps: Int
     begin: F8  # (S,) seconds, ascending: step i ends where step i + 1 begins, the last one never
     row: I4  # (S,) the step's row in the two arrays below
     nb_free: I4  # (S,) hosts free in the step of this row
@@ -68,7 +68,6 @@ class Gantt(Bundle):
 def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
     """An empty chart with room for so many steps of sets of hosts of so many words."""
     return Gantt(
-        nb_steps=np.zeros(1, np.int64),
         begin=np.zeros(nb_steps),
         row=np.zeros(nb_steps, np.int32),
         nb_free=np.zeros(nb_steps, np.int32),
@@ -81,7 +80,7 @@ def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
 @kernel
 def begin_gantt(gantt, now, free):
     """Forget everything: the hosts of the bitmap `free` (W,) are free from `now` (seconds) on."""
-    gantt.nb_steps[0] = 1
+    gantt.nb_steps = 1
     gantt.begin[0] = now
     gantt.row[0] = 0
     gantt.free[0, :] = free
@@ -127,7 +126,7 @@ def measure_first(gantt, until):
     hosts[:] = gantt.free[0]
     left = np.int64(gantt.nb_free[0])
     until[left + 1 :] = -np.inf
-    for i in range(1, gantt.nb_steps[0]):
+    for i in range(1, gantt.nb_steps):
         if left == 0:
             break
         still = _narrow(hosts, gantt.free[gantt.row[i]])
@@ -152,7 +151,7 @@ def _first_possible(gantt, width, duration):
     if duration < 0:
         return 0
     begin = gantt.earliest[min(width, len(gantt.earliest) - 1), min(duration, _CLASSES - 1)]
-    return np.searchsorted(gantt.begin[: gantt.nb_steps[0]], begin)
+    return np.searchsorted(gantt.begin[: gantt.nb_steps], begin)
 
 
 @kernel
@@ -173,7 +172,7 @@ def _find(gantt, size, duration, low):
     """
     # Too few hosts at all: no spell goes on through this step.
     first, end = -1, np.inf
-    for at in range(low, gantt.nb_steps[0]):
+    for at in range(low, gantt.nb_steps):
         # The spell so far is long enough.
         if gantt.begin[at] >= end:
             return first
@@ -245,7 +244,7 @@ def _keep_lowest(hosts, size):
 @kernel
 def _cut(gantt, time):
     """The index of the step that begins at `time` (seconds), which is made where there is none; nb_steps for inf."""
-    steps = gantt.nb_steps[0]
+    steps = gantt.nb_steps
     at = np.searchsorted(gantt.begin[:steps], time)
     if time == np.inf or (at < steps and gantt.begin[at] == time):
         return at
@@ -259,7 +258,7 @@ def _cut(gantt, time):
     before = gantt.row[at - 1]
     gantt.free[steps, :] = gantt.free[before]
     gantt.nb_free[steps] = gantt.nb_free[before]
-    gantt.nb_steps[0] = steps + 1
+    gantt.nb_steps = steps + 1
     return at
 
 

@@ -88,8 +88,8 @@ def in_words(error: BaseException, where: str | None = None) -> str:
     """
     where = source_line(error) if where is None else where
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    what = " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
-    return f"{what} ({where})" if where else what
+    described = " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
+    return f"{described} ({where})" if where else described
 
 
 def source_line(error: BaseException) -> str:
@@ -106,12 +106,14 @@ def place_now(frame: FrameType) -> str:
 
 def _innermost(stack: Sequence[traceback.FrameSummary]) -> str:
     frames = [frame for frame in stack if not frame.filename.startswith(_PACKAGE)]
-    own = [frame for frame in frames if not _is_library(frame.filename)] or frames
-    return _shown(own[-1].filename, own[-1].lineno or 0, own[-1].line or "") if own else ""
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith((_LIBRARY, "<frozen")) or "site-packages" in file or "dist-packages" in file
+    users = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((_LIBRARY, "<frozen"))
+        and "site-packages" not in frame.filename
+        and "dist-packages" not in frame.filename
+    ] or frames
+    return _shown(users[-1].filename, users[-1].lineno or 0, users[-1].line or "") if users else ""
 
 
 def _definition(function: Callable[..., Any]) -> str:
@@ -135,12 +137,9 @@ def find_class(name: str) -> Any:
     made = getattr(module, attribute, None)
     if made is None:
         known = [n for n, value in vars(module).items() if hasattr(value, "decide")]
-        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{_listed(known)}")
+        there = f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
+        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{there}")
     return made
-
-
-def _listed(known: list[str]) -> str:
-    return f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
 
 
 def _load_module(name: str, module: str) -> ModuleType:

@@ -120,9 +120,9 @@ def _will_sleep(state, facts, target, host):
     """Whether a host sleeps, or is on its way to, once the plan is carried out."""
     if target[host] >= 0:
         return facts.pstate_kind[host, target[host]] != PSTATE_COMPUTING
-    what = state.host_state[host]
+    activity = state.host_state[host]
     asleep = facts.pstate_kind[host, state.pstate[host]] == PSTATE_SLEEP
-    return what in (SLEEPING, SWITCHING_OFF) or (what == IDLE and asleep)
+    return activity in (SLEEPING, SWITCHING_OFF) or (activity == IDLE and asleep)
 
 
 @kernel
@@ -150,10 +150,10 @@ def _fault(state, facts, plan, at, free, taken):
 
 @kernel
 def _named_before(plan, at):
-    found = False
+    named = False
     for i in range(at):
-        found |= plan.job[i] == plan.job[at]
-    return found
+        named |= plan.job[i] == plan.job[at]
+    return named
 
 
 @kernel
@@ -202,18 +202,19 @@ def _explain(
         return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
     if reason == NO_JOB:
         return f"there is no job number {job}; {int(state.nb_jobs)} were submitted"
-    who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
+    job_name = names[job]
+    verb = {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
     if reason == TWICE:
-        return f"{who} is named by two actions of one plan"
+        return f"{job_name} is named by two actions of one plan"
     if reason in (NOT_WAITING, NOT_RUNNING):
         doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
         doing = "being suspended" if kind == SUSPEND and doing == "running" else doing
-        return f"{who} cannot {verb}: it is {doing}"
+        return f"{job_name} cannot {verb}: it is {doing}"
     hosts = _hosts_of(plan, at)
     if reason == WRONG_NUMBER:
         given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
-        return f"{who} needs {int(state.size[job])} hosts, {given}"
-    return f"{who} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
+        return f"{job_name} needs {int(state.size[job])} hosts, {given}"
+    return f"{job_name} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
 
 
 def _explain_switch(
@@ -233,17 +234,17 @@ def _explain_switch(
 def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str], reason: int, host: int) -> str:
     if reason == NO_HOST:
         return f"there is no host {host}, the last one is {len(state.host_state) - 1}"
-    who = _host_text(facts, host)
+    host_name = _host_text(facts, host)
     if reason == NO_PSTATE:
-        return f"{who} has no such pstate, or it only models a switch"
+        return f"{host_name} has no such pstate, or it only models a switch"
     if reason == SAME_HOST:
-        return f"{who} is given twice"
+        return f"{host_name} is given twice"
     if reason == _TAKEN:
-        return f"{who} is taken by an earlier action of the plan"
-    job, what = int(state.host_job[host]), int(state.host_state[host])
+        return f"{host_name} is taken by an earlier action of the plan"
+    job, activity = int(state.host_job[host]), int(state.host_state[host])
     if job >= 0:
-        return f"{who} computes {names[job]}"
-    text = f"{who} is {HostState(what).name.lower().replace('_', ' ')}"
+        return f"{host_name} computes {names[job]}"
+    text = f"{host_name} is {HostState(activity).name.lower().replace('_', ' ')}"
     return f"{text} and would stay so; a server is switched as a whole" if reason == PART_OF_SERVER else text
 
 

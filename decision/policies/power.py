@@ -58,7 +58,9 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
     # `soon` is the first moment at which a host that is woken now can be used: jobs that could start then are worth
     # waking for.
     soon = _awake_from(state, memory)
-    _begin_profile(state, facts, memory, chosen)
+    fill_capacity(state, facts, memory)
+    for i in range(chosen):
+        _reserve(state, memory, memory.chosen[i], state.now)
     passed, first, protects = 0, 0, memory.backfill != Backfill.FIRST_FIT
     if guarded > 0:
         passed, waits = _reserve_guarded(state, memory, chosen, guarded)
@@ -83,14 +85,6 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
             protects = False
             if memory.backfill == Backfill.NONE:
                 return
-
-
-@kernel
-def _begin_profile(state, facts, memory, chosen):
-    """Fill the profile with the capacity, and the jobs about to start."""
-    fill_capacity(state, facts, memory)
-    for i in range(chosen):
-        _reserve(state, memory, memory.chosen[i], state.now)
 
 
 @kernel
@@ -292,15 +286,15 @@ def _see_server(state, facts, doing, server):
     idle, watts = 1, 0.0
     for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
         host = facts.server_host[i]
-        what, asleep = doing[host], facts.sleep_pstate[host]
-        if what == COMPUTING:
+        activity, asleep = doing[host], facts.sleep_pstate[host]
+        if activity == COMPUTING:
             return 0, 0.0
-        if what == IDLE:
+        if activity == IDLE:
             watts += facts.idle[host, state.pstate[host]]
         else:
             idle = 0
-            if what == SWITCHING_ON:
+            if activity == SWITCHING_ON:
                 watts += facts.full[host, facts.switch_on[host, asleep]]
-            elif what == SWITCHING_OFF:
+            elif activity == SWITCHING_OFF:
                 watts += facts.full[host, facts.switch_off[host, asleep]]
     return idle, watts

@@ -206,30 +206,30 @@ def earliest(profile, hosts, duration):
 
 
 @kernel
-def earlier(profile, hosts, duration, own, begin, end):
-    """When (seconds) a reservation that begins at `own` could begin instead, itself taken out of the profile.
+def earlier(profile, hosts, duration, present, begin, end):
+    """When (seconds) a reservation that begins at `present` could begin instead, itself taken out of the profile.
 
-    Only moments before `own` are looked at, and only spells of enough free hosts that touch ``begin .. end``.
-    Returns `own` where there is nothing earlier.
+    Only moments before `present` are looked at, and only spells of enough free hosts that touch ``begin .. end``.
+    Returns `present` where there is nothing earlier.
     """
     time, free, last = profile.step_time, profile.step_free, profile.end_step
     at = step_at(profile, begin)
     # A spell may begin before the region that came free: go back to its start.
     while at > profile.first_step and free[at] >= hosts and free[at - 1] >= hosts:
         at -= 1
-    end = min(end, own)
+    end = min(end, present)
     while at < last and time[at] < end:
         if free[at] >= hosts:
             start = time[at]
-            # From `own` on the job has its hosts anyway, so the spell need only reach that far.
-            needed = min(start + duration, own)
+            # From `present` on the job has its hosts anyway, so the spell need only reach that far.
+            needed = min(start + duration, present)
             at += 1
             while at < last and time[at] < needed and free[at] >= hosts:
                 at += 1
             if at == last or time[at] >= needed:
                 return start
         at += 1
-    return own
+    return present
 
 
 # What hosts there will be: free now, given back by running jobs, or woken from sleep.
@@ -252,15 +252,15 @@ def has_sleepers(state, config):
 @kernel
 def awake_at(state, facts, config, host):
     """When (seconds) a host that sleeps or switches can be awake; inf for any other."""
-    now, what = state.now, state.host_state[host]
+    now, activity = state.now, state.host_state[host]
     if facts.sleep_pstate[host] < 0:
         return np.inf
-    if what == SLEEPING:
+    if activity == SLEEPING:
         due = now + config.wake_time
-    elif what == SWITCHING_ON:
+    elif activity == SWITCHING_ON:
         due = state.host_since[host] + config.wake_time
     # Batsim cannot stop a host that falls asleep: it must arrive there before it wakes.
-    elif what == SWITCHING_OFF:
+    elif activity == SWITCHING_OFF:
         due = max(now, state.host_since[host] + config.doze_time) + config.wake_time
     else:
         return np.inf

@@ -89,16 +89,16 @@ def find_policy(spec: str | PolicySpec, options: Mapping[str, Any] | None = None
     supply = read_supply(name, settings)
     if supply is not None:
         return SuppliedPolicy(find_policy(PolicySpec(name, settings)), supply, name)
-    says, outlook = ESTIMATE in settings, read_outlook(name, settings)
+    is_asked, outlook = ESTIMATE in settings, read_outlook(name, settings)
     # A composed policy guards its own starts, in one pass over its queue. Not so where it decides by predictions, since
     # a guard's reservations go by walltimes, nor where EASY looks at candidates in an order of their own: then the
     # guard stands around it.
-    own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
-    guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not own else None
+    guards_itself = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
+    guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not guards_itself else None
     plain = _find_plain(name, settings, source, slots)
     if guard is not None and isinstance(plain, ComposedPolicy):
         plain.refuse_guard()
-    policy = _with_outlook(plain, outlook if says else traits_of(plain).expects, name)
+    policy = _with_outlook(plain, outlook if is_asked else traits_of(plain).expects, name)
     return policy if guard is None else GuardedPolicy(policy, guard, name)
 
 

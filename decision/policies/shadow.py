@@ -143,8 +143,12 @@ def _go_on(state, shadow, which):
             _take_ends(state, shadow, which)
             _take_arrivals(state, shadow, which)
             _start_all(state, shadow, which)
+            continue
+        before = _take_arrivals(state, shadow, which)
+        if before == 0:
+            _start_all(state, shadow, which)
         else:
-            _start_arrivals(state, shadow, which, _take_arrivals(state, shadow, which))
+            _start_harmless(state, shadow, which, before)
 
 
 @kernel
@@ -237,15 +241,6 @@ def _start_all(state, shadow, which):
     if count[_WAITING] > 0:
         _reserve_head(state, shadow, which)
         _start_harmless(state, shadow, which, 1)
-
-
-@kernel
-def _start_arrivals(state, shadow, which, before):
-    """A decision about the jobs behind the first `before`, none of which can start now."""
-    if before == 0:
-        _start_all(state, shadow, which)
-    else:
-        _start_harmless(state, shadow, which, before)
 
 
 @kernel

@@ -79,7 +79,7 @@ def _level(policy: str, option: str, value: Any) -> float:
 
 
 def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
-    names = [each.name.lower() for each in kind]
+    names = [member.name.lower() for member in kind]
     if value not in names:
         has = f"there are {', '.join(names)}"
         raise ConfigError(f"policy {policy}: there is no {option} {value!r}{nearest(str(value), names)} ({has})")
@@ -211,5 +211,5 @@ def traits_of(policy: object) -> Traits:
     whole = getattr(policy, "traits", None)
     if isinstance(whole, Traits):
         return whole
-    said = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
-    return Traits(**({"name": type(policy).__name__} | said))
+    given = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
+    return Traits(**({"name": type(policy).__name__} | given))

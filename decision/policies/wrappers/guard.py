@@ -201,28 +201,19 @@ def _starts(plan, job):
 @kernel
 def _switches(plan):
     """Whether a plan switches hosts."""
-    found = False
+    switches = False
     for at in range(plan.nb_actions):
-        found |= plan.kind[at] == SET_PSTATE
-    return found
+        switches |= plan.kind[at] == SET_PSTATE
+    return switches
 
 
 @kernel
 def _note_starts(state, memory, plan):
     """How many jobs the plan starts, and how many hosts it leaves free."""
-    chosen = 0
+    chosen, free = 0, state.nb_free
     for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             memory.reserved[plan.job[at]] = state.now
-            chosen += 1
-    return chosen, _left_free(state, plan)
-
-
-@kernel
-def _left_free(state, plan):
-    """How many hosts the plan leaves free."""
-    free = state.nb_free
-    for at in range(plan.nb_actions):
-        if plan.kind[at] == START:
             free -= state.size[plan.job[at]]
-    return free
+            chosen += 1
+    return chosen, free

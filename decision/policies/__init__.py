@@ -21,9 +21,13 @@ decision is compiled and it is a `CompiledPolicy`, as `Kamelot` is. Loops make n
 `prepared` is the one protocol through which they ask.
 
 What a job is expected to run comes from the state, and so from the state's walltimes or from the `outlook` of an
-`EstimatedPolicy`, which stands around any other policy as a guard does (`around`).
+`EstimatedPolicy`, which stands around any other policy as a guard does (`wrappers`).
 
-`find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
+What a user writes for a policy is parsed once, into a `PolicySpec` (`spec`), and `find_policy` makes the policy. Who
+follows one decision of EASY with a guard reads `composed` (the slots), `guard` and `easy` (which jobs start), with
+`conservative` and `profile` (reservations), `memory` (what is remembered), `allocation` and the state's `plan_arrays`
+(which hosts); `shadow` only finds how long EASY itself has let jobs wait. `check_plan` refuses impossible plans before
+they reach an engine or a peer.
 
 A job without walltime is taken as endless. Rules that need walltimes to mean anything (`Traits.needs_walltime`: orders
 that rank by walltime, EASY, conservative) refuse such jobs through `check_walltime`, which the readers of workloads and

@@ -10,6 +10,10 @@ So do Casagrande et al., DeepScheduling (AINA 2020), and their program. What hap
 
 `forget_gone` begins an instant. A job stays in the state's queue while it has booked hosts. It loses its
 hosts where one of them leaves.
+
+Which jobs book follows the rules of `easy` (`decide_booked`), but a host that sleeps counts as one that is free. With
+`patience` a job that has waited for less wakes no server. The head's reservation under EASY is at the shadow time, when
+enough hosts will be free, asleep or not; where it only waits for its patience to end, at that time.
 """
 
 import numpy as np

@@ -94,7 +94,7 @@ class Misfits:
         self._count, self._first = 0, ""
 
     def add(self, job_id: str, size: int) -> None:
-        """One more."""
+        """Count one more job that does not fit."""
         self._first = self._first or f"{job_id} with {size}"
         self._count += 1
 

@@ -220,7 +220,7 @@ def _decide_booked(state, facts, memory, plan, length):
 
 @SLOT.entry
 def _suspend_for_others(state, facts, memory, plan, length):
-    """Whether `suspend_for_others` plans something."""
+    """1 where `suspend_for_others` plans something, 0 where it does not."""
     return 1.0 * suspend_for_others(state, memory, plan, length)
 
 
@@ -345,7 +345,7 @@ class ComposedPolicy(CompiledPolicy):
 
     @property
     def suspends(self) -> bool:
-        """Whether it suspends jobs."""
+        """Whether it suspends running jobs for others."""
         return self.config.suspend != Suspend.NEVER
 
     @property

@@ -139,7 +139,7 @@ def note_guarded(memory, queue, count):
 
 @kernel
 def choose_guarded(state, facts, memory, queue, length, guarded):
-    """As `backfill.choose`, where the first so many jobs of the state's queue are guarded; one at least.
+    """As `easy.choose_starts`, where the first so many jobs of the state's queue are guarded; one at least.
 
     They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
     for EASY one of them is the first that waits.
@@ -239,7 +239,7 @@ def ask_for_call(state, memory, plan, time):
 
 # By when waiting jobs would start if they were guarded now: who would start too late is guarded before that.
 #
-# A guard that is relative to FCFS with EASY (`guard`) leaves a job alone for as long as its promise is early enough:
+# A guard that is relative to FCFS with EASY leaves a job alone for as long as its promise is early enough:
 # the start that it would have if it and all that were submitted before it got reservations now, each as early as
 # running jobs and those before it allow, if all run to their walltime. As long as nothing is guarded, jobs that came
 # later may delay it; once it is guarded nothing moves its start beyond the promise. So the guard comes as late as it
@@ -334,7 +334,7 @@ def note_reservation(times, free, last, begin, size, end):
 
 # Watched jobs: each keeps its right to hosts by a time of its own, which no start takes away.
 #
-# With a guard that is relative to FCFS with EASY (`guard`), each waiting job has a time of its own: the end of what it
+# With a guard that is relative to FCFS with EASY, each waiting job has a time of its own: the end of what it
 # may wait (nearly: `_LATE`), or, where that is later, the earliest time at which its hosts are free if running jobs run
 # to their walltime and no other job starts. A job that is not guarded starts only where it leaves each job that was
 # submitted before it its hosts at that time: it ends by then, or takes hosts that are left over. So its start does not

@@ -206,7 +206,7 @@ Loader = Callable[[str, Mapping[str, Any]], Any]
 
 
 class PolicySource(NamedTuple):
-    """A package's policies."""
+    """The policies that a package above this one ships, or that a user registered."""
 
     names: Sequence[str]  # of policies, or patterns of names, like ``*.ckpt``
     load: Loader  # makes a policy from its name and options

@@ -22,7 +22,7 @@ _LEVELS = 32  # powers of two up to the largest size of a job
 
 
 class Watch(Bundle):
-    """The watched jobs."""
+    """The jobs whose right to hosts a guard watches (`guard.watch`)."""
 
     nb_watched: Int
     watch_job: I4  # (MOST_WATCHED,) their numbers

@@ -104,7 +104,7 @@ class Plan:
         self._add(REJECT, job)
 
     def kill(self, job: Job) -> None:
-        """Stop a running job."""
+        """Stop a running job, which then counts as killed."""
         self._add(KILL, job)
 
     def suspend(self, job: Job) -> None:

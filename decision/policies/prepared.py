@@ -9,8 +9,8 @@ loop knows which policies there are, a new policy compiles no loop again, and a 
 where a compiled one does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
-because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision
-may have a limit (`deadline`). Compiled policies keep the rules; tests see to that.
+because nothing can be raised through a kernel. The error names the line in the user's file (`loading.failure`), and a
+decision may have a limit (`loading.Deadline`). Compiled policies keep the rules; tests see to that.
 """
 
 import time
@@ -80,7 +80,7 @@ class CompiledPolicy:
         raise NotImplementedError
 
     def prepared(self, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> "PreparedPolicy":
-        """As `prepare`."""
+        """The policy, ready to be asked throughout one run; arguments are those of `prepare`."""
         return _Compiled(self, facts, names)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:

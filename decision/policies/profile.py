@@ -83,7 +83,7 @@ def step_at(profile, time):
 
 @kernel
 def free_at(profile, time):
-    """Hosts free at `time`."""
+    """How many hosts are free at `time` (seconds)."""
     return profile.step_free[step_at(profile, time)]
 
 

@@ -21,7 +21,7 @@ OUTLOOK_OPTIONS = (ESTIMATE, CORRECTION, _SHADOW_OPTION, _FILL_OPTION)
 
 
 class Estimator(IntEnum):
-    """Who predicts."""
+    """Who predicts for how long jobs will run."""
 
     WALLTIME = 0
     LAST2 = 1

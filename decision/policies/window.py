@@ -481,7 +481,7 @@ class Window(CompiledPolicy):
         return self._used
 
     def window_gap(self) -> float:
-        """As the function `window_gap`."""
+        """The mean gap of the last run, as the function `window_gap` says it."""
         total, windows = (0.0, 0.0) if self._used is None else self._used.gaps.tolist()
         return total / windows if windows else math.nan
 

@@ -48,7 +48,7 @@ AT_RANDOM, AT_BEST = without_network(START_AT_RANDOM), without_network(START_AT_
 
 
 class Search(NamedTuple):
-    """How it is searched."""
+    """How a window is searched: the moves, and how many."""
 
     strategy: int  # STATIC, DYNAMIC or FREE
     steps: int  # moves

@@ -179,7 +179,7 @@ def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemo
 
 @kernel
 def forget_regression(memory):
-    """As `new_regression` makes it."""
+    """Forget all jobs, so that the memory is as `new_regression` makes it."""
     forget_habits(memory)
     memory.longest[0] = 0.0
     for i in range(_INPUTS):

@@ -44,11 +44,11 @@ class Walltime:
     """The walltime itself: what schedulers use without a predictor."""
 
     def predict(self, user: str, size: int, walltime: float, submit_time: float) -> float:
-        """The walltime."""
+        """The walltime, which is all that is known."""
         return walltime
 
     def observe(self, user: str, size: int, walltime: float, submit_time: float, runtime: float) -> None:
-        """Nothing to learn."""
+        """Nothing is learned from an end."""
 
 
 class LastTwo:

@@ -1,5 +1,5 @@
-"""What stands around another policy, any one: a guard (`guarded`), predicted run times (`estimated`), and a supply of
-power with a cap, a battery, deadlines and failures (`supplied`).
+"""What stands around another policy, any one: a guard (`guard`), predicted run times (`prediction`), and a supply of
+power with a cap, a battery, deadlines and failures (`supply`).
 
 Design
 ------

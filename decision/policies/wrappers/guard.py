@@ -60,7 +60,7 @@ class GuardedPolicy(AroundPolicy):
 
     @property
     def traits(self) -> Traits:
-        """Reservations need walltimes."""
+        """Those of the policy in it, and reservations need walltimes."""
         return super().traits._replace(needs_walltime=True)
 
     def reset(self, platform: Platform, seed: int) -> None:

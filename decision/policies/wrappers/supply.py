@@ -368,7 +368,7 @@ def ask_when_empty(state, plan, battery, lent):
 
 @kernel
 def some_failed(state):
-    """Whether hosts are unavailable."""
+    """Whether some hosts are unavailable now."""
     return state.nb_in_state[UNAVAILABLE] > 0
 
 

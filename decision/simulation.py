@@ -30,6 +30,7 @@ from decision.policies.loading import reset_policy
 from decision.policies.policy import Plan, Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
+from decision.policies.spec import PolicySpec
 from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.policies.wrappers import entries_of
@@ -60,7 +61,7 @@ _INTERVAL = 0.05  # seconds between two signs, about
 def simulate_workloads(
     platform: Platform,
     workloads: Sequence[Workload],
-    policy: str | Policy,
+    policy: str | PolicySpec | Policy,
     options: Mapping[str, str] | None = None,
     *,
     events: Sequence[MachineEvent] = (),
@@ -74,8 +75,8 @@ def simulate_workloads(
     Args:
         platform: the hosts.
         workloads: what is submitted.
-        policy: a name, ``module:Class`` or ``./file.py:Class``; or the policy itself.
-        options: the named policy's own options, as texts.
+        policy: a name, ``module:Class`` or ``./file.py:Class``, or that parsed; or the policy itself.
+        options: the named policy's own options, as texts, where its name is one.
         events: what happens to the platform from outside.
         engine_options: Batsim's options.
         seed: of the policy.
@@ -87,7 +88,7 @@ def simulate_workloads(
         PolicyError: if the policy decides something impossible, or jobs wait and nothing happens any more.
     """
     began = time.perf_counter()
-    chosen = find_policy(policy, options) if isinstance(policy, str) else policy
+    chosen = find_policy(policy, options) if isinstance(policy, str | PolicySpec) else policy
     events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)

@@ -167,7 +167,7 @@ def bound_command(
     """
     from decision.experiments.inputs import Inputs, load_inputs
     from decision.experiments.value_bound import value_bound
-    from decision.policies.supply import Battery
+    from decision.policies.traits import Battery
 
     from .tables import number, print_json
     from .terminal import say

@@ -178,6 +178,7 @@ _RECORDS = (b'"recorded"', b'"request"')  # fields of jobs that `decision.files.
 def _batsim_ahead(context: typer.Context) -> Ahead | None:
     """The Batsim of a plain run, which reads its files while we load what the run needs; None where it is not plain."""
     given = context.params
+    # a look at the text: to parse it would load policies, and with them numba, before Batsim starts
     plain = "," not in given["policy"] and not any(is_given(context, name) for name in _CHANGES)
     if not plain or any(path.suffix != ".json" or not path.is_file() for path in given["workload"]):
         return None

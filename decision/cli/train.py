@@ -307,8 +307,6 @@ def _train_one(
     from .tables import print_json
     from .terminal import announce_compilation, note
 
-    pass  # HOUSE learning,print_curve,read_curve
-
     if resume:
         check_resumable(output)
     announce_compilation()

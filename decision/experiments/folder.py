@@ -27,7 +27,7 @@ from decision.model.record import HostState
 from decision.simulation import Progress
 from decision.state.cluster import ClusterState, PlatformFacts, platform_facts
 
-from .inputs import LoadedInputs, PolicyChoice, input_files, policy_file, writable_folder
+from .inputs import LoadedInputs, PolicyChoice, input_files, writable_folder
 
 
 class Written(list[Path]):
@@ -43,7 +43,7 @@ class Stopped(BaseException):
 
 def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, command: str) -> RunFacts:
     """What is about to run, and how. Raises InputError if a file cannot be read."""
-    own, inputs = policy_file(choice.policy), case.inputs
+    own, inputs = choice.spec.file, case.inputs
     facts = _describe(choice.policy, choice.settings, choice.seed, input_files(inputs), inputs.selection, command)
     return replace(
         facts,

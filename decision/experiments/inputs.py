@@ -1,6 +1,5 @@
 """The files and options that a run starts from."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,6 +21,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.runtimes.walltimes import fill_missing, missing_text
+from decision.policies.spec import PolicySpec, read_spec
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +90,11 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     decide_limit: float = 0.0  # seconds that a policy in Python may take for a decision; 0 means no limit
     own: Any = None  # the policy itself, where the user gave an object
+
+    @property
+    def spec(self) -> PolicySpec:
+        """The named policy's name and options; of an object its name alone. Raises ConfigError for a wrong text."""
+        return read_spec(self.policy, self.settings) if self.own is None else PolicySpec(self.policy, {})
 
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
@@ -206,16 +211,9 @@ def one_speed(platform: Platform) -> float | None:
     return speeds.pop() if len(speeds) == 1 else None
 
 
-def policy_file(policy: str) -> Path | None:
-    """The file of a policy that is one: a checkpoint, or Python's (``./mine.py:Class``)."""
-    path = Path(re.split("[:,]", policy)[0])
-    return path if path.is_file() else None
-
-
 def option_files(choice: PolicyChoice) -> list[Path]:
     """The files that a policy's options name, such as ``cap=watts.csv``."""
-    inside = (part.partition("=")[2] for part in choice.policy.split(",")[1:])
-    return [Path(value) for value in (*choice.settings.values(), *inside) if value and Path(value).is_file()]
+    return [Path(value) for value in choice.spec.options.values() if value and Path(value).is_file()]
 
 
 def writable_folder(path: Path) -> Path:

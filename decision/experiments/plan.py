@@ -25,7 +25,7 @@ from decision.policies.runtimes.predictors import with_estimates
 from decision.policies.traits import ESTIMATE, OUTLOOK_OPTIONS
 
 from .audit import RECORDED
-from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, option_files, policy_file
+from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, option_files
 from .tasks import file_digest
 
 # What is compared: a plan of policies, workloads, engines, windows and seeds, and the contenders that it names.
@@ -241,7 +241,7 @@ def _run(
 def _files(inputs: Inputs, choice: PolicyChoice, batsim: str) -> list[Path]:
     """The files of a run: platform, workload, events, the policy's own and those of its options, Batsim's."""
     files = [*([inputs.platform] if inputs.platform else []), *inputs.workloads, *inputs.events]
-    code = policy_file(choice.policy) if choice.own is None else None
+    code = choice.spec.file if choice.own is None else None
     files += [] if code is None else [code]
     return [*files, *option_files(choice), *([Path(batsim)] if batsim else [])]
 

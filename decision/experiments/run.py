@@ -32,8 +32,7 @@ from decision.policies import find_agent, find_policy
 from decision.policies.checks import check_jobs, check_sleep
 from decision.policies.loading import MessageAgent
 from decision.policies.prepared import ask_and_check
-from decision.policies.supply import CAP
-from decision.policies.traits import BATTERY
+from decision.policies.traits import BATTERY, CAP
 from decision.policies.wrappers import entries_of
 from decision.policies.wrappers.supply import (
     are_forwarded,
@@ -152,8 +151,8 @@ def options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptio
         ConfigError: if they do not go together.
     """
     feedback, suspends = case.inputs.feedback, False
-    if choice.own is not None or find_agent(choice.policy, choice.settings) is None:
-        policy = supplied(find_policy(choice.policy, choice.settings) if choice.own is None else choice.own)
+    if choice.own is not None or find_agent(choice.spec) is None:
+        policy = supplied(find_policy(choice.spec) if choice.own is None else choice.own)
         check_jobs(case.platform, case.workloads, policy)
         check_suspensions(policy, case.workloads, case.events)
         check_sleep(policy, case.platform, case.inputs.energy)
@@ -440,7 +439,7 @@ def run_inputs(
     if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
         agent = agent_of(case, choice, loop=loop)
     elif choice.own is None:
-        agent = find_agent(choice.policy, choice.settings)
+        agent = find_agent(choice.spec)
     options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
         options = options_by_messages(case, choice)
@@ -448,8 +447,7 @@ def run_inputs(
         return simulate_workloads(
             case.platform,
             case.workloads,
-            choice.policy if choice.own is None else choice.own,
-            choice.settings,
+            choice.spec if choice.own is None else choice.own,
             events=case.events,
             engine_options=options,
             seed=choice.seed,
@@ -468,9 +466,9 @@ def run_inputs(
 
 def _with_cap(case: LoadedInputs, choice: PolicyChoice) -> LoadedInputs:
     """The inputs with the cap on power that the policy's options say."""
-    if case.capped or (choice.own is None and CAP not in choice.settings and f",{CAP}=" not in choice.policy):
+    if case.capped or (choice.own is None and CAP not in choice.spec.options):
         return case
-    policy = find_policy(choice.policy, choice.settings) if choice.own is None else choice.own
+    policy = find_policy(choice.spec) if choice.own is None else choice.own
     events = with_cap(policy, case.platform, case.workloads, case.events)
     return case if events is case.events else replace(case, events=list(events), capped=True)
 
@@ -478,8 +476,8 @@ def _with_cap(case: LoadedInputs, choice: PolicyChoice) -> LoadedInputs:
 def _known(case: LoadedInputs, choice: PolicyChoice) -> Context:
     """What the run is measured by."""
     policy = choice.own
-    if policy is None and (BATTERY in choice.settings or f",{BATTERY}=" in choice.policy):
-        policy = find_policy(choice.policy, choice.settings)
+    if policy is None and BATTERY in choice.spec.options:
+        policy = find_policy(choice.spec)
     return context(case.workloads, case.events, None if policy is None else battery_table(policy))
 
 

@@ -18,7 +18,7 @@ from decision.model.demand import DEADLINE, VALUE, runtimes, sizes, submit_times
 from decision.model.errors import ConfigError
 from decision.model.record import Floats, SupplyTable
 from decision.model.workload import MachineEvent, Workload
-from decision.policies.supply import Battery
+from decision.policies.traits import Battery
 
 from .worth import DUE_TOLERANCE
 

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import math
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from decision.model.record import Floats, Ints, JobTable
 from decision.model.reshape import shaken
 from decision.model.workload import Workload
 from decision.policies.runtimes.walltimes import fill_missing
+from decision.policies.spec import read_spec
 from decision.rl.learning import find_checkpoint
 from decision.simulation import simulate_workloads
 
@@ -315,7 +315,7 @@ class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
-        learned = find_checkpoint(re.split("[:,]", self.policy)[0])
+        learned = find_checkpoint(read_spec(self.policy).place)
         return {
             "whole": 2,
             "policy": self.policy if learned is None else [self.policy, file_digest(learned)],

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision.model.record import BatteryTable, FinalState, Floats, JobTable, RunRecord, SupplyTable, WorthTable
-from decision.policies.supply import Battery, level_after
+from decision.policies.traits import Battery
+from decision.policies.wrappers.supply import level_after
 
 # Where power went by time: supply, use, what a battery took and gave, and what nobody used.
 

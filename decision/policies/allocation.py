@@ -43,6 +43,7 @@ def plan_start(plan, state, facts, config, job):
     if config.allocation == Allocation.PACK:
         _take_packed(plan, facts, action, size)
         return
+    # Runs of neighbours are a preference: where there is none the job starts all the same, on the lowest hosts.
     first = -1
     if config.allocation == Allocation.CONTIGUOUS or config.allocation == Allocation.BEST_FIT:
         first = _find_run(plan.free, size, config.allocation == Allocation.BEST_FIT)
@@ -63,6 +64,7 @@ def take_lowest(plan, action, size):
     """Give the action the lowest free hosts. Raises PolicyError where the plan has fewer: a loop must have an end."""
     host, end = 0, len(plan.free) << 6
     while size > 0:
+        # By intervals and not by hosts: a job on a thousand hosts is most often a few of them.
         first = next_in(plan.free, host)
         if first == end:
             raise PolicyError(_TOO_FEW)
@@ -81,6 +83,7 @@ def _find_run(free, size, shortest):
         after = next_out(free, first)
         if size <= after - first < best_length:
             best, best_length = first, after - first
+            # No run is shorter than what fits exactly; and the lowest one is found first.
             if not shortest or best_length == size:
                 return best
         first = next_in(free, after)
@@ -98,12 +101,14 @@ def take_on_tree(plan, state, facts, action, prices, exact):
         take_lowest(plan, action, size)
         return
     switches = count_lowest(facts.down)
+    # How many hosts of each lowest switch, not which: hosts of one switch are alike to every cost.
     free, taken = np.zeros(switches, np.int64), np.zeros(switches, np.int64)
     end = len(facts.switch)
     host = next_in(plan.free, 0)
     while host < end:
         free[facts.switch[host]] += 1
         host = next_in(plan.free, host + 1)
+    # Slurm's rule, the least cost, or the least cost with prices: each fills `taken`.
     if not exact:
         place_as_slurm(facts.down, free, size, taken)
     elif prices.size == 0:
@@ -114,6 +119,7 @@ def take_on_tree(plan, state, facts, action, prices, exact):
         begin, worth = fill_worth(facts.down, facts.switch, left, size, walltime, prices)
         place_priced(facts.down, free, size, begin, worth, taken)
     host = next_in(plan.free, 0)
+    # From counts back to hosts: of each switch the lowest.
     while size > 0:
         if host >= end:
             raise PolicyError(_TOO_FEW)
@@ -138,6 +144,7 @@ def take_near(plan, state, facts, action):
         free[i] = host
     chosen = np.zeros(len(free), np.bool_)
     choose_near(facts.network, facts.place[free], size, chosen)
+    # One interval for each host: those that are near one another need not be neighbours by id.
     for host in free[chosen]:
         _take(plan, action, host, host)
 
@@ -161,6 +168,7 @@ def pick_fullest(facts, free, size, picked):
         hosts[facts.server[host]] += 1
         host = next_in(free, host + 1)
     while size > 0:
+        # The server with the fewest free hosts is filled up, so that others stay idle as a whole and can sleep.
         fullest = -1
         for server in range(len(hosts)):
             if hosts[server] > 0 and (fullest < 0 or hosts[server] < hosts[fullest]):
@@ -184,6 +192,7 @@ def _seconds_left(plan, state, action):
     for host in range(len(left)):
         job = state.host_job[host]
         left[host] = max(state.start_time[job] + state.walltime[job] - now, 0.0) if job >= 0 else np.inf
+    # The state does not know of the starts of this plan yet, but the price of a host does depend on them.
     for before in range(action):
         if plan.kind[before] == START:
             for at in range(plan.begin[before], plan.end[before]):
@@ -236,6 +245,7 @@ def _take_scattered(plan, action, size, word):
     if left < size:
         raise PolicyError(_TOO_FEW)
     while size > 0:
+        # Knuth's selection sampling (algorithm S): one pass, no list of hosts.
         if uniform(word) * left < size:
             _take(plan, action, host, host)
             size -= 1

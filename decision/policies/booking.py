@@ -10,43 +10,105 @@ So do Casagrande et al., DeepScheduling (AINA 2020), and their program. What hap
 
 `forget_gone` begins an instant. A job stays in the state's queue while it has booked hosts. It loses its
 hosts where one of them leaves.
+
+Which jobs book follows the rules of `easy` (`decide_booked`), but a host that sleeps counts as one that is free. With
+`patience` a job that has waited for less wakes no server. The head's reservation under EASY is at the shadow time, when
+enough hosts will be free, asleep or not; where it only waits for its patience to end, at that time.
 """
 
 import numpy as np
 
-from decision.compiling.bundle import I1, I4, Bundle, Int
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
 from decision.state.cluster import QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
+from .easy import add_release, find_shadow
+from .options import Allocation, Backfill
+from .power import add_sleepers, sleepy_from, switch_off, switch_on
 from .profile import TOLERANCE, awake_at
-from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
 # Booking.rank
 AWAKE, WAKING, ASLEEP, DOZING = range(4)
 _NEVER = -1  # computes, left, or cannot be woken
 
 
-class Booking(Bundle):
-    """Who has booked what, kept next to the state from decision to decision."""
+@kernel
+def decide_booked(state, facts, memory, plan, queue, length):
+    """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
+    # The order is that of DeepScheduling's program: starts free nothing for others, and what falls asleep now cannot be
+    # chosen now.
+    forget_gone(state, memory)
+    start_due(state, memory, plan)
+    sleep_due(state, facts, memory, plan, memory.idle_timeout)
+    call = _bind_jobs(state, facts, memory, plan, queue, length)
+    wake_booked(state, facts, memory, plan)
+    return min(call, next_timeout(state, facts, plan, memory.idle_timeout))
 
-    booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
-    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[:nb_booked]
-    nb_booked: Int
-    rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
-    woken: I1  # (H,) by number of the server: whether a host of it is booked
+
+@kernel
+def _bind_jobs(state, facts, memory, plan, queue, length):
+    """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
+    call, headless, available = np.inf, True, count_available(memory)
+    for i in range(length):
+        job = queue[i]
+        # Strict order ends at the first job that does not get its hosts.
+        if available == 0 or (not headless and memory.backfill == Backfill.NONE):
+            break
+        if is_booked(memory, job):
+            continue
+        size, patient = state.size[job], state.submit_time[job] + memory.patience
+        if size <= available:
+            picked = np.zeros(len(plan.free), np.uint64)
+            wakes = patient <= state.now + TOLERANCE
+            # Only a job that has waited for its patience may wake a server; younger ones take what is awake, or will be
+            # anyway.
+            if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
+                if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
+                    book(facts, memory, plan, job, picked)
+                    available -= size
+                continue
+            call = min(call, patient)
+        # The first job that gets no hosts now is the head, whose reservation the later ones must leave alone.
+        if headless and memory.backfill == Backfill.EASY:
+            _reserve_booked_head(state, facts, memory, size, available, patient)
+        headless = False
+    return call
 
 
-def new_booking(hosts: int) -> dict[str, I1 | I4]:
-    """The arrays of a `Booking` of so many hosts, none of them booked."""
-    return {
-        "booked_by": np.full(hosts, -1, np.int32),
-        "booked": np.zeros(hosts, np.int32),
-        "rank": np.zeros(hosts, np.int8),
-        "woken": np.zeros(hosts, np.int8),
-    }
+@kernel
+def _harms_nobody(state, facts, memory, job, picked):
+    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
+    # It starts when the last of its hosts is awake, and ends so much later.
+    begin = state.now
+    for host in range(len(memory.rank)):
+        if has_host(picked, host):
+            begin = max(begin, ready_at(state, facts, memory, host))
+    if begin + state.expected_runtime[job] <= memory.head_start:
+        return True
+    if state.size[job] > memory.extra:
+        return False
+    memory.extra -= state.size[job]
+    return True
+
+
+@kernel
+def _reserve_booked_head(state, facts, memory, size, available, patient):
+    """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
+    # There are hosts, and it only waits for the right to wake them.
+    if size <= available:
+        memory.head_start = patient
+        memory.extra = available - size
+        return
+    released = 0
+    for i in range(memory.nb_booked):
+        job, begin = memory.booked[i], state.now
+        for host in range(len(memory.booked_by)):
+            if memory.booked_by[host] == job:
+                begin = max(begin, ready_at(state, facts, memory, host))
+        released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
+    find_shadow(state, memory, released, size, available)
 
 
 @kernel
@@ -85,10 +147,10 @@ def _unbook(booking, job):
 @kernel
 def is_booked(booking, job):
     """Whether a job has its hosts."""
-    found = False
+    booked = False
     for i in range(booking.nb_booked):
-        found |= booking.booked[i] == job
-    return found
+        booked |= booking.booked[i] == job
+    return booked
 
 
 @kernel
@@ -133,17 +195,18 @@ def sleep_due(state, facts, booking, plan, timeout):
 @kernel
 def rank_hosts(state, facts, booking, dozing):
     """Say when each host could compute, and which servers are woken; the plan puts the hosts of a bitmap to sleep."""
+    # A server wakes as a whole: hosts beside a booked one cost nothing more, so who may wake nothing may take them.
     booking.woken[:] = 0
     for host in range(len(booking.rank)):
-        what, rank = state.host_state[host], _NEVER
+        activity, rank = state.host_state[host], _NEVER
         if has_host(state.free, host):
             rank = DOZING if has_host(dozing, host) else AWAKE
         elif facts.sleep_pstate[host] >= 0:
-            if what == SWITCHING_ON:
+            if activity == SWITCHING_ON:
                 rank = WAKING
-            elif what == SLEEPING:
+            elif activity == SLEEPING:
                 rank = ASLEEP
-            elif what == SWITCHING_OFF:
+            elif activity == SWITCHING_OFF:
                 rank = DOZING
         booking.rank[host] = rank
         if booking.booked_by[host] >= 0:
@@ -179,13 +242,17 @@ def pick(facts, booking, plan, size, packs, wakes, picked):
     if packs:
         pick_fullest(facts, plan.free, min(size, free), picked)
     else:
-        _pick_lowest(plan.free, min(size, free), picked)
+        host = -1
+        for _ in range(min(size, free)):  # the lowest
+            host = next_in(plan.free, host + 1)
+            insert_interval(picked, host, host)
     return pick_asleep(facts, booking, size - min(size, free), wakes, picked)
 
 
 @kernel
 def pick_asleep(facts, booking, left, wakes, picked):
     """Put `left` more hosts into the bitmap that are not awake: `pick` after those that are; whether that many."""
+    # Soonest first: hosts that wake already, then those asleep; those that fall asleep must do so before they can wake.
     for rank in range(WAKING, DOZING + 1):
         for host in range(len(booking.rank)):
             is_one = booking.rank[host] == rank and booking.booked_by[host] < 0
@@ -193,14 +260,6 @@ def pick_asleep(facts, booking, left, wakes, picked):
                 insert_interval(picked, host, host)
                 left -= 1
     return left == 0
-
-
-@kernel
-def _pick_lowest(free, size, picked):
-    host = -1
-    for _ in range(size):
-        host = next_in(free, host + 1)
-        insert_interval(picked, host, host)
 
 
 @kernel

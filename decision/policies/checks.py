@@ -52,8 +52,8 @@ def check_worth(traits: Traits, job_id: str, worth: Worth, where: str) -> None:
     Raises:
         ConfigError: naming place, job, field and policy.
     """
-    for field, said, is_needed in (("value", worth.value, traits.needs_value), ("qos", worth.qos, traits.needs_qos)):
-        if is_needed and math.isnan(said):
+    for field, amount, is_needed in (("value", worth.value, traits.needs_value), ("qos", worth.qos, traits.needs_qos)):
+        if is_needed and math.isnan(amount):
             advice = "give each job one (decision workload preset green makes such jobs), or choose another policy"
             raise ConfigError(f"{where}: job {job_id} has no {field!r}, and policy {traits.name} needs one; {advice}")
 
@@ -64,9 +64,9 @@ def check_estimates(workload: Workload) -> None:
     Raises:
         ConfigError: as `check_estimate`, of the first such job.
     """
-    said = estimates(workload)
-    for row in np.flatnonzero(~(said > 0))[:1].tolist():
-        check_estimate(workload.jobs[row].id, float(said[row]), workload.path or f"workload {workload.name}")
+    seconds = estimates(workload)
+    for row in np.flatnonzero(~(seconds > 0))[:1].tolist():
+        check_estimate(workload.jobs[row].id, float(seconds[row]), workload.path or f"workload {workload.name}")
 
 
 def check_estimate(job_id: str, estimate: float, where: str) -> None:
@@ -94,7 +94,7 @@ class Misfits:
         self._count, self._first = 0, ""
 
     def add(self, job_id: str, size: int) -> None:
-        """One more."""
+        """Count one more job that does not fit."""
         self._first = self._first or f"{job_id} with {size}"
         self._count += 1
 

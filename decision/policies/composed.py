@@ -16,12 +16,24 @@ from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
+from .booking import decide_booked
 from .conservative import choose_reserved, next_call
-from .easy import choose_starts, decide_booked
-from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
+from .easy import choose_starts
+from .guard import (
+    OPTION,
+    GuardLimit,
+    ask_for_call,
+    choose_guarded,
+    follow_guard,
+    guard_call,
+    is_guarded,
+    read_guard,
+    switch_times,
+)
 from .loading import read_learned
 from .memory import SLOT, Memory, call_slot, grown_memory, memory_at, new_memory
 from .options import (
+    NUMBERS,
     SLOTS,
     Allocation,
     Backfill,
@@ -41,17 +53,8 @@ from .suspension import suspend_for_others
 # Options of a composed policy: their names, their values, and which of them do not go together.
 
 SLOT_VALUES: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
-_NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
-    "age_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "size_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "max_age": (float, "order", (Order.MULTIFACTOR,)),
-    "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
-    "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
-    "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
-    "patience": (float, "start", (StartHosts.BOOKED,)),
-}
 BACKFILL_ORDER, PRICES = "backfill_order", "prices"
-OPTIONS = (*SLOT_VALUES, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
+OPTIONS = (*SLOT_VALUES, PRICES, *NUMBERS, OPTION, BACKFILL_ORDER)
 
 
 def composed_name(order: str, backfill: str) -> str:
@@ -122,11 +125,11 @@ def candidate_order(policy: str, order: str, backfill: int) -> int:
 
 def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:
     """The value of a numeric option. Raises ConfigError where no slot reads it, or it makes no sense."""
-    kind, slot, readers = _NUMBERS[name]
-    if codes[slot] not in readers:
-        names = [n for n, (code, _) in SLOT_VALUES[slot].items() if code in readers]
-        raise ConfigError(f"policy {policy}: option {name} does nothing without {slot}={' or '.join(names)}")
-    number = read_value(policy, name, value, kind)
+    option = NUMBERS[name]
+    if codes[option.slot] not in option.readers:
+        names = [n for n, (code, _) in SLOT_VALUES[option.slot].items() if code in option.readers]
+        raise ConfigError(f"policy {policy}: option {name} does nothing without {option.slot}={' or '.join(names)}")
+    number = read_value(policy, name, value, type(option.default))
     if not 0 <= number < math.inf:
         raise ConfigError(f"policy {policy}: option {name}={value} must be finite and not negative")
     return number
@@ -139,17 +142,24 @@ def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int])
 def decide(state, facts, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
-    guarded = follow_guard(state, memory) if memory.guard < np.inf else 0
+    # Who is guarded has reservations, so more than counts of free hosts decide from here on; it is asked first because
+    # the early return below depends on it.
+    guarded = follow_guard(state, memory) if is_guarded(memory) else 0
     strict = memory.backfill == Backfill.CONSERVATIVE or guarded > 0
     suspends = memory.suspend != Suspend.NEVER
+    # Most decisions of a busy cluster end here: with no free host nothing can start. Reservations, sleeping hosts and
+    # suspensions need a look all the same, since time or a victim may change what they say.
     if state.nb_free == 0 and not strict and memory.power == Power.NEVER and not suspends:
         return
+    # FCFS is the state's own queue, which costs nothing to keep. Suspensions put heirs first, and so need a list of
+    # their own.
     if memory.order == Order.FCFS and not suspends:
         queue, length = state.queue, state.nb_queued
     else:
         queue, length = memory.sorted, sort_queue(state, memory)
     if suspends and call_slot(memory.suspension_slot, (state, facts, memory, plan, length)) > 0.0:
         return
+    # Which jobs start: one rule of four, each of which fills `memory.chosen`.
     call = np.inf
     if memory.start == StartHosts.BOOKED:
         chosen, call = 0, call_slot(memory.booked_slot, (state, facts, memory, plan, length))
@@ -160,13 +170,15 @@ def decide(state, facts, memory, plan):
         chosen = choose_guarded(state, facts, memory, queue, length, guarded)
     else:
         chosen = choose_starts(state, facts, memory, queue, length)
-    if memory.guard < np.inf:
+    if is_guarded(memory):
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
+    # On which hosts: the rule has counted, so that every allocation finds enough.
     for i in range(chosen):
         if memory.network_slot != 0:
             call_slot(memory.network_slot, (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
         else:
             plan_start(plan, state, facts, memory, memory.chosen[i])
+    # Which idle hosts sleep; booked hosts are switched by `decide_booked`, which knows whose they are.
     if memory.power != Power.NEVER and memory.start == StartHosts.AWAKE:
         call = min(call, manage_power(state, facts, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
@@ -177,6 +189,7 @@ def decide(state, facts, memory, plan):
 def _note_starts(state, memory, chosen):
     """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
     free = state.nb_free
+    # A job that starts has its reservation from now on, so that its end is known as booked (`booked_end`).
     for i in range(chosen):
         memory.reserved[memory.chosen[i]] = state.now
         free -= state.size[memory.chosen[i]]
@@ -207,7 +220,7 @@ def _decide_booked(state, facts, memory, plan, length):
 
 @SLOT.entry
 def _suspend_for_others(state, facts, memory, plan, length):
-    """Whether `suspend_for_others` plans something."""
+    """1 where `suspend_for_others` plans something, 0 where it does not."""
     return 1.0 * suspend_for_others(state, memory, plan, length)
 
 
@@ -220,6 +233,7 @@ def decide_composed(state, facts, memory, plan):
 
 def used_slots(config: PolicyConfig) -> dict[str, Entry]:
     """What a policy does and few others do, by its field of `Memory`."""
+    # Called by address, so that who does none of it compiles none of it; an address that is 0 is never called.
     used = {}
     if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
         used["network_slot"] = _take_on_tree
@@ -237,6 +251,7 @@ def slots_of(config: PolicyConfig) -> dict[str, int]:
     return {slot: entry.address for slot, entry in used_slots(config).items()}
 
 
+# Orders that rank by what a job asks for; F1 to F4 were fitted with it (SC'17).
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
     *(Order.F1, Order.F2, Order.F3, Order.F4),
@@ -261,9 +276,7 @@ class ComposedPolicy(CompiledPolicy):
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
         backfill_order: in which order EASY looks at the jobs behind its first one that waits; None: that of the queue.
-        numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
-            ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
-            (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of ``bound``.
+        numbers: those of `decision.policies.options.NUMBERS`, such as ``idle_timeout``.
 
     Raises:
         ConfigError: for a name or number that makes no sense, or a checkpoint that has no prices.
@@ -293,7 +306,8 @@ class ComposedPolicy(CompiledPolicy):
         refuse_unknown(self.name, numbers, OPTIONS)
         settings = {option: checked_number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
-            settings[OPTION] = read_guard(self.name, guard)
+            settings |= read_guard(self.name, guard)._asdict()
+        # What does not go together is refused here, where the message can name the options, and nowhere in kernels.
         if codes["start"] == StartHosts.BOOKED:
             check_booking(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
@@ -331,7 +345,7 @@ class ComposedPolicy(CompiledPolicy):
 
     @property
     def suspends(self) -> bool:
-        """Whether it suspends jobs."""
+        """Whether it suspends running jobs for others."""
         return self.config.suspend != Suspend.NEVER
 
     @property
@@ -346,7 +360,7 @@ class ComposedPolicy(CompiledPolicy):
         The kernels take a job without one as endless: it comes last or first, and no reservation can count on it.
         """
         config = self.config
-        reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.guard < math.inf
+        reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.is_guarded
         return reserves or config.order in _BY_WALLTIME
 
     def refuse_guard(self) -> None:
@@ -366,11 +380,15 @@ class ComposedPolicy(CompiledPolicy):
         if self._given.allocation == Allocation.HOPS:
             check_topology(f"policy {self.name}: allocation={allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
+        # Kernels reckon with one time to wake and one to doze for all hosts: the slowest host's, so that what is woken
+        # in time is awake in time.
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
             refuse_sleepless(self.name, platform)
-        guard = math.inf if _needs_no_guard(self._given) else self._given.guard
-        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
+        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
+        # A guard that decides nothing would only cost time: the shadow alone is a second simulation.
+        if _needs_no_guard(self._given):
+            self.config = self.config._replace(**GuardLimit()._asdict())
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
@@ -385,4 +403,6 @@ class ComposedPolicy(CompiledPolicy):
 def _needs_no_guard(config: PolicyConfig) -> bool:
     """Whether every job has a reservation anyway, or the policy is what the guard is relative to."""
     is_easy = config.order == Order.FCFS and config.backfill == Backfill.EASY and config.backfill_order < 0
-    return config.backfill == Backfill.CONSERVATIVE or (config.guard < 0 and is_easy and config.power == Power.NEVER)
+    return config.backfill == Backfill.CONSERVATIVE or (
+        config.guard_times > 0 and is_easy and config.power == Power.NEVER
+    )

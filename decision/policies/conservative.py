@@ -51,17 +51,20 @@ from .profile import (
 def compress(memory, queue, length, size, walltime):
     """Move each reservation, in queue order, to the earliest place that all others leave it."""
     seen, known = memory.nb_freed, memory.nb_known
-    begin, most = _outline(memory)
+    begin, most = np.inf, 0  # of the freed regions: the earliest begin, and the most hosts free in any
+    for i in range(memory.nb_freed):
+        begin = min(begin, memory.freed_begin[i])
+        most = max(most, memory.freed_most[i])
     for i in range(length):
         job = queue[i]
-        own = memory.reserved[job]
+        present = memory.reserved[job]
         # nothing that was freed is wide enough, or lies before it; new jobs have no reservation yet
-        if size[job] > most or own <= begin or job >= known:
+        if size[job] > most or present <= begin or job >= known:
             continue
-        new = _find_earlier(memory, job, own, size[job], walltime[job])
+        new = _find_earlier(memory, job, present, size[job], walltime[job])
         memory.examined[job] = memory.serial
-        if new < own:
-            _move(memory, job, own, new, size[job], walltime[job])
+        if new < present:
+            _move(memory, job, present, new, size[job], walltime[job])
             # what the job leaves is freed for the jobs behind it now, and for those before it in the next pass: so
             # this region, and all after it, are kept
             last = memory.nb_freed - 1
@@ -72,41 +75,32 @@ def compress(memory, queue, length, size, walltime):
 
 
 @kernel
-def _outline(memory):
-    """The earliest begin of the freed regions and the most hosts free in any."""
-    begin, most = np.inf, 0
-    for i in range(memory.nb_freed):
-        begin = min(begin, memory.freed_begin[i])
-        most = max(most, memory.freed_most[i])
-    return begin, most
-
-
-@kernel
-def _find_earlier(memory, job, own, size, walltime):
+def _find_earlier(memory, job, present, size, walltime):
     """The earliest begin for a reservation, of those that regions freed since it was last examined allow."""
-    best, level = own, highest_bit(size)  # spells of 2 ** level hosts bound those of `size` hosts, which are no fewer
-    regions = _regions_for(memory, memory.examined[job], own, size)
+    # spells of 2 ** level hosts bound those of `size` hosts, which are no fewer
+    best, level = present, highest_bit(size)
+    regions = _regions_for(memory, memory.examined[job], present, size)
     while regions != 0:
         i = np.int64(trailing_zeros(regions))
         regions &= regions - np.uint64(1)
         if memory.spell_end[i, level] < 0:
             _measure_spells(memory, i, level)
-        # a spell that reaches `own` goes on through the reservation's own hosts, so its length says nothing
-        if walltime <= memory.spell_length[i, level] or own <= memory.spell_end[i, level]:
+        # a spell that reaches `present` goes on through the reservation's own hosts, so its length says nothing
+        if walltime <= memory.spell_length[i, level] or present <= memory.spell_end[i, level]:
             end = min(memory.freed_end[i], best)  # only what is earlier than the best so far counts
-            best = min(best, earlier(memory, size, walltime, own, memory.freed_begin[i], end))
+            best = min(best, earlier(memory, size, walltime, present, memory.freed_begin[i], end))
     return best
 
 
 @kernel
-def _regions_for(memory, examined, own, size):
+def _regions_for(memory, examined, present, size):
     """The freed regions that matter to a reservation, as bits; there are no more than a word has."""
-    found = np.uint64(0)
+    regions = np.uint64(0)
     begin, most, serial = memory.freed_begin, memory.freed_most, memory.freed_serial
     for i in range(memory.nb_freed):
-        matters = (begin[i] < own) & (most[i] >= size) & (serial[i] > examined)
-        found |= np.uint64(matters) << np.uint64(i)
-    return found
+        matters = (begin[i] < present) & (most[i] >= size) & (serial[i] > examined)
+        regions |= np.uint64(matters) << np.uint64(i)
+    return regions
 
 
 @kernel
@@ -130,11 +124,11 @@ def _measure_spells(memory, region, level):
 
 
 @kernel
-def _move(memory, job, own, begin, size, walltime):
-    """Move a reservation from `own` to the earlier `begin`; what it leaves is a freed region."""
-    left, end = max(own, begin + walltime), own + walltime
+def _move(memory, job, present, begin, size, walltime):
+    """Move a reservation from `present` to the earlier `begin`; what it leaves is a freed region."""
+    left, end = max(present, begin + walltime), present + walltime
     add_free(memory, left, end, size)
-    add_free(memory, begin, min(own, begin + walltime), -size)
+    add_free(memory, begin, min(present, begin + walltime), -size)
     memory.reserved[job] = begin
     memory.next_start = min(memory.next_start, begin)
     if left < end:
@@ -190,17 +184,24 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
     These are all that wait of the jobs numbered below `end`; `in_order` is whether they stand in order of submission.
     """
     now = state.now
+    # 1. Is the plan still possible? It is in doubt throughout the instant of the last trouble, and where a start was
+    # missed.
     compresses = memory.troubled == 1
     troubled = (compresses and now < memory.last_now + TOLERANCE) or memory.next_start < now - TOLERANCE
+    # 2. The past goes, and what ended early is given back; the profile must then agree with the cluster, to the host.
     forget_before(memory, now)
-    if not troubled and _is_as_foreseen(state, memory):
+    # nothing happened since the last plan but arrivals, its starts, and ends that are listed
+    as_foreseen = ends_since(state, memory) == state.nb_ended and not has_sleepers(state, memory)
+    if not troubled and as_foreseen:
         compresses |= _give_back_early_ends(state, memory)
         due = _count_due(state, memory, queue, length)
         troubled = free_at(memory, now) + due != state.nb_free
     else:
         troubled = True
+    # 3. It does not: begin again from what runs, with the old reservations where they still fit.
     if troubled:
         compresses = _put_back_all(state, facts, memory, queue, length)
+    # 4. Hosts came free: move reservations forward. 5. New jobs get the earliest place that is left.
     if compresses:
         compress(memory, queue, length, state.size, state.expected_runtime)
     _reserve_new(state, memory, queue, length, end, in_order)
@@ -212,16 +213,11 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
 def next_call(state, memory, chosen):
     """When (seconds) to be called for a start: when the next reservation begins before any job is expected to end."""
     first_end = state.expected_end[0] if state.nb_running > 0 else np.inf
+    # No call where a job ends first: its end is an event, at which the policy is asked anyway.
     for i in range(chosen):
         first_end = min(first_end, state.now + state.expected_runtime[memory.chosen[i]])
     begin = memory.next_start
     return begin if state.now < begin < first_end else np.inf
-
-
-@kernel
-def _is_as_foreseen(state, memory):
-    """Whether nothing happened since the last plan but arrivals, its starts, and ends that are listed."""
-    return ends_since(state, memory) == state.nb_ended and not has_sleepers(state, memory)
 
 
 @kernel
@@ -253,6 +249,7 @@ def _count_due(state, memory, queue, length):
 def take_due(state, memory, queue, length):
     """Choose the jobs whose reservation has begun, as far as the hosts are really free."""
     now, free, chosen = state.now, state.nb_free, 0
+    # Most instants are no reservation's begin.
     if memory.next_start > now:
         return 0
     next_start = np.inf
@@ -272,6 +269,7 @@ def take_due(state, memory, queue, length):
 def _reserve_new(state, memory, queue, length, end, in_order):
     """The earliest reservation for each job that has none, in queue order."""
     known = memory.nb_known
+    # In order of submission the new jobs are the last ones; in another order they may be anywhere.
     for i in range(max(length - (end - known), 0) if in_order else 0, length):
         if queue[i] >= known:
             _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
@@ -308,6 +306,7 @@ def _put_back_all(state, facts, memory, queue, length):
             memory.reserved[job] = begin
             memory.next_start = min(memory.next_start, begin)
             add_free(memory, max(begin, now), begin + state.expected_runtime[job], -state.size[job])
+    # Nobody is promised more than there is: all keep their reservations, and the next pass moves them forward.
     if are_free(memory, 0, now, np.inf):
         note_freed(memory, now, np.inf)
         return True

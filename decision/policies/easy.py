@@ -11,24 +11,11 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.bitmap import has_host
 
-from .booking import (
-    book,
-    count_available,
-    forget_gone,
-    is_booked,
-    next_timeout,
-    pick,
-    ready_at,
-    sleep_due,
-    start_due,
-    wake_booked,
-)
 from .memory import ends_since, note_decision
-from .options import Allocation, Backfill, Order
+from .options import Backfill, Order
 from .order import sort_candidates
-from .profile import TOLERANCE, awake_at, has_sleepers, hosts_given_back
+from .profile import awake_at, has_sleepers, hosts_given_back
 
 
 @kernel
@@ -37,6 +24,8 @@ def choose_starts(state, facts, memory, queue, length):
     free = state.nb_free
     if free == 0:
         return 0
+    # Exact short cut: while only arrivals happened, what could not start still cannot. On busy logs most decisions are
+    # such.
     if _only_arrivals(state, memory):
         chosen, free = _look_at_arrivals(state, memory)
     else:
@@ -48,10 +37,16 @@ def choose_starts(state, facts, memory, queue, length):
 
 @kernel
 def _look_at_all(state, facts, memory, queue, length, free):
+    # Phase 1, for all rules: jobs from the front, as long as each fits.
     memory.head = -1
-    chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
+    chosen = 0
+    while chosen < length and state.size[queue[chosen]] <= free:
+        free -= state.size[queue[chosen]]
+        chosen = take(memory.chosen, chosen, queue[chosen])
     if chosen == length or free == 0:
         return chosen, free
+    # Phase 2: a job is blocked, and what lies behind it may start: anything that fits; or, with EASY, what leaves the
+    # reservation of that head alone.
     if memory.backfill == Backfill.FIRST_FIT:
         memory.head = queue[chosen]
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
@@ -62,16 +57,6 @@ def _look_at_all(state, facts, memory, queue, length, free):
             return _take_harmless(state, memory, chosen, memory.candidates, 0, length, free)
         return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
     return chosen, free
-
-
-@kernel
-def _take_heads(chosen, queue, length, size, free):
-    """Jobs from the front while they fit."""
-    i = 0
-    while i < length and size[queue[i]] <= free:
-        free -= size[queue[i]]
-        i = take(chosen, i, queue[i])
-    return i, free
 
 
 @kernel
@@ -111,6 +96,8 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
         hosts = size[job]
         if hosts > free or (heads > 0 and is_in(chosen, heads, job)):
             continue
+        # Mu'alem and Feitelson's two conditions: it ends by the shadow time, or it uses only extra hosts, which are
+        # then fewer for the next one.
         if now + runtime[job] > time_left:
             if hosts > extra:
                 continue
@@ -126,15 +113,18 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
 @kernel
 def is_in(jobs, length, job):
     """Whether a job is one of the first so many."""
-    found = False
+    # Without an early return, which would keep the compiler from comparing several at once; the list is short.
+    is_there = False
     for i in range(length):
-        found |= jobs[i] == job
-    return found
+        is_there |= jobs[i] == job
+    return is_there
 
 
 @kernel
 def _reserve_head(state, facts, memory, head, taken, free):
     """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
+    # Besides the ends of running jobs, which the state keeps in order, hosts come back from the jobs that are about to
+    # start and from sleep: a second list, merged with the first in `find_shadow`.
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
@@ -154,6 +144,7 @@ def add_release(memory, released, time, hosts):
     at = released
     while at > 0 and memory.release_time[at - 1] > time:
         at -= 1
+    # Equal times share an entry, so that sleeping hosts, which are due together, take one place and not one each.
     if at > 0 and memory.release_time[at - 1] == time:
         memory.release_hosts[at - 1] += hosts
         return released
@@ -179,6 +170,7 @@ def find_shadow(state, memory, released, wanted, free):
         else:
             time, hosts = memory.release_time[j], np.int64(memory.release_hosts[j])
             j += 1
+        # All that comes free at the shadow time itself still counts towards the extra hosts; what comes later does not.
         if time > shadow:
             break
         free += hosts
@@ -186,6 +178,7 @@ def find_shadow(state, memory, released, wanted, free):
             shadow = time
     memory.head_start = shadow
     head = memory.head
+    # Only the first promise is kept: it is what predictions are judged by.
     if memory.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
         memory.promised[head] = shadow
     memory.extra = max(free - wanted, 0)
@@ -211,83 +204,8 @@ def _only_arrivals(state, memory):
 @kernel
 def _look_at_arrivals(state, memory):
     length, free = state.nb_queued, state.nb_free
+    # The new jobs are the last of the queue, since FCFS is the order of submission.
     begin = length - (state.nb_jobs - memory.seen_jobs)
     if memory.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
     return _take_harmless(state, memory, 0, state.queue, begin, length, free)
-
-
-# Composed policies whose jobs book hosts before they can start (`booking`).
-#
-# The rules are those of `backfill`, but a host that sleeps counts as one that is free. With `patience` a job that has
-# waited for less wakes no server. The head's reservation under EASY is at the shadow time, when enough hosts will be
-# free, asleep or not; where it only waits for its patience to end, at that time.
-
-
-@kernel
-def decide_booked(state, facts, memory, plan, queue, length):
-    """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
-    forget_gone(state, memory)
-    start_due(state, memory, plan)
-    sleep_due(state, facts, memory, plan, memory.idle_timeout)
-    call = _bind_jobs(state, facts, memory, plan, queue, length)
-    wake_booked(state, facts, memory, plan)
-    return min(call, next_timeout(state, facts, plan, memory.idle_timeout))
-
-
-@kernel
-def _bind_jobs(state, facts, memory, plan, queue, length):
-    """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
-    call, headless, available = np.inf, True, count_available(memory)
-    for i in range(length):
-        job = queue[i]
-        if available == 0 or (not headless and memory.backfill == Backfill.NONE):
-            break
-        if is_booked(memory, job):
-            continue
-        size, patient = state.size[job], state.submit_time[job] + memory.patience
-        if size <= available:
-            picked = np.zeros(len(plan.free), np.uint64)
-            wakes = patient <= state.now + TOLERANCE
-            if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
-                if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
-                    book(facts, memory, plan, job, picked)
-                    available -= size
-                continue
-            call = min(call, patient)
-        if headless and memory.backfill == Backfill.EASY:
-            _reserve_booked_head(state, facts, memory, size, available, patient)
-        headless = False
-    return call
-
-
-@kernel
-def _harms_nobody(state, facts, memory, job, picked):
-    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
-    begin = state.now
-    for host in range(len(memory.rank)):
-        if has_host(picked, host):
-            begin = max(begin, ready_at(state, facts, memory, host))
-    if begin + state.expected_runtime[job] <= memory.head_start:
-        return True
-    if state.size[job] > memory.extra:
-        return False
-    memory.extra -= state.size[job]
-    return True
-
-
-@kernel
-def _reserve_booked_head(state, facts, memory, size, available, patient):
-    """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
-    if size <= available:
-        memory.head_start = patient
-        memory.extra = available - size
-        return
-    released = 0
-    for i in range(memory.nb_booked):
-        job, begin = memory.booked[i], state.now
-        for host in range(len(memory.booked_by)):
-            if memory.booked_by[host] == job:
-                begin = max(begin, ready_at(state, facts, memory, host))
-        released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
-    find_shadow(state, memory, released, size, available)

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, U8, Bundle, F8x2, Float, Int, U8x2, bundle_at
+from decision.compiling.bundle import F8, I4, U8, Bundle, F8x2, Float, Int, U8x2, bundle_at
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError, InternalError
 from decision.state.bitmap import (
@@ -49,13 +49,14 @@ from .profile import TOLERANCE, shift
 # Reservations only take hosts away. So what found no place before a moment leaves none there for what is wider and
 # longer: such moments are kept by width and duration, in classes, and no search begins before them.
 
+# 2^32 s, more than a century, is beyond every walltime.
 _CLASSES = 128  # of durations: four for each power of two, from 1 s on
 
 
 class Gantt(Bundle):
-    """Steps ``0 .. nb_steps[0] - 1``; room for S of them. W words are a set of hosts."""
+    """Steps ``0 .. nb_steps - 1``; room for S of them. W words are a set of hosts."""
 
-    nb_steps: I8  # (1,)
+    nb_steps: Int
     begin: F8  # (S,) seconds, ascending: step i ends where step i + 1 begins, the last one never
     row: I4  # (S,) the step's row in the two arrays below
     nb_free: I4  # (S,) hosts free in the step of this row
@@ -67,7 +68,6 @@ class Gantt(Bundle):
 def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
     """An empty chart with room for so many steps of sets of hosts of so many words."""
     return Gantt(
-        nb_steps=np.zeros(1, np.int64),
         begin=np.zeros(nb_steps),
         row=np.zeros(nb_steps, np.int32),
         nb_free=np.zeros(nb_steps, np.int32),
@@ -80,7 +80,7 @@ def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
 @kernel
 def begin_gantt(gantt, now, free):
     """Forget everything: the hosts of the bitmap `free` (W,) are free from `now` (seconds) on."""
-    gantt.nb_steps[0] = 1
+    gantt.nb_steps = 1
     gantt.begin[0] = now
     gantt.row[0] = 0
     gantt.free[0, :] = free
@@ -104,6 +104,8 @@ def reserve(gantt, size, duration):
     Returns:
         The begin in seconds; ``gantt.hosts`` says which. Inf and none if there will never be enough.
     """
+    # Search from where this class may begin, rounding the job down to the class; note the result for what is at least
+    # as wide and as long, rounding up.
     level, share = _class_of(duration)
     first = _find(gantt, size, duration, _first_possible(gantt, highest_bit(size), level))
     begin = gantt.begin[first] if first >= 0 else np.inf
@@ -124,7 +126,7 @@ def measure_first(gantt, until):
     hosts[:] = gantt.free[0]
     left = np.int64(gantt.nb_free[0])
     until[left + 1 :] = -np.inf
-    for i in range(1, gantt.nb_steps[0]):
+    for i in range(1, gantt.nb_steps):
         if left == 0:
             break
         still = _narrow(hosts, gantt.free[gantt.row[i]])
@@ -149,7 +151,7 @@ def _first_possible(gantt, width, duration):
     if duration < 0:
         return 0
     begin = gantt.earliest[min(width, len(gantt.earliest) - 1), min(duration, _CLASSES - 1)]
-    return np.searchsorted(gantt.begin[: gantt.nb_steps[0]], begin)
+    return np.searchsorted(gantt.begin[: gantt.nb_steps], begin)
 
 
 @kernel
@@ -168,14 +170,17 @@ def _find(gantt, size, duration, low):
 
     ``gantt.hosts`` are all hosts that are.
     """
+    # Too few hosts at all: no spell goes on through this step.
     first, end = -1, np.inf
-    for at in range(low, gantt.nb_steps[0]):
+    for at in range(low, gantt.nb_steps):
+        # The spell so far is long enough.
         if gantt.begin[at] >= end:
             return first
         row = gantt.row[at]
         if gantt.nb_free[row] < size:
             first, end = -1, np.inf
         elif first < 0 or _narrow(gantt.hosts, gantt.free[row]) < size:
+            # The common hosts have become too few: go back from here as far as enough of this step's hosts are free.
             first = _widest(gantt, low, at, size)
             end = gantt.begin[first] + duration
     return first
@@ -239,7 +244,7 @@ def _keep_lowest(hosts, size):
 @kernel
 def _cut(gantt, time):
     """The index of the step that begins at `time` (seconds), which is made where there is none; nb_steps for inf."""
-    steps = gantt.nb_steps[0]
+    steps = gantt.nb_steps
     at = np.searchsorted(gantt.begin[:steps], time)
     if time == np.inf or (at < steps and gantt.begin[at] == time):
         return at
@@ -248,11 +253,12 @@ def _cut(gantt, time):
     shift(gantt.begin, at, steps, 1)
     shift(gantt.row, at, steps, 1)
     gantt.begin[at] = time
+    # The new step takes the next row for its bitmap, a copy of the step that it divides.
     gantt.row[at] = steps
     before = gantt.row[at - 1]
     gantt.free[steps, :] = gantt.free[before]
     gantt.nb_free[steps] = gantt.nb_free[before]
-    gantt.nb_steps[0] = steps + 1
+    gantt.nb_steps = steps + 1
     return at
 
 
@@ -279,8 +285,10 @@ _memory_at = bundle_at(KamelotMemory)
 def _decide(state, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
+    # With a reaction time several events share a decision; and where no waiting job fits none can start.
     if _waits(state, memory, plan) or not _any_fits(state):
         return
+    # Go on from the reservations of the last time, or begin again with what runs.
     if _is_as_reserved(state, memory):
         memory.begin[0] = state.now
         candidate = state.nb_queued - (state.nb_jobs - memory.seen_jobs)
@@ -324,6 +332,7 @@ def _is_as_reserved(state, memory):
     over = state.nb_jobs - state.nb_queued - state.nb_running
     if over != memory.seen_over or state.nb_running != memory.seen_running:
         return False
+    # Counts agree; the same hosts must be free too, and the same ends be expected.
     same = True
     for word in range(len(state.free)):
         same &= state.free[word] == memory.seen_free[word]
@@ -367,6 +376,7 @@ def _reserve_waiting(state, memory, plan, candidate):
     now, queue, length = state.now, state.queue, state.nb_queued
     at, started = memory.nb_reserved, 0
     while True:
+        # Jobs that cannot start now get no reservation unless a later one might start: only starts are seen.
         while candidate < length and not _could_start(state, memory, queue[candidate]):
             candidate += 1
         if candidate == length:

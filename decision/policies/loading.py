@@ -1,4 +1,9 @@
-"""Classes of users' policies, from a module or a file."""
+"""What a user's own policy needs: its class is found, what it raises is said in one line, and its time is limited.
+
+A class comes from a module or a file (`find_class`), or from a package above this one (`PolicySource`). Whatever its
+code raises becomes one line that names the user's file, line and statement (`failure`), and each of its decisions may
+have a limit (`Deadline`).
+"""
 
 import ctypes
 import importlib
@@ -23,8 +28,6 @@ from decision.model.hosts import nearest
 from decision.model.platform import Platform
 
 from .options import OptionLine, PolicyLine
-
-# What a policy's own code raises, as one line that names the user's file, line and statement.
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _LIBRARY = f"{sysconfig.get_path('stdlib')}{os.sep}"
@@ -85,8 +88,8 @@ def in_words(error: BaseException, where: str | None = None) -> str:
     """
     where = source_line(error) if where is None else where
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    what = " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
-    return f"{what} ({where})" if where else what
+    described = " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
+    return f"{described} ({where})" if where else described
 
 
 def source_line(error: BaseException) -> str:
@@ -103,12 +106,14 @@ def place_now(frame: FrameType) -> str:
 
 def _innermost(stack: Sequence[traceback.FrameSummary]) -> str:
     frames = [frame for frame in stack if not frame.filename.startswith(_PACKAGE)]
-    own = [frame for frame in frames if not _is_library(frame.filename)] or frames
-    return _shown(own[-1].filename, own[-1].lineno or 0, own[-1].line or "") if own else ""
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith((_LIBRARY, "<frozen")) or "site-packages" in file or "dist-packages" in file
+    users = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((_LIBRARY, "<frozen"))
+        and "site-packages" not in frame.filename
+        and "dist-packages" not in frame.filename
+    ] or frames
+    return _shown(users[-1].filename, users[-1].lineno or 0, users[-1].line or "") if users else ""
 
 
 def _definition(function: Callable[..., Any]) -> str:
@@ -126,17 +131,15 @@ def _shown(file: str, line: int, statement: str) -> str:
 
 
 def find_class(name: str) -> Any:
+    """The class that ``module:Class`` or ``./file.py:Class`` names. Raises ConfigError where there is none."""
     place, _, attribute = name.rpartition(":")
     module = _load_file(name, Path(place)) if place.endswith(".py") else _load_module(name, place)
     made = getattr(module, attribute, None)
     if made is None:
         known = [n for n, value in vars(module).items() if hasattr(value, "decide")]
-        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{_listed(known)}")
+        there = f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
+        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{there}")
     return made
-
-
-def _listed(known: list[str]) -> str:
-    return f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
 
 
 def _load_module(name: str, module: str) -> ModuleType:
@@ -181,7 +184,7 @@ def read_learned(what: str, name: str) -> Any:
     """What a checkpoint has, as `decision.rl.learning` reads it.
 
     Args:
-        what: ``network``: a `decision.policies.placement.repair.StartRule` and the levels of the trees that it is for;
+        what: ``network``: a `decision.policies.placement.search.StartRule` and the levels of the trees that it is for;
             ``prices``: weights (L - 1, N_FEATURES) of trees of L levels.
         name: of the checkpoint.
 
@@ -203,7 +206,7 @@ Loader = Callable[[str, Mapping[str, Any]], Any]
 
 
 class PolicySource(NamedTuple):
-    """A package's policies."""
+    """The policies that a package above this one ships, or that a user registered."""
 
     names: Sequence[str]  # of policies, or patterns of names, like ``*.ckpt``
     load: Loader  # makes a policy from its name and options

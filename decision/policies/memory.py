@@ -4,19 +4,40 @@ from typing import Any
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, F8x2, Float, Int, bundle_at
+from decision.compiling.bundle import F8, I1, I4, I8, Bundle, F8x2, Float, Int, bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts
 from decision.state.plan_arrays import PlanArrays
 
-from .booking import Booking, new_booking
-from .guard_memory import Shadow, Watch, grown_shadow, new_shadow, new_watch
 from .options import Backfill, Order, PolicyConfig, StartHosts
 from .profile import Profile
+from .shadow import Shadow, grown_shadow, new_shadow
 
+# So that the regions that matter to a job are one word of bits (`conservative._regions_for`).
 FREED_ROOM = 64  # bits of a word
+# Each start looks at all of them (`guard.harms_watched`).
+MOST_WATCHED = 64  # jobs are watched by a guard, those that have waited longest
 _LEVELS = 32  # powers of two up to the largest size of a job
+
+
+class Watch(Bundle):
+    """The jobs whose right to hosts a guard watches (`guard.watch`)."""
+
+    nb_watched: Int
+    watch_job: I4  # (MOST_WATCHED,) their numbers
+    watch_time: F8  # (MOST_WATCHED,) seconds: by when each is to have its hosts
+    watch_extra: I4  # (MOST_WATCHED,) hosts that are left over then
+
+
+class Booking(Bundle):
+    """Who has booked what, kept next to the state from decision to decision."""
+
+    booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
+    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[:nb_booked]
+    nb_booked: Int
+    rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
+    woken: I1  # (H,) by number of the server: whether a host of it is booked
 
 
 class Memory(Profile, Shadow, Watch, Booking):
@@ -42,7 +63,8 @@ class Memory(Profile, Shadow, Watch, Booking):
     idle_timeout: Float  # seconds
     wake_time: Float  # seconds to wake a host
     doze_time: Float  # seconds to put a host to sleep
-    guard: Float  # seconds after which a waiting job is guarded; below 0 as AUTO
+    guard: Float  # seconds after which a waiting job is guarded; inf where no seconds say it
+    guard_times: Float  # or so many times the longest wait so far under FCFS with EASY; 0: seconds say it
     patience: Float  # seconds that a job waits before a server is woken for it
     # how far it is
     nb_ordered: Int  # jobs numbered below this have been put into `sorted`
@@ -118,6 +140,8 @@ def ends_since(state, memory):
 
     A job that is expected to end at another time is more.
     """
+    # The three counts of jobs and those of changes tell apart all that can happen between two decisions; nothing need
+    # be compared job by job.
     ended = state.nb_jobs - state.nb_queued - state.nb_running - memory.seen_over
     as_planned = (
         state.nb_running + ended == memory.seen_running
@@ -160,15 +184,35 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
     return grown_memory(memory, state, config)
 
 
+def new_watch() -> dict[str, np.ndarray]:
+    """The fields of a watch over nobody."""
+    return {
+        "watch_job": np.zeros(MOST_WATCHED, np.int32),
+        "watch_time": np.zeros(MOST_WATCHED),
+        "watch_extra": np.zeros(MOST_WATCHED, np.int32),
+    }
+
+
+def new_booking(hosts: int) -> dict[str, I1 | I4]:
+    """The arrays of a `Booking` of so many hosts, none of them booked."""
+    return {
+        "booked_by": np.full(hosts, -1, np.int32),
+        "booked": np.zeros(hosts, np.int32),
+        "rank": np.zeros(hosts, np.int8),
+        "woken": np.zeros(hosts, np.int8),
+    }
+
+
 def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> Memory:
     """The same memory with room for every job of `state`: the same arrays where they are long enough."""
+    # Arrays are made only for the slots that use them: a policy in strict FCFS remembers no job at all.
     jobs, hosts = len(state.size), nb_hosts(state)
     changed: dict[str, Any] = {}
     if (config.order != Order.FCFS or config.suspend) and len(memory.key) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
     if config.backfill_order >= 0 and len(memory.candidates) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("candidates", "spare", "candidate_key")}
-    if config.guard < 0:
+    if config.guard_times > 0:
         changed |= grown_shadow(memory, jobs)
     if _reserves(config) and len(memory.reserved) < jobs:
         changed["reserved"] = _longer(memory.reserved, jobs, np.inf)
@@ -184,7 +228,7 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
 
 def _reserves(config: PolicyConfig) -> bool:
     """Whether jobs can have reservations that are remembered."""
-    return config.backfill == Backfill.CONSERVATIVE or config.guard < np.inf
+    return config.backfill == Backfill.CONSERVATIVE or config.is_guarded
 
 
 def _room_for_steps(config: PolicyConfig, jobs: int, hosts: int) -> int:

@@ -1,4 +1,9 @@
-"""Options of policies: from texts to values, with errors that name the option."""
+"""Options of policies: what there is, and from texts to values.
+
+First what a composed policy is to the kernels: the codes of its slots, and its numbers (`PolicyConfig`). Then the
+tables of which ``decision policies`` is made, and of which names and options are read: values of slots, `NUMBERS`, and
+the options that any policy has. Last the reading, with errors that name the option.
+"""
 
 import inspect
 import math
@@ -9,12 +14,11 @@ from typing import Any, NamedTuple
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 
-# What a composed policy is to the kernels: the codes of its slots, and its numbers.
-
 
 class Order(IntEnum):
     """In which order jobs are looked at; ties are broken by arrival."""
 
+    # `order.rank_of` compares codes: the groups must stay together.
     FCFS = 0
     LCFS = 1
     SJF = 2
@@ -83,7 +87,7 @@ class Suspend(IntEnum):
     DENSITY = 2
 
 
-AUTO = -1.5  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY may be waited
+AUTO = 1.5  # guard=auto: so many times the longest wait under FCFS with EASY may be waited
 
 
 class PolicyConfig(NamedTuple):
@@ -105,11 +109,14 @@ class PolicyConfig(NamedTuple):
     idle_timeout: float = 300.0  # seconds
     wake_time: float = 0.0  # seconds to wake a host
     doze_time: float = 0.0  # seconds to put a host to sleep
-    guard: float = math.inf  # seconds after which a waiting job is guarded; below 0 as AUTO
+    guard: float = math.inf  # seconds after which a waiting job is guarded; inf where no seconds say it
+    guard_times: float = 0.0  # or so many times the longest wait so far under FCFS with EASY; 0: seconds say it
     patience: float = 0.0  # seconds that a job waits before a server is woken for it
 
-
-# The slots of composed policies by name, with one line each and where they come from.
+    @property
+    def is_guarded(self) -> bool:
+        """Whether jobs that have waited for long get a reservation."""
+        return self.guard < math.inf or self.guard_times > 0
 
 
 class PolicyLine(NamedTuple):
@@ -247,15 +254,71 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
 PRICES_LINE = OptionLine(
     "prices", "none", "", "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices"
 )
-_NUMBERS = (
-    ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),
-    ("size_weight", "", "with order=multifactor: of a job's hosts, as a share of all hosts", _SLURM),
-    ("max_age", "s", "with order=multifactor: wait that counts in full", _SLURM),
-    ("idle_timeout", "s", "with power=idle-timeout: a host that is idle for so long sleeps", ""),
-    ("keep_awake", "hosts", "with power=keep-awake: idle hosts that stay awake", ""),
-    ("wake_time", "s", "with power=...: what a host takes to wake, where the platform does not say it", ""),
-    ("patience", "s", "with start=bound: no server is woken for a job that has waited for less", ""),
-)
+
+
+class NumberOption(NamedTuple):
+    """A number that composed policies have as an option: its default is that of the field of `PolicyConfig`."""
+
+    name: str
+    unit: str
+    slot: str  # that reads it,
+    readers: tuple[int, ...]  # with one of these values
+    summary: str
+    paper: str = ""
+
+    @property
+    def default(self) -> float:
+        """As of `PolicyConfig`; an int where the option is one."""
+        return PolicyConfig._field_defaults[self.name]
+
+
+_WEIGHED, _SLEEPS = (Order.MULTIFACTOR,), (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)
+NUMBERS = {
+    option.name: option
+    for option in (
+        NumberOption(
+            "age_weight",
+            "",
+            "order",
+            _WEIGHED,
+            "with order=multifactor: of a job's wait, as a share of max_age",
+            _SLURM,
+        ),
+        NumberOption(
+            "size_weight",
+            "",
+            "order",
+            _WEIGHED,
+            "with order=multifactor: of a job's hosts, as a share of all hosts",
+            _SLURM,
+        ),
+        NumberOption("max_age", "s", "order", _WEIGHED, "with order=multifactor: wait that counts in full", _SLURM),
+        NumberOption(
+            "idle_timeout",
+            "s",
+            "power",
+            (Power.IDLE_TIMEOUT,),
+            "with power=idle-timeout: a host that is idle for so long sleeps",
+        ),
+        NumberOption(
+            "keep_awake", "hosts", "power", (Power.KEEP_AWAKE,), "with power=keep-awake: idle hosts that stay awake"
+        ),
+        NumberOption(
+            "wake_time",
+            "s",
+            "power",
+            _SLEEPS,
+            "with power=...: what a host takes to wake, where the platform does not say it",
+        ),
+        NumberOption(
+            "patience",
+            "s",
+            "start",
+            (StartHosts.BOOKED,),
+            "with start=bound: no server is woken for a job that has waited for less",
+        ),
+    )
+}
 
 
 _BACKFILL_ORDER = OptionLine(
@@ -271,8 +334,7 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
         OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
         for slot, (summary, values) in SLOTS.items()
     ]
-    defaults = PolicyConfig()
-    numbers = [OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS]
+    numbers = [OptionLine(o.name, f"{o.default:g}", o.unit, o.summary, o.paper) for o in NUMBERS.values()]
     return [*slots, _BACKFILL_ORDER, PRICES_LINE, *numbers]
 
 
@@ -352,6 +414,8 @@ def make_with_options(policy: str, make: Callable[..., Any], options: Mapping[st
     Raises:
         ConfigError: if it has no such parameter or a value does not fit, or one without default is missing.
     """
+    # The class is the declaration: names, defaults and types are those of its constructor, so that a user's policy
+    # declares nothing twice.
     parameters = inspect.signature(make, eval_str=True).parameters
     refuse_unknown(policy, options, parameters)
     missing = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in _OPEN and n not in options]

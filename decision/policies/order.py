@@ -44,6 +44,7 @@ def _sort_waiting(state, config, order, jobs, key, spare, began):
     """Bring `jobs` up to date; returns its length. `began`: so many jobs were looked at before, so many are in it."""
     looked_at, length = began
     changes = order >= Order.WFP3
+    # What is sorted stays so when jobs leave, and new ones come behind.
     kept = drop_gone(jobs, length, state.job_state)
     length = kept
     for job in range(looked_at, state.nb_jobs):
@@ -52,6 +53,7 @@ def _sort_waiting(state, config, order, jobs, key, spare, began):
                 raise InternalError("the policy's memory has no room for another waiting job")
             jobs[length] = job
             length += 1
+    # Ranks that change with time are all made again, yet seldom change places: insertion is then nearly linear.
     for i in range(0 if changes else kept, length):
         key[jobs[i]] = rank_of(state, config, order, jobs[i])
     sort_by_key(jobs, spare, key, 1 if changes else kept, length)
@@ -63,6 +65,7 @@ def drop_gone(jobs, length, job_state):
     kept = 0
     for i in range(length):
         jobs[kept] = jobs[i]
+        # Without a branch: who is gone is overwritten by the next.
         kept += job_state[jobs[i]] == QUEUED
     return kept
 
@@ -71,6 +74,7 @@ def drop_gone(jobs, length, job_state):
 def rank_of(state, config, order, job):
     """The job's number in an order; nan (0 / 0) counts as last."""
     size, walltime, submit = np.float64(state.size[job]), state.expected_runtime[job], state.submit_time[job]
+    # The codes in `options.Order` are grouped so that few comparisons find the formula.
     if order < Order.F1:
         rank = _rank_by_request(order, size, walltime, submit)
     elif order <= Order.F4:
@@ -81,6 +85,7 @@ def rank_of(state, config, order, job):
         rank = _rank_by_worth(state, order, job)
     else:
         rank = -_priority(config, order, len(state.host_state), size, walltime, state.now - submit)
+    # nan compares with nothing, and would leave the order to chance.
     return rank if rank == rank else np.inf
 
 
@@ -125,6 +130,7 @@ def density_of(state, job, ran):
 @kernel
 def _rank_by_fit(order, size, walltime, submit):
     """The four functions fitted in the SC'17 paper; submissions before 1 s count as at 1 s."""
+    # The paper's logarithm has no value at 0, where logs often begin.
     age = math.log10(max(submit, 1.0))
     if order == Order.F1:
         return np.log10(walltime) * size + 8.70e2 * age
@@ -148,6 +154,8 @@ def _priority(config, order, nb_hosts, size, walltime, wait):
 @kernel
 def sort_by_key(jobs, spare, key, begin, length):
     """Sort by (key, number): by insertion while little moves, as it does from call to call, else by merging."""
+    # Moves after which insertion is given up: a few by job. A policy's first look at a long queue must not take
+    # quadratic time.
     budget = 4 * length + 16
     for i in range(begin, length):
         job = jobs[i]
@@ -173,6 +181,7 @@ def _merge_sort(jobs, spare, key, length):
     while width < length:
         for low in range(0, length - width, 2 * width):
             middle = low + width
+            # Two runs that are in order already, as most are, need no copy.
             if _after(key, jobs[middle - 1], jobs[middle]):
                 _merge(jobs, spare, key, low, middle, min(middle + width, length))
         width *= 2

@@ -73,16 +73,19 @@ def first_fault(state, facts, plan):
     """The first impossible action: its index, the reason (FINE where there is none), and a host or number of hosts."""
     free = state.free.copy()  # hosts that no earlier action starts a job on or puts to sleep
     taken = np.zeros(len(free), np.uint64)  # hosts that earlier actions start jobs on, put to sleep or wake
+    # In the plan's order, since each action changes what the next one may take, as in the engine.
     for at in range(plan.nb_actions):
         reason, host = _fault(state, facts, plan, at, free, taken)
         if reason != FINE:
             return at, reason, host
+    # Servers last: whether one is switched as a whole is known of the whole plan only.
     return _server_fault(state, facts, plan)
 
 
 @kernel
 def _server_fault(state, facts, plan):
     """The first switch after which some hosts of a server sleep and others do not; those that left do not count."""
+    # Each host is its own server.
     if len(facts.server_begin) > len(facts.server):
         return -1, FINE, -1
     target = np.full(len(facts.server), -1, np.int32)  # pstate that the plan switches each host to
@@ -105,6 +108,7 @@ def _other_way(state, facts, target, host):
     server, sleeps = facts.server[host], _will_sleep(state, facts, target, host)
     for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
         other = facts.server_host[i]
+        # A host that left takes no part in switching, and cannot be asked to.
         away = state.host_state[other] == UNAVAILABLE and state.host_job[other] < 0
         if not away and _will_sleep(state, facts, target, other) != sleeps:
             return other
@@ -116,14 +120,15 @@ def _will_sleep(state, facts, target, host):
     """Whether a host sleeps, or is on its way to, once the plan is carried out."""
     if target[host] >= 0:
         return facts.pstate_kind[host, target[host]] != PSTATE_COMPUTING
-    what = state.host_state[host]
+    activity = state.host_state[host]
     asleep = facts.pstate_kind[host, state.pstate[host]] == PSTATE_SLEEP
-    return what in (SLEEPING, SWITCHING_OFF) or (what == IDLE and asleep)
+    return activity in (SLEEPING, SWITCHING_OFF) or (activity == IDLE and asleep)
 
 
 @kernel
 def _fault(state, facts, plan, at, free, taken):
     kind, job = plan.kind[at], plan.job[at]
+    # Not a job's action, so before any look at the job. Batsim refuses calls that are not after now.
     if kind == CALL_AT:
         return (FINE if state.now < plan.time[at] < np.inf else PAST), -1
     if kind == SET_PSTATE:
@@ -145,15 +150,16 @@ def _fault(state, facts, plan, at, free, taken):
 
 @kernel
 def _named_before(plan, at):
-    found = False
+    named = False
     for i in range(at):
-        found |= plan.job[i] == plan.job[at]
-    return found
+        named |= plan.job[i] == plan.job[at]
+    return named
 
 
 @kernel
 def _start_fault(state, plan, at, free, taken):
     reason, host = start_fault(state, free, plan.first, plan.last, plan.begin[at], plan.end[at])
+    # Free for the cluster, but not for this plan any more: another message.
     if reason == NOT_FREE and has_host(state.free, host):
         return _TAKEN, host
     if reason != FINE:
@@ -173,6 +179,7 @@ def _switch_fault(state, facts, plan, at, free, taken):
             return reason, host
         for host in range(plan.first[i], plan.last[i] + 1):
             reason = switch_fault(state, facts, host, pstate)
+            # A change of speed leaves the host where it is, free or computing.
             if reason != NO_PSTATE and not changes_speed_only(state, facts, host, pstate):
                 if has_host(taken, host):
                     return _TAKEN, host
@@ -195,18 +202,19 @@ def _explain(
         return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
     if reason == NO_JOB:
         return f"there is no job number {job}; {int(state.nb_jobs)} were submitted"
-    who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
+    job_name = names[job]
+    verb = {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
     if reason == TWICE:
-        return f"{who} is named by two actions of one plan"
+        return f"{job_name} is named by two actions of one plan"
     if reason in (NOT_WAITING, NOT_RUNNING):
         doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
         doing = "being suspended" if kind == SUSPEND and doing == "running" else doing
-        return f"{who} cannot {verb}: it is {doing}"
+        return f"{job_name} cannot {verb}: it is {doing}"
     hosts = _hosts_of(plan, at)
     if reason == WRONG_NUMBER:
         given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
-        return f"{who} needs {int(state.size[job])} hosts, {given}"
-    return f"{who} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
+        return f"{job_name} needs {int(state.size[job])} hosts, {given}"
+    return f"{job_name} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
 
 
 def _explain_switch(
@@ -226,17 +234,17 @@ def _explain_switch(
 def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str], reason: int, host: int) -> str:
     if reason == NO_HOST:
         return f"there is no host {host}, the last one is {len(state.host_state) - 1}"
-    who = _host_text(facts, host)
+    host_name = _host_text(facts, host)
     if reason == NO_PSTATE:
-        return f"{who} has no such pstate, or it only models a switch"
+        return f"{host_name} has no such pstate, or it only models a switch"
     if reason == SAME_HOST:
-        return f"{who} is given twice"
+        return f"{host_name} is given twice"
     if reason == _TAKEN:
-        return f"{who} is taken by an earlier action of the plan"
-    job, what = int(state.host_job[host]), int(state.host_state[host])
+        return f"{host_name} is taken by an earlier action of the plan"
+    job, activity = int(state.host_job[host]), int(state.host_state[host])
     if job >= 0:
-        return f"{who} computes {names[job]}"
-    text = f"{who} is {HostState(what).name.lower().replace('_', ' ')}"
+        return f"{host_name} computes {names[job]}"
+    text = f"{host_name} is {HostState(activity).name.lower().replace('_', ' ')}"
     return f"{text} and would stay so; a server is switched as a whole" if reason == PART_OF_SERVER else text
 
 

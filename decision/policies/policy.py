@@ -87,6 +87,8 @@ class Plan:
         Raises:
             PolicyError: if there is no such job or host, or no hosts are named and too few are free.
         """
+        # Hosts that the user names are checked with the whole plan (`plan_check`), where the message can say who has
+        # them.
         if hosts is not None:
             chosen = self._existing(hosts)
             self._write_hosts(self._add(START, job), chosen)
@@ -102,7 +104,7 @@ class Plan:
         self._add(REJECT, job)
 
     def kill(self, job: Job) -> None:
-        """Stop a running job."""
+        """Stop a running job, which then counts as killed."""
         self._add(KILL, job)
 
     def suspend(self, job: Job) -> None:
@@ -119,7 +121,7 @@ class Plan:
         chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
         if chosen:
             action = self._append(SET_PSTATE)
-            _set_value(self.arrays, action, target)
+            self.arrays.value[action] = target
             self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:
@@ -189,16 +191,15 @@ class Plan:
         return int(add(self.arrays, kind, number))
 
     def _write_hosts(self, action: int, hosts: Iterable[int]) -> None:
-        computes = self.arrays.kind[action] == SET_PSTATE and self._is_computing(int(self.arrays.value[action]))
+        kinds, pstate = self._facts.pstate_kind, int(self.arrays.value[action])
+        is_known = self.arrays.kind[action] == SET_PSTATE and 0 <= pstate < kinds.shape[1]
+        computes = is_known and bool((kinds[:, pstate] == PSTATE_COMPUTING).any())
         for host in hosts:
             self._keep_room(self.arrays.nb_intervals, len(self.arrays.first), "intervals of hosts")
             add_interval(self.arrays, action, host, host)
+            # Hosts that start a job or fall asleep are no longer free for the next action.
             if not computes:
                 remove_interval(self.arrays.free, host, host)
-
-    def _is_computing(self, pstate: int) -> bool:
-        kinds = self._facts.pstate_kind
-        return 0 <= pstate < kinds.shape[1] and bool((kinds[:, pstate] == PSTATE_COMPUTING).any())
 
     def _keep_room(self, used: int, room: int, what: str) -> None:
         if used >= room:
@@ -206,10 +207,6 @@ class Plan:
 
     def _when(self) -> str:
         return f"t={self._state.now:.12g} s"
-
-
-def _set_value(plan: PlanArrays, action: int, value: int) -> None:
-    plan.value[action] = value
 
 
 def _name(job: Job) -> str:

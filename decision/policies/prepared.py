@@ -9,8 +9,8 @@ loop knows which policies there are, a new policy compiles no loop again, and a 
 where a compiled one does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
-because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision
-may have a limit (`deadline`). Compiled policies keep the rules; tests see to that.
+because nothing can be raised through a kernel. The error names the line in the user's file (`loading.failure`), and a
+decision may have a limit (`loading.Deadline`). Compiled policies keep the rules; tests see to that.
 """
 
 import time
@@ -80,11 +80,12 @@ class CompiledPolicy:
         raise NotImplementedError
 
     def prepared(self, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> "PreparedPolicy":
-        """As `prepare`."""
+        """The policy, ready to be asked throughout one run; arguments are those of `prepare`."""
         return _Compiled(self, facts, names)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan, for callers that have a `ClusterView`; such as policies made of others."""
+        # Asked from Python, the policy keeps its own memory, as a loop would keep it for the policy.
         prepared, memory = self._asked or (self.prepared(cluster.facts, cluster.names), None)
         memory = prepared.memory_for(cluster.arrays, plan.arrays, memory)
         self._asked = prepared, memory
@@ -228,6 +229,7 @@ class _InPython(_Prepared):
                 self._policy.decide(view, plan)
             finally:
                 deadline.end()
+        # The watching thread raises at any line of this thread, those of `finally` included.
         except (TookTooLong, KeyboardInterrupt) as error:
             deadline.end()  # it may have arrived before the end above
             if not deadline.over:

@@ -83,7 +83,7 @@ def step_at(profile, time):
 
 @kernel
 def free_at(profile, time):
-    """Hosts free at `time`."""
+    """How many hosts are free at `time` (seconds)."""
     return profile.step_free[step_at(profile, time)]
 
 
@@ -95,6 +95,7 @@ def add_free(profile, begin, end, hosts):
     if profile.end_step + 2 > len(profile.step_time):
         _make_room(profile)
     time, free = profile.step_time, profile.step_free
+    # A step must begin where the change begins,
     low = step_at(profile, begin)
     if time[low] < begin:
         low += 1
@@ -103,6 +104,8 @@ def add_free(profile, begin, end, hosts):
     while high < last and time[high] < end:
         free[high] += hosts
         high += 1
+    # and one where it ends. Steps that have become equal are merged, so that the profile stays as short as the plan
+    # allows.
     if end < np.inf:
         if high == last or time[high] > end:
             _insert(profile, high, end, free[high - 1] - hosts)
@@ -135,6 +138,7 @@ def _remove(profile, at):
 @kernel
 def _make_room(profile):
     """Move the steps to the beginning of the arrays; there must be room for two more then."""
+    # `forget_before` only moves the first index; the room before it is used again here.
     first, end = profile.first_step, profile.end_step
     shift(profile.step_time, first, end, -first)
     shift(profile.step_free, first, end, -first)
@@ -188,6 +192,8 @@ def earliest(profile, hosts, duration):
     time, free, end = profile.step_time, profile.step_free, profile.end_step
     at = profile.first_step
     while at < end:
+        # The place is the first spell that is long enough; a spell ends at a step with too few, and none of it need be
+        # tried again.
         if free[at] >= hosts:
             begin = time[at]
             at += 1
@@ -200,28 +206,30 @@ def earliest(profile, hosts, duration):
 
 
 @kernel
-def earlier(profile, hosts, duration, own, begin, end):
-    """When (seconds) a reservation that begins at `own` could begin instead, itself taken out of the profile.
+def earlier(profile, hosts, duration, present, begin, end):
+    """When (seconds) a reservation that begins at `present` could begin instead, itself taken out of the profile.
 
-    Only moments before `own` are looked at, and only spells of enough free hosts that touch ``begin .. end``.
-    Returns `own` where there is nothing earlier.
+    Only moments before `present` are looked at, and only spells of enough free hosts that touch ``begin .. end``.
+    Returns `present` where there is nothing earlier.
     """
     time, free, last = profile.step_time, profile.step_free, profile.end_step
     at = step_at(profile, begin)
+    # A spell may begin before the region that came free: go back to its start.
     while at > profile.first_step and free[at] >= hosts and free[at - 1] >= hosts:
         at -= 1
-    end = min(end, own)
+    end = min(end, present)
     while at < last and time[at] < end:
         if free[at] >= hosts:
             start = time[at]
-            needed = min(start + duration, own)
+            # From `present` on the job has its hosts anyway, so the spell need only reach that far.
+            needed = min(start + duration, present)
             at += 1
             while at < last and time[at] < needed and free[at] >= hosts:
                 at += 1
             if at == last or time[at] >= needed:
                 return start
         at += 1
-    return own
+    return present
 
 
 # What hosts there will be: free now, given back by running jobs, or woken from sleep.
@@ -244,17 +252,19 @@ def has_sleepers(state, config):
 @kernel
 def awake_at(state, facts, config, host):
     """When (seconds) a host that sleeps or switches can be awake; inf for any other."""
-    now, what = state.now, state.host_state[host]
+    now, activity = state.now, state.host_state[host]
     if facts.sleep_pstate[host] < 0:
         return np.inf
-    if what == SLEEPING:
+    if activity == SLEEPING:
         due = now + config.wake_time
-    elif what == SWITCHING_ON:
+    elif activity == SWITCHING_ON:
         due = state.host_since[host] + config.wake_time
-    elif what == SWITCHING_OFF:
+    # Batsim cannot stop a host that falls asleep: it must arrive there before it wakes.
+    elif activity == SWITCHING_OFF:
         due = max(now, state.host_since[host] + config.doze_time) + config.wake_time
     else:
         return np.inf
+    # What is overdue is due soon, and never now: now it is known not to be there.
     return max(due, now + TOLERANCE)
 
 
@@ -289,6 +299,7 @@ def fill_capacity(state, facts, memory):
     for i in range(state.nb_running):
         job = state.running[i]
         due = booked_end(state, memory, job)
+        # A job that outlives its walltime will be killed at any moment; nothing may start on its hosts at this one.
         if due <= now:
             due = now + TOLERANCE
         add_free(memory, due, np.inf, hosts_given_back(state, job))
@@ -303,6 +314,7 @@ def _add_sleepers(state, facts, memory):
         at = awake_at(state, facts, memory, host)
         if at == np.inf:
             continue
+        # Hosts that are due together are one step; they most often follow one another by id.
         if at != due:
             add_free(memory, due, np.inf, hosts)
             due, hosts = at, 0

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from decision.model.errors import ConfigError, mapping, text
+from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 from decision.policies.wrappers.guard import GuardedPolicy
 from decision.policies.wrappers.prediction import EstimatedPolicy
@@ -51,23 +51,11 @@ from .options import (
     split_name,
 )
 from .policy import Policy
-from .traits import (
-    CORRECTION,
-    ESTIMATE,
-    OUTLOOK_OPTIONS,
-    SUPPLY_OPTIONS,
-    OutlookSettings,
-    read_outlook,
-    read_supply,
-    traits_of,
-)
+from .spec import PolicySpec, read_spec
+from .traits import ESTIMATE, OUTLOOK_OPTIONS, SUPPLY_OPTIONS, OutlookSettings, read_outlook, read_supply, traits_of
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
-_QUANTILES = f"{ESTIMATE}=quantiles"  # which corrects by itself
-
-
-# module: its PolicySource
 _REGISTERED: list[PolicySource] = []
 _CLASSES: dict[str, type] = {"kamelot": Kamelot, "window": Window}
 
@@ -77,12 +65,12 @@ def register_loader(pattern: str, loader: Loader) -> None:
     _REGISTERED.insert(0, PolicySource((pattern,), loader, tuple))
 
 
-def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
+def find_policy(spec: str | PolicySpec, options: Mapping[str, Any] | None = None) -> Policy:
     """The policy that a user names.
 
     Args:
-        spec: name and options, as above.
-        options: more options, as texts or values.
+        spec: name and options, as above; or parsed already.
+        options: more options, as texts or values, of a `spec` that is a text.
 
     Raises:
         ConfigError: if there is no such policy or it refuses the options.
@@ -92,21 +80,33 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
         >>> d.simulate("toy", "toy", d.find_policy("sjf+easy", {"allocation": "contiguous"})).summary().jobs
         5
     """
-    name, settings = _split(text("spec", spec), mapping("options", options, '{"guard": "auto"}'))
+    name, settings = _parsed(spec, options)
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+    # Wrappers from the outside in, each of which takes its options out: the supply, which rejects and suspends whatever
+    # the rest decides; the guard; predicted run times; the policy itself.
     supply = read_supply(name, settings)
     if supply is not None:
-        return SuppliedPolicy(find_policy(name, settings), supply, name)
-    says, outlook = ESTIMATE in settings, read_outlook(name, settings)
-    own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
-    guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not own else None
+        return SuppliedPolicy(find_policy(PolicySpec(name, settings)), supply, name)
+    is_asked, outlook = ESTIMATE in settings, read_outlook(name, settings)
+    # A composed policy guards its own starts, in one pass over its queue. Not so where it decides by predictions, since
+    # a guard's reservations go by walltimes, nor where EASY looks at candidates in an order of their own: then the
+    # guard stands around it.
+    guards_itself = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
+    guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not guards_itself else None
     plain = _find_plain(name, settings, source, slots)
     if guard is not None and isinstance(plain, ComposedPolicy):
         plain.refuse_guard()
-    policy = _with_outlook(plain, outlook if says else traits_of(plain).expects, name)
+    policy = _with_outlook(plain, outlook if is_asked else traits_of(plain).expects, name)
     return policy if guard is None else GuardedPolicy(policy, guard, name)
+
+
+def _parsed(spec: str | PolicySpec, options: Mapping[str, Any] | None) -> PolicySpec:
+    """A record that the caller may take options out of."""
+    if isinstance(spec, PolicySpec):
+        return spec._replace(options=dict(spec.options))
+    return read_spec(spec, options)
 
 
 def _find_plain(
@@ -142,18 +142,18 @@ def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
 
 def without_estimate(spec: str) -> str:
     """The specification of the same policy by walltimes."""
-    name, settings = _split(spec, {})
+    name, settings = read_spec(spec)
     kept = [f"{key}={value}" for key, value in settings.items() if key not in OUTLOOK_OPTIONS]
     return ",".join((name, *kept))
 
 
-def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
+def find_agent(spec: str | PolicySpec, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
     """The scheduler that a user names, where it answers Batsim's messages itself; None for any other name.
 
     Raises:
         ConfigError: if it cannot be made.
     """
-    name, settings = _split(spec, options or {})
+    name, settings = _parsed(spec, options)
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
@@ -182,7 +182,7 @@ def list_options(name: str) -> list[OptionLine]:
         ConfigError: if there is no such policy.
     """
     if name in SHORTHANDS:
-        name, chosen = _split(name, {})
+        name, chosen = read_spec(name)
         return [line._replace(default=chosen.get(line.name, line.default)) for line in list_options(name)]
     slots = split_name(name)
     source = _source_of(name)
@@ -195,6 +195,7 @@ def list_options(name: str) -> list[OptionLine]:
 
 def _source_of(name: str) -> PolicySource | None:
     """The source of a name that is neither a preset's nor a class's."""
+    # What the user registered comes first, so that it can replace what is shipped.
     for source in _REGISTERED:
         if _has(source, name):
             return source
@@ -205,27 +206,6 @@ def _source_of(name: str) -> PolicySource | None:
 
 def _has(source: PolicySource, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in source.names)
-
-
-def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    name, *pairs = spec.split(",")
-    settings = dict(options)
-    if name in SHORTHANDS:
-        shorthand, (name, *more) = name, SHORTHANDS[name].split(",")
-        named = {pair.partition("=")[0] for pair in pairs} | settings.keys()
-        if _QUANTILES in (*pairs, f"{ESTIMATE}={settings.get(ESTIMATE)}") and CORRECTION not in named:
-            kept = [pair for pair in more if pair.partition("=")[0] not in (*named, CORRECTION)]
-            advice = f"use {','.join((name, *kept, *pairs))}"
-            raise ConfigError(f"policy {shorthand}: it has a correction, and {_QUANTILES} takes none; {advice}")
-        pairs += [pair for pair in more if pair.partition("=")[0] not in named]
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"policy {spec!r}: {pair!r} is not an option; write it as name=value")
-        if key in settings:
-            raise ConfigError(f"policy {spec!r}: option {key} is given twice")
-        settings[key] = value
-    return name, settings
 
 
 def _class_of(name: str) -> Any:

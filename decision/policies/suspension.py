@@ -27,7 +27,9 @@ def suspend_for_others(state, memory, plan, length):
     running = state.running[: state.nb_running]
     if state.suspended[running].any():
         return True  # their hosts are not free yet, and they are somebody's
+    # Else a job that ranks before them could take the hosts that others were suspended for, and so on for ever.
     _put_heirs_first(state, memory, length)
+    # A supply of power may be shorter than the hosts that are free.
     free, heirs = min(np.int64(state.nb_free), spare_power(state)), 0
     goes = np.zeros(len(running), np.bool_)
     for i in range(length):
@@ -76,6 +78,7 @@ def _choose_victims(state, config, running, goes, job, wanted):
     """
     limit, gained = _worth_of(state, config, job), 0
     chosen, picked = np.zeros(len(running), np.int64), 0
+    # Greedy: the least worth first, until there are enough hosts.
     while gained < wanted:
         least = _least_of(state, config, running, goes, limit)
         if least < 0:
@@ -84,6 +87,7 @@ def _choose_victims(state, config, running, goes, job, wanted):
         gained += state.size[running[least]]
         chosen[picked] = least
         picked += 1
+    # A late, wide victim may make earlier ones needless: spare those again, the most worth first.
     enough = gained >= wanted
     for i in range(picked - 1, -1, -1):
         hosts = state.size[running[chosen[i]]]

@@ -13,7 +13,6 @@ from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 
 from .options import read_value
-from .supply import CAP, Battery
 
 # Options that say for how long jobs are expected to run, as settings.
 
@@ -22,7 +21,7 @@ OUTLOOK_OPTIONS = (ESTIMATE, CORRECTION, _SHADOW_OPTION, _FILL_OPTION)
 
 
 class Estimator(IntEnum):
-    """Who predicts."""
+    """Who predicts for how long jobs will run."""
 
     WALLTIME = 0
     LAST2 = 1
@@ -80,7 +79,7 @@ def _level(policy: str, option: str, value: Any) -> float:
 
 
 def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
-    names = [each.name.lower() for each in kind]
+    names = [member.name.lower() for member in kind]
     if value not in names:
         has = f"there are {', '.join(names)}"
         raise ConfigError(f"policy {policy}: there is no {option} {value!r}{nearest(str(value), names)} ({has})")
@@ -98,7 +97,7 @@ class Failed(IntEnum):
     RESUBMIT = 2  # what it has not saved is lost, and what is left is submitted again
 
 
-_LATE, BEYOND, _RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+_LATE, BEYOND, _RESTART, CAP = "late", "beyond", "restart", "cap"  # names of the options, for every policy
 BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY = "battery", "battery_charge", "battery_discharge", "battery_efficiency"
 _CHECKPOINT, _FAILED, _EVERY = "checkpoint", "failed", "checkpoint_every"
 _OF_BATTERY = (BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY)
@@ -109,6 +108,15 @@ _CHOICES = {
     BEYOND: ("suspend", "grid", "battery"),
     _FAILED: tuple(each.name.lower() for each in Failed),
 }
+
+
+class Battery(NamedTuple):
+    """What a battery can do; powers are in hosts that compute."""
+
+    capacity: float = 0.0  # host-seconds; 0: there is none
+    charge: float = math.inf  # hosts that it takes the power of at most
+    discharge: float = math.inf  # hosts that it powers at most
+    efficiency: float = 1.0  # share of what it takes that it gives back
 
 
 class SupplySettings(NamedTuple):
@@ -129,6 +137,7 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     Raises:
         ConfigError: naming the policy and the value.
     """
+    # Without any of these the policy stands under a supply only where there is one, with the defaults.
     if not options.keys() & set(SUPPLY_OPTIONS):
         return None
     late, beyond = (_chosen(policy, name, options) for name in (_LATE, BEYOND))
@@ -202,5 +211,5 @@ def traits_of(policy: object) -> Traits:
     whole = getattr(policy, "traits", None)
     if isinstance(whole, Traits):
         return whole
-    said = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
-    return Traits(**({"name": type(policy).__name__} | said))
+    given = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
+    return Traits(**({"name": type(policy).__name__} | given))

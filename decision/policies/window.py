@@ -34,8 +34,16 @@ from decision.policies.placement.exact import (
     place_by_highs,
     place_exactly,
 )
-from decision.policies.placement.repair import AT_BEST, AT_RANDOM, StartRule
-from decision.policies.placement.search import PROGRAM_FIRST, Search, anneal, gap, search_with_bound
+from decision.policies.placement.search import (
+    AT_BEST,
+    AT_RANDOM,
+    PROGRAM_FIRST,
+    Search,
+    StartRule,
+    anneal,
+    gap,
+    search_with_bound,
+)
 from decision.policies.placement.tree import count_lowest
 from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
@@ -63,12 +71,14 @@ def is_due(now, period, index, last, called):
         last: number of the window that was decided last.
         called: whether one was called for that is due; the call may come a moment late, over the network.
     """
+    # A window that was not called for is decided only at its very time: events between two windows wait for the next.
     return index > last and (called or now <= index * period + TOLERANCE)
 
 
 @kernel
 def _rank(state, period, index, job):
     """What a job is sorted by, ascending: the periods that it has waited, most first, and then its hosts."""
+    # A period that has waited outweighs any number of hosts, so one key sorts by both.
     waited = index - math.ceil((state.submit_time[job] - TOLERANCE) / period)
     return state.size[job] - waited * (len(state.host_state) + 1.0)
 
@@ -79,6 +89,7 @@ def in_order(state, queue, period, index):
     ranks = np.empty(len(queue))
     for i in range(len(queue)):
         ranks[i] = _rank(state, period, index, queue[i])
+    # mergesort is stable: equal ranks stay in order of submission.
     return queue[np.argsort(ranks, kind="mergesort")]
 
 
@@ -105,6 +116,7 @@ def taken_from(state, order, free, limit):
     taken, wide = 0, 0
     for job in order:
         size = state.size[job]
+        # The first that does not fit ends the window: nobody overtakes, which keeps wide jobs from starving.
         if size > free or (size > 1 and wide == limit and limit > 0):
             break
         wide += size > 1
@@ -135,6 +147,7 @@ def write_sequence(facts, free, hosts):
         bits = free[word]
         while bits != 0:
             host = (word << 6) + np.int64(trailing_zeros(bits))
+            # Clears the lowest bit.
             bits &= bits - np.uint64(1)
             ascends &= facts.switch[host] >= last
             last = facts.switch[host]
@@ -162,7 +175,7 @@ class WindowMemory(Bundle):
     seed: Int
     last_window: Int = -1  # number of the last window that was decided, -1 for none
     due_window: Int = -1  # number of the window that was called for, -1 for none
-    repair: Int  # `decision.policies.placement.repair.StartRule.kind`
+    repair: Int  # `decision.policies.placement.search.StartRule.kind`
     large_solver: Int  # address of what solves windows exactly that have too many subsets
     most_cells: Int  # of the dynamic program's table; windows that need more are solved in the same way
     placer: Int  # address of the solver
@@ -197,6 +210,7 @@ def _solve_outside(groups, sizes, memory, index, held):
         return 0
     for job in range(jobs):
         for i in range(sizes[job]):
+            # By the static strategy a job's entries follow one another, around the end of the sequence.
             held[job, i] = (memory.starts[job] + i) % length
     return 1
 
@@ -240,6 +254,7 @@ def search_window_with_bound(down, groups, sizes, memory, index, held):
 def exactly(down, groups, sizes, memory, index, held):
     memory.gaps[1] += 1.0
     subsets = nb_subsets(sizes)
+    # The dynamic program is exact and fast for few jobs; beyond, a mixed-integer program with a time limit.
     if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.most_cells:
         return _solve_outside(groups, sizes, memory, index, held)
     place_exactly(groups, count_lowest(down), sizes, held)
@@ -263,11 +278,14 @@ def _decide(state, facts, memory, plan):
     now, period = state.now, memory.period
     index = int((now + TOLERANCE) / period)
     called = 0 <= memory.due_window <= index
+    # The call has come; whatever happens from now on, another one is needed for the next window.
     if called:
         memory.due_window = -1
     if state.nb_queued == 0:
         return True
     head = -1
+    # At a window: place what it takes, and whoever is left first is the head. Between windows the head is whom the next
+    # one takes first.
     if is_due(now, period, index, memory.last_window, called):
         memory.last_window = index
         order = in_order(state, state.queue[: state.nb_queued], period, index)
@@ -278,6 +296,7 @@ def _decide(state, facts, memory, plan):
             head = order[taken]
     elif memory.due_window < 0:
         head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
+    # Without hosts for the head the next window would start nothing.
     if head >= 0 and memory.due_window < 0 and state.size[head] <= count_hosts(plan.free):
         memory.due_window = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
@@ -311,6 +330,7 @@ def start_priced(state, facts, memory, plan, jobs):
     sizes = np.empty(len(jobs), np.int64)
     for i in range(len(jobs)):
         sizes[i] = state.size[jobs[i]]
+    # Wide jobs first: they have the fewest places.
     for i in np.argsort(-sizes, kind="mergesort"):
         take_on_tree(plan, state, facts, add(plan, START, jobs[i]), memory.prices, True)
     return len(jobs)
@@ -343,6 +363,8 @@ _SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
 _BEST = "best"  # in place of a network
 
 
+# Only turns seconds of the option `limit` into cells: that the same window is solved in the same way on every machine
+# matters more than the seconds.
 _RATE = 50e6  # cells that are filled in a second at least, jobs that wrap around included
 
 
@@ -400,6 +422,7 @@ class Window(CompiledPolicy):
             self._repair, self._levels = (AT_BEST, 0) if repair in ("", _BEST) else read_learned("network", repair)
         self._name = repair
         self._period, self._limit = float(period), limit
+        # Without HiGHS the dynamic program must do, however long it takes.
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
         self._numbers: dict[str, int] = {
             "most_jobs": jobs,
@@ -458,7 +481,7 @@ class Window(CompiledPolicy):
         return self._used
 
     def window_gap(self) -> float:
-        """As the function `window_gap`."""
+        """The mean gap of the last run, as the function `window_gap` says it."""
         total, windows = (0.0, 0.0) if self._used is None else self._used.gaps.tolist()
         return total / windows if windows else math.nan
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.policies.placement.exact import place_exactly
-from decision.policies.placement.repair import AT_RANDOM, BY_NETWORK, SEEN, StartRule
-from decision.policies.placement.search import Search, anneal
+from decision.policies.placement.search import AT_RANDOM, BY_NETWORK, SEEN, Search, StartRule, anneal
 from decision.policies.placement.tree import place_best
 from decision.policies.placement.windows import DYNAMIC, groups_of
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from decision.model.workload import Delay, Workload
 from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
-from decision.policies.guard_memory import EXCUSE, longest_known, longest_wait
 from decision.policies.options import AUTO, Allocation, Backfill, Order, PolicyConfig
 from decision.policies.profile import least_free
+from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 LIMITS = st.sampled_from([0.0, 3.0, 12.0, 40.0])
+GUARDS = LIMITS.map(lambda limit: {"guard": limit}) | st.just({"guard_times": AUTO})
 RULES = st.sampled_from([Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY])
 
 
@@ -97,19 +98,19 @@ def test_a_limit_that_no_job_reaches_changes_nothing(work, order, backfill):
     assert run(work, config._replace(guard=1e9)).tolist() == run(work, config).tolist()
 
 
-@given(workloads(), RULES, LIMITS | st.just(AUTO))
+@given(workloads(), RULES, GUARDS)
 @PROMISES
-def test_allocation_never_changes_when_a_guarded_job_starts(work, backfill, limit):
-    config = PolicyConfig(order=Order.SAF, backfill=backfill, guard=limit)
+def test_allocation_never_changes_when_a_guarded_job_starts(work, backfill, guard):
+    config = PolicyConfig(order=Order.SAF, backfill=backfill, **guard)
     first, *others = (run(work, config._replace(allocation=each)).tolist() for each in Allocation)
     assert all(other == first for other in others)
 
 
-@given(workloads(overruns=True, moves=True), st.sampled_from(list(Order)), RULES, LIMITS | st.just(AUTO))
+@given(workloads(overruns=True, moves=True), st.sampled_from(list(Order)), RULES, GUARDS)
 @PROMISES
-def test_every_job_starts_once_though_jobs_overrun_and_hosts_move(work, order, backfill, limit):
+def test_every_job_starts_once_though_jobs_overrun_and_hosts_move(work, order, backfill, guard):
     started: list[int] = []
-    run(work, PolicyConfig(order=order, backfill=backfill, guard=limit), lambda instant: started.extend(instant.starts))
+    run(work, PolicyConfig(order=order, backfill=backfill, **guard), lambda instant: started.extend(instant.starts))
     assert sorted(started) == list(range(len(work.jobs)))
 
 
@@ -124,7 +125,7 @@ def easy_waits(work: Given) -> np.ndarray:
 @PROMISES
 def test_the_shadow_knows_in_the_end_how_long_easy_lets_jobs_wait(work, order, backfill):
     """Under any policy, and though nobody knows a run time before the job has ended."""
-    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=len(work.jobs))
+    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard_times=AUTO), jobs=len(work.jobs))
     known: list[float] = []
     run_toy(work, toy, lambda instant: known.append(longest_known(toy.memory)))
     toy.state.now = 1e9
@@ -144,7 +145,7 @@ def test_the_shadow_is_at_the_present_where_all_run_to_their_walltime(work, orde
         waits = np.minimum(easy[come], instant.now - submit[come])
         assert np.isclose(longest_wait(instant.toy.state, instant.toy.memory), waits.max(initial=0.0))
 
-    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=max(len(work.jobs), 1))
+    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard_times=AUTO), jobs=max(len(work.jobs), 1))
     toy.memory.shadow_time[:, EXCUSE] = np.inf
     run_toy(work, toy, look)
 
@@ -169,7 +170,7 @@ class FirstInQueue:
 def test_the_first_in_the_queue_starts_in_time_or_when_its_hosts_were_free_at_the_earliest(work, order, backfill):
     """From the decision on at which no older job waits."""
     first = FirstInQueue(work.hosts)
-    starts = run(work, PolicyConfig(order=order, backfill=backfill, guard=AUTO), first.look)
+    starts = run(work, PolicyConfig(order=order, backfill=backfill, guard_times=AUTO), first.look)
     for number, begin in first.begin.items():
         in_time = work.jobs[number].submit_time + 1.45 * first.longest
         assert starts[number] <= max(begin, in_time) + 1e-3

@@ -107,10 +107,7 @@ def heuristic_shares(whole: GreenWorld, policy: str, rollouts: int, jobs: int) -
     found = []
     for number in range(rollouts):
         part = rollout(whole, number, jobs)
-        name, *options = policy.split(",")
-        record = simulate_workloads(
-            part.platform, [part.workload], name, dict(each.split("=") for each in options), events=part.events
-        )
+        record = simulate_workloads(part.platform, [part.workload], policy, events=part.events)
         found.append(value_share(join_parts(record.jobs), record.worth))
     return np.array(found)
 

@@ -33,8 +33,7 @@ from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.papers.rlscheduler.rules import Sequence as Jobs
 from decision.papers.rlscheduler.rules import part
-from decision.policies.placement.repair import AT_BEST
-from decision.policies.placement.search import PROGRAM_FIRST
+from decision.policies.placement.search import AT_BEST, PROGRAM_FIRST
 from decision.policies.runtimes import apply_estimates
 from decision.rl.learning import read_repair
 from decision.rl.learning.checkpoint import read_checkpoint
@@ -102,8 +101,7 @@ def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, b
         case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
         if not batsim:
             return simulate_workloads(case.platform, case.workloads, policy, seed=seed).jobs
-        name, *options = policy.split(",")
-        choice = PolicyChoice(policy=name, settings=dict(o.split("=") for o in options), seed=seed)
+        choice = PolicyChoice(policy=policy, seed=seed)
         run_to_folder(case, choice, Path(folder) / "run", engine=Engine.BATSIM)
         return read_jobs(str(Path(folder) / "run" / "out"))
 

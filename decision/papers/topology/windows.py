@@ -21,8 +21,7 @@ from decision.model.record import Floats, Ints
 from decision.papers.campaign import Findings, ResultTable
 from decision.papers.rlscheduler.rules import Sequence as Jobs
 from decision.policies.placement.exact import binary_program, kinds_of, need_of_highs, place_by_highs, place_exactly
-from decision.policies.placement.repair import AT_RANDOM, StartRule
-from decision.policies.placement.search import PROGRAM_FIRST, Search, anneal_along
+from decision.policies.placement.search import AT_RANDOM, PROGRAM_FIRST, Search, StartRule, anneal_along
 from decision.policies.placement.tree import count_lowest
 from decision.policies.placement.windows import DYNAMIC, FREE, groups_of, place_in_turn, worth
 

@@ -1,10 +1,9 @@
 """Placement on trees of switches: what a set of hosts costs, and which free hosts cost a job least.
 
 `tree` has the cost of Lan et al. in closed form and the best hosts for one job, `windows` the strategies by which
-several jobs are placed together, `exact` the best window, by a dynamic program, or by a solver where that would be too
-large, and how good one on any hosts can be at most; `search` is the search for a good one, `repair` how jobs that a
-search took out go back. What is for any network is in `decision.state.hops`: how far apart two hosts are, and free
-hosts that are near one another.
+several jobs are placed together, `exact` the best window, by a dynamic program or, where that would be too large, by a
+solver, and `search` the search for a good one, with how good one on any hosts can be at most. What is for any network
+is in `decision.state.hops`: how far apart two hosts are, and free hosts that are near one another.
 
 Design
 ------

@@ -110,6 +110,7 @@ def row_of(memory, key):
 
 @kernel
 def _shared_row(memory, key):
+    # Row 0 is that of all jobs.
     return 1 + np.int64(key % np.uint64(len(memory.habits) - 1))
 
 
@@ -119,6 +120,7 @@ def new_row_of(memory, key):
     if len(memory.habit_slot) == 0:
         return _shared_row(memory, key)
     place = _place(memory, key)
+    # First seen: the next row is cleared and taken. Rows are touched only here, so that unused pages take no memory.
     if memory.habit_slot[place] == 0:
         row = memory.habits_used[0] + 1
         if row >= len(memory.habit_key):
@@ -135,12 +137,14 @@ def _place(memory, key):
     """Where the key is in the table, or could be put."""
     last = len(memory.habit_slot) - 1
     place = np.int64(key & np.uint64(last))
+    # Linear probing; half of the slots at least are free (`room_for_habits`), so that this ends soon.
     while memory.habit_slot[place] != 0 and memory.habit_key[memory.habit_slot[place]] != key:
         place = (place + 1) & last
     return place
 
 
 _INPUTS = 9
+# So that a habit follows a user who changes: as with `predictors._FORGET`, the slow twin's.
 _FORGET = 20.0  # jobs after which a habit's mean forgets
 
 
@@ -175,7 +179,7 @@ def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemo
 
 @kernel
 def forget_regression(memory):
-    """As `new_regression` makes it."""
+    """Forget all jobs, so that the memory is as `new_regression` makes it."""
     forget_habits(memory)
     memory.longest[0] = 0.0
     for i in range(_INPUTS):
@@ -190,6 +194,7 @@ def predict(memory, user, size, walltime, submit_time):
     if memory.habits[0, JOBS] == 0.0:
         return walltime
     _see(memory, user, size, walltime, submit_time)
+    # Never beyond the longest run time so far: a line that was fitted to few points says anything far from them.
     guess = _value(memory)
     return min(math.exp(min(max(guess, 0.0), memory.longest[0])), walltime)
 
@@ -198,6 +203,7 @@ def predict(memory, user, size, walltime, submit_time):
 def learn_end(memory, user, size, walltime, submit_time, runtime):
     """Learn that a job has ended after running for `runtime` seconds: a step of recursive least squares."""
     target = math.log(max(runtime, 1.0))
+    # Learn with the inputs as they were when it was predicted from, before this job changes them.
     if memory.habits[0, JOBS] > 0.0:
         _see(memory, user, size, walltime, submit_time)
         _correct(memory, target - _value(memory))
@@ -232,6 +238,7 @@ def _see(memory, user, size, walltime, submit_time):
 @kernel
 def _correct(memory, error):
     scale, inverse, gain, inputs = 1.0, memory.inverse, memory.gain, memory.inputs
+    # Recursive least squares without forgetting: gain = P x / (1 + x P x), then P loses gain times its own.
     for i in range(_INPUTS):
         gain[i] = 0.0
         for k in range(_INPUTS):

@@ -19,6 +19,7 @@ from decision.model.workload import Workload
 
 from .quantiles import Quantiles
 
+# Fewer follow a user who changes sooner, more are less noisy.
 _FORGET = 20  # jobs after which a habit's mean forgets
 
 
@@ -43,11 +44,11 @@ class Walltime:
     """The walltime itself: what schedulers use without a predictor."""
 
     def predict(self, user: str, size: int, walltime: float, submit_time: float) -> float:
-        """The walltime."""
+        """The walltime, which is all that is known."""
         return walltime
 
     def observe(self, user: str, size: int, walltime: float, submit_time: float, runtime: float) -> None:
-        """Nothing to learn."""
+        """Nothing is learned from an end."""
 
 
 class LastTwo:

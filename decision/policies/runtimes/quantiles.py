@@ -33,6 +33,7 @@ LEVELS = np.array([0.1, 0.25, 0.5, 0.8, 0.9])  # of the quantiles that are held 
 RECENT = 16  # run times that are remembered of each kind of jobs
 PRIOR = 3.0  # jobs of a kind that weigh as much as all wider kinds
 FADE = 0.9  # what a job counts against the next one of its kind
+# A larger step follows a change of the log sooner and is noisier.
 LEVEL_STEP = 0.005  # by which a level moves, at most
 EDGE = 0.02  # levels that jobs which took what was said do not move beyond, nor beyond 1 minus that
 HAIR = 1e-3  # seconds: times are sums of others
@@ -180,6 +181,7 @@ def forget_quantiles(memory):
 def say_quantiles(memory, job, user, size, walltime):
     """Remember the quantiles of a job that is submitted, which its end will be compared with."""
     length = _see_alike(memory, user, size, walltime)
+    # What was said is kept by job: its end judges what was said then, not what would be said now.
     for k in range(len(LEVELS)):
         memory.said[job, k] = _read_off(memory, length, memory.levels[k], walltime) if length > 0 else np.nan
 
@@ -199,6 +201,7 @@ def quantile(memory, user, size, walltime, elapsed, level):
         first += 1
     if first == length:
         return min(2.0 * elapsed, walltime)
+    # It has run for longer than a share `sure` of such jobs: the rest of the distribution is all there is.
     if first > 0:
         sure = _share_at(memory.levels, gone)
         level = sure + level * (1.0 - sure)
@@ -209,6 +212,7 @@ def quantile(memory, user, size, walltime, elapsed, level):
 @kernel
 def learn_quantiles(memory, job, user, size, walltime, runtime):
     """Learn that a job has ended after `runtime` seconds: move the levels, and remember the run time."""
+    # As what is said: at least a second, at most the walltime.
     took = min(max(runtime, 1.0), walltime)
     if not np.isnan(memory.said[job, 0]):
         for k in range(len(LEVELS)):
@@ -257,6 +261,7 @@ def _see_alike(memory, user, size, walltime):
         if row > 0:
             jobs = np.int64(memory.habits[row, JOBS])
             known = min(jobs, RECENT)
+            # Each kind takes its part of what the narrower kinds have left; all jobs take the rest.
             counts = _COUNTS[:known].sum()
             share = 1.0 if kind == _ALL else counts / (counts + PRIOR)
             for i in range(known):
@@ -276,6 +281,7 @@ def _read_off(memory, length, level, walltime):
     if level >= 1.0:
         return walltime if walltime < np.inf else 2.0 * memory.sample[length - 1]
     at, below = 0, memory.weight[0]
+    # 1e-12: weights are sums of many, and an equal level must not slip to the next job.
     while at < length - 1 and below < level - 1e-12:
         at += 1
         below += memory.weight[at]

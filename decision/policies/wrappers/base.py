@@ -29,6 +29,7 @@ class AroundMemory(Bundle):
     addresses: I8  # (4,) of these
 
     def __init__(self, asked: int, inner: Bundle, seen: ClusterState, own: Bundle) -> None:
+        # Addresses, because a kernel cannot hold a bundle whose class it does not know; the attributes keep them alive.
         super().__init__(addresses=np.array([asked, inner.address, seen.address, own.address]))
         self.inner, self.seen, self.own = inner, seen, own
 

@@ -6,14 +6,23 @@ from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
 from decision.policies.conservative import take_due
-from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
-from decision.policies.guard_memory import harms_watched, watch_start
+from decision.policies.guard import (
+    GuardLimit,
+    ask_for_call,
+    follow_guard,
+    guard_call,
+    harms_watched,
+    is_harmless,
+    reserve_guarded,
+    switch_times,
+    watch_start,
+)
 from decision.policies.memory import Memory, grown_memory, memory_at, new_memory, note_decision
 from decision.policies.options import PolicyConfig, Power
 from decision.policies.policy import Policy
+from decision.policies.power import wake_lowest
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.profile import add_free
-from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import PSTATE_SLEEP, SLEEPING, ClusterState
@@ -24,6 +33,7 @@ from .base import AroundPolicy, ask_inner, own_memory
 
 @DECIDE.entry
 def _decide_guarded(state, facts, memory, plan):
+    # The policy plans as if there were no guard; then its plan is cut down to what delays no guarded job.
     if not ask_inner(memory, facts, plan):
         return NO_PLAN
     guard_plan(state, facts, memory_at(own_memory(memory)), plan)
@@ -37,19 +47,20 @@ class GuardedPolicy(AroundPolicy):
 
     Args:
         policy: any.
-        guard: seconds, or AUTO.
+        limit: how long a job may wait before it is guarded.
         name: for messages.
     """
 
     entry = _decide_guarded
 
-    def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
+    def __init__(self, policy: Policy, limit: GuardLimit, name: str = "") -> None:
         super().__init__(policy, name)
-        self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
+        # With a power slot, so that hosts which the policy puts to sleep count as capacity (`profile.has_sleepers`).
+        self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), **limit._asdict())
 
     @property
     def traits(self) -> Traits:
-        """Reservations need walltimes."""
+        """Those of the policy in it, and reservations need walltimes."""
         return super().traits._replace(needs_walltime=True)
 
     def reset(self, platform: Platform, seed: int) -> None:
@@ -75,6 +86,7 @@ def guard_plan(state, facts, memory, plan):
     guarded = follow_guard(state, memory)
     if guarded > 0 or memory.nb_watched > 0:
         reserve_guarded(state, facts, memory, guarded)
+        # Due starts have their hosts in the profile already, so that nothing of the plan may take them.
         due = take_due(state, memory, state.queue, guarded)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
@@ -82,12 +94,15 @@ def guard_plan(state, facts, memory, plan):
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
                 _start_due(state, plan, memory.chosen[i])
+        # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to.
         if refused:
             _start_others(state, memory, plan)
     chosen, free = _note_starts(state, memory, plan)
     if guarded > 0:
         note_decision(state, memory, chosen)
         memory.kept = 1
+        # The inner policy does not know for whom hosts are needed; all that sleep are woken, unless it switches some
+        # itself.
         if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
             wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
@@ -161,6 +176,7 @@ def _may_stay(state, facts, memory, plan, at):
     if not exempt:
         memory.reserved[job] = np.inf  # it was to start before, and what is around the guard left it out
     begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
+    # Taken out and put back: a job must not stand in its own way.
     if begin < np.inf:
         add_free(memory, begin, end, size)
     stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))
@@ -185,28 +201,19 @@ def _starts(plan, job):
 @kernel
 def _switches(plan):
     """Whether a plan switches hosts."""
-    found = False
+    switches = False
     for at in range(plan.nb_actions):
-        found |= plan.kind[at] == SET_PSTATE
-    return found
+        switches |= plan.kind[at] == SET_PSTATE
+    return switches
 
 
 @kernel
 def _note_starts(state, memory, plan):
     """How many jobs the plan starts, and how many hosts it leaves free."""
-    chosen = 0
+    chosen, free = 0, state.nb_free
     for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             memory.reserved[plan.job[at]] = state.now
-            chosen += 1
-    return chosen, _left_free(state, plan)
-
-
-@kernel
-def _left_free(state, plan):
-    """How many hosts the plan leaves free."""
-    free = state.nb_free
-    for at in range(plan.nb_actions):
-        if plan.kind[at] == START:
             free -= state.size[plan.job[at]]
-    return free
+            chosen += 1
+    return chosen, free

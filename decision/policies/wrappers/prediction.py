@@ -1,11 +1,25 @@
-"""Any policy with predicted run times: it decides on the cluster as its `outlook` shows it."""
+"""Any policy with predicted run times: it decides on the cluster as its `Outlook` shows it.
+
+A job's run time is predicted when it is submitted, after the jobs that ended at that instant were learned from: at
+least a second, at most its walltime, at which it is killed all the same. A job that outlives its prediction gets
+another one at the next decision (a correction), as often as needed; no call is asked for that. Predictions and the
+corrections by increments are those of Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions
+Rather than User Runtime Estimates, IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
+
+Design
+------
+A policy reads `expected_runtime`, `running` and `expected_end` of the cluster's state. `seen_through` is the same
+state, array for array, but for these, which are the outlook's; so no policy knows of predictors, a policy without
+`estimate` sees the state itself, and nothing that simulates or speaks to Batsim knows of either. Rejected: predictions
+in the state, which transitions would have to keep by the settings of a policy.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F8, I1, I4, I8, bundle_at
+from decision.compiling.bundle import F8, I1, I4, I8, Float, Int, bundle_at
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.record import FinalState, PredictionTable
@@ -35,19 +49,6 @@ from decision.state.cluster import ENDED, RUNNING, ClusterState
 
 from .base import AroundPolicy, ask_inner, layers, own_memory
 
-# One outlook for every policy: how long jobs are expected to run, and when those that run are expected to end.
-#
-# A job's run time is predicted when it is submitted, after the jobs that ended at that instant were learned from: at
-# least a second, at most its walltime, at which it is killed all the same. A job that outlives its prediction gets
-# another one at the next decision (a correction), as often as needed; no call is asked for that. Predictions and the
-# corrections by increments are those of Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions
-# Rather than User Runtime Estimates, IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
-#
-# Design ------ A policy reads `expected_runtime`, `running` and `expected_end` of the cluster's state. `seen_through`
-# is the same state, array for array, but for these, which are the outlook's; so no policy knows of predictors, a policy
-# without `estimate` sees the state itself, and nothing that simulates or speaks to Batsim knows of either. Rejected:
-# predictions in the state, which transitions would have to keep by the settings of a policy.
-
 _SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0
 _INCREMENTS = np.array(
@@ -59,8 +60,12 @@ _KILLED = ENDED + int(FinalState.COMPLETED_KILLED)
 class Outlook(QuantileMemory):
     """What is expected, and what it was learned from. J jobs and R running jobs of the state's capacity."""
 
-    settings: I8  # (2,) codes of estimate and correction
-    chances: F8  # (2,) levels of the quantiles shadow and fill
+    estimate: Int  # Estimator
+    correction: Int  # Correction
+    shadow: Float  # with quantiles: the level by which running jobs are expected to have ended
+    fill: Float  # and the level that is expected of jobs that wait
+    nb_predicted: Int  # jobs numbered below this were predicted
+    nb_listed: Int  # length of running
     expected_runtime: F8  # (J,) seconds, as in the state
     running: I4  # (R,) as in the state
     expected_end: F8  # (R,) seconds, as in the state
@@ -68,11 +73,6 @@ class Outlook(QuantileMemory):
     predicted: F8  # (J,) seconds: what was expected when the job was submitted
     corrections: I4  # (J,) how often that was corrected
     listed: I1  # (J,) whether the job is in `running`
-    seen: I8  # (2,) jobs that were predicted, and length of `running`
-
-
-_SEEN_JOBS, _LISTED = 0, 1  # Outlook.seen
-_SHADOW, _FILL = 0, 1  # Outlook.chances
 
 
 def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
@@ -84,8 +84,7 @@ def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
     return Outlook(
         **regression.arrays(),
         **room_for_quantiles(len(regression.habit_key) if spread else 0, jobs if spread else 0),
-        settings=np.array(settings[:2], np.int64),
-        chances=np.array(settings[2:]),
+        **settings._asdict(),
         expected_runtime=np.zeros(jobs),
         running=np.zeros(most, np.int32),
         expected_end=np.zeros(most),
@@ -93,7 +92,6 @@ def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
         predicted=np.zeros(jobs),
         corrections=np.zeros(jobs, np.int32),
         listed=np.zeros(jobs, np.int8),
-        seen=np.zeros(2, np.int64),
     )
 
 
@@ -107,6 +105,7 @@ def grown_outlook(outlook: Outlook, state: ClusterState) -> Outlook:
     if len(outlook.running) < most:
         changed |= {name: _longer(getattr(outlook, name), most) for name in ("running", "expected_end")}
     grown = outlook._replace(**changed) if changed else outlook
+    # A table of one row belongs to an estimator that learns nothing.
     if len(outlook.habit_key) > 1:
         grown = grown_habits(grown, jobs)
     rows = len(grown.habit_key)
@@ -134,7 +133,7 @@ def seen_through(state: ClusterState, outlook: Outlook) -> ClusterState:
 @kernel
 def forget_outlook(outlook):
     """Forget a run: nothing was seen or learned."""
-    outlook.seen[:] = 0
+    outlook.nb_predicted = outlook.nb_listed = 0
     outlook.listed[:] = 0
     outlook.corrections[:] = 0
     outlook.revisions[0] = 0
@@ -149,10 +148,10 @@ def look_ahead(state, outlook):
     for i in range(state.nb_ended):
         _learn(state, outlook, state.ended[i])
     _list_running(state, outlook)
-    for job in range(outlook.seen[_SEEN_JOBS], state.nb_jobs):
+    for job in range(outlook.nb_predicted, state.nb_jobs):
         outlook.predicted[job] = _predict(state, outlook, job)
         outlook.expected_runtime[job] = outlook.predicted[job]
-    outlook.seen[_SEEN_JOBS] = state.nb_jobs
+    outlook.nb_predicted = state.nb_jobs
     _correct_all(state, outlook)
 
 
@@ -161,7 +160,7 @@ def _learn(state, outlook, job):
     """Learn the run time of a job that has ended; that of one that was killed before its walltime is not known."""
     if state.job_state[job] == _KILLED:
         return
-    estimate, walltime = outlook.settings[0], state.walltime[job]
+    estimate, walltime = outlook.estimate, state.walltime[job]
     runtime = min(state.end_time[job] - state.start_time[job], walltime)
     if estimate == Estimator.LAST2:
         observe_last_two(outlook, state.user[job], runtime)
@@ -173,7 +172,7 @@ def _learn(state, outlook, job):
 
 @kernel
 def _predict(state, outlook, job):
-    estimate, walltime = outlook.settings[0], state.walltime[job]
+    estimate, walltime = outlook.estimate, state.walltime[job]
     seconds = walltime
     if estimate == Estimator.LAST2:
         seconds = predict_last_two(outlook, state.user[job], walltime)
@@ -181,7 +180,7 @@ def _predict(state, outlook, job):
         seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
     elif estimate == Estimator.QUANTILES:
         say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
-        seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.chances[_FILL])
+        seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.fill)
     elif estimate == Estimator.GIVEN and state.told[job] > 0.0:
         seconds = state.told[job]
     return min(max(seconds, _SHORTEST), walltime)
@@ -191,14 +190,15 @@ def _predict(state, outlook, job):
 def _predict_left(state, outlook, job):
     """Expect of a job that runs what such jobs take, those that took longer than it has run so far."""
     walltime, elapsed = state.walltime[job], state.now - state.start_time[job]
-    seconds = quantile(outlook, state.user[job], state.size[job], walltime, elapsed, outlook.chances[_SHADOW])
+    seconds = quantile(outlook, state.user[job], state.size[job], walltime, elapsed, outlook.shadow)
     return min(max(seconds, _SHORTEST), walltime)
 
 
 @kernel
 def _list_running(state, outlook):
     """Take the jobs that no longer run out of `running`, and put those that have started in."""
-    running, ends, listed = outlook.running, outlook.expected_end, outlook.seen[_LISTED]
+    running, ends, listed = outlook.running, outlook.expected_end, outlook.nb_listed
+    # Jobs that ended leave the list; nothing else takes one out, so the pass is skipped where none has.
     if state.nb_ended > 0 or listed > state.nb_running:
         kept = 0
         for i in range(listed):
@@ -212,20 +212,21 @@ def _list_running(state, outlook):
             job = state.running[i]
             if outlook.listed[job] == 0:
                 outlook.listed[job] = 1
-                if outlook.settings[0] == Estimator.QUANTILES:
+                if outlook.estimate == Estimator.QUANTILES:
                     outlook.expected_runtime[job] = _predict_left(state, outlook, job)
                     outlook.revisions[0] += 1
                 end = state.start_time[job] + outlook.expected_runtime[job]
                 insert_in_order(ends, running, listed, end, job)
                 listed += 1
-    outlook.seen[_LISTED] = listed
+    outlook.nb_listed = listed
 
 
 @kernel
 def _correct_all(state, outlook):
     """Expect more of the jobs that have outlived what was expected."""
     now, running, ends = state.now, outlook.running, outlook.expected_end
-    i, listed = 0, outlook.seen[_LISTED]
+    i, listed = 0, outlook.nb_listed
+    # The list ascends by expected end: only its front can be overdue.
     while i < listed and ends[i] <= now:
         job = running[i]
         if outlook.expected_runtime[job] >= state.walltime[job]:
@@ -242,15 +243,16 @@ def _correct_all(state, outlook):
 @kernel
 def _correct(state, outlook, job):
     """Correct what is expected of a job until it is above what has run, or the walltime; when it ends (seconds)."""
-    correction, walltime, start = outlook.settings[1], state.walltime[job], state.start_time[job]
+    correction, walltime, start = outlook.correction, state.walltime[job], state.start_time[job]
     seconds = outlook.expected_runtime[job]
     while start + seconds <= state.now and seconds < walltime:
         step, before = outlook.corrections[job], seconds
         outlook.corrections[job] = step + 1
-        if outlook.settings[0] == Estimator.QUANTILES:
+        if outlook.estimate == Estimator.QUANTILES:
             seconds = _predict_left(state, outlook, job)
         elif correction == Correction.DOUBLING:
             seconds = 2.0 * seconds
+        # Tsafrir's increments are above the first prediction, not above one another.
         elif correction == Correction.INCREMENTS and step < len(_INCREMENTS):
             seconds = outlook.predicted[job] + _INCREMENTS[step]
         else:

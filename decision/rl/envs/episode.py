@@ -14,9 +14,9 @@ from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
 from decision.model.errors import InternalError
+from decision.policies.power import see_servers
 from decision.policies.prepared import ask
 from decision.policies.profile import TOLERANCE
-from decision.policies.servers import see_servers
 from decision.policies.traits import Estimator
 from decision.policies.wrappers.prediction import forget_outlook, look_ahead
 from decision.policies.wrappers.supply import ask_when_late, is_any_late, make_way, reject_hidden, runs_beyond, too_late
@@ -106,7 +106,7 @@ def _prepare_question(env, rules, supplied):
     """Hide jobs that are too late, and predict."""
     if supplied and rules.rejects_late and is_any_late(env.state):
         env.progress.nb_hidden = set_aside(env.state, too_late(env.state))
-    if env.outlook.settings[0] != Estimator.WALLTIME:
+    if env.outlook.estimate != Estimator.WALLTIME:
         look_ahead(env.state, env.outlook)
 
 
@@ -224,7 +224,7 @@ def restart(env, rules, kernels, beginning):
     first, last = progress.first_row, progress.last_row
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
-    if env.outlook.settings[0] != Estimator.WALLTIME:
+    if env.outlook.estimate != Estimator.WALLTIME:
         forget_outlook(env.outlook)
     call_begin(kernels.begin, (env.seen, env.facts, env.memory))
     clear(env.plan, env.state)

@@ -48,7 +48,7 @@ from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install, war
 from decision.model.hosts import nearest
 from decision.policies.loading import PolicySource
 from decision.policies.options import OptionLine, PolicyLine, refuse_unknown
-from decision.policies.placement.repair import StartRule
+from decision.policies.placement.search import StartRule
 from decision.policies.policy import Policy
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from decision.files.workload import Selection
 from decision.model.dates import on_days
 from decision.model.errors import ConfigError, InputError, warn_once
 from decision.model.workload import Workload
+from decision.policies.spec import read_spec
 from decision.rl.learning import SHIPPED_NAMES, find_checkpoint
 from decision.rl.schedulers.deepscheduling import day_range
 from decision.rl.schedulers.registry import encoder_of_format_1
@@ -292,8 +293,6 @@ def require_unseen(policy: str, workload: Workload) -> str:
         ConfigError: if it was learned from some of them.
         InputError: if the checkpoint or the file cannot be used.
     """
-    pass  # HOUSE seen_jobs,seen_text
-
     text = seen_text(policy, workload)
     if seen_jobs(policy, workload):
         raise ConfigError(f"{text}: gates are for jobs that nothing was learned from; choose others", field="select")
@@ -312,12 +311,10 @@ def require_gates(policy: str) -> None:
         ConfigError: naming what is missing.
         InputError: if the checkpoint cannot be read.
     """
-    name = policy.split(",")[0]
+    name = read_spec(policy).name
     checkpoint = find_checkpoint(name)
     if checkpoint is None:
         return
-    pass  # HOUSE read_manifest
-
     checks = read_manifest(checkpoint).gates
     failed = [f"{gate.name} on {check.workload.name}" for check in checks for gate in check.gates if not gate.passed]
     if checks and not failed:
@@ -349,7 +346,7 @@ def seen_jobs(policy: str, workload: Workload) -> int:
     Raises:
         InputError: if the checkpoint or the file cannot be used.
     """
-    checkpoint = find_checkpoint(re.split("[:,]", policy)[0])
+    checkpoint = find_checkpoint(read_spec(policy).place)
     path = Path(workload.path)
     if checkpoint is None or not path.is_file():
         return 0
@@ -373,7 +370,7 @@ def seen_text(policy: str, workload: Workload) -> str:
     Raises:
         InputError: if the checkpoint or the file cannot be used.
     """
-    checkpoint, path = find_checkpoint(re.split("[:,]", policy)[0]), Path(workload.path)
+    checkpoint, path = find_checkpoint(read_spec(policy).place), Path(workload.path)
     if checkpoint is None or not path.is_file():
         return ""
     manifest = read_manifest(checkpoint)

@@ -6,7 +6,7 @@ import torch
 
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.policies.placement.repair import SEEN, StartRule
+from decision.policies.placement.search import SEEN, StartRule
 from decision.policies.policy import Policy
 from decision.policies.traits import OutlookSettings, SupplySettings
 from decision.rl.schedulers import ChoosingPolicy, ChoosingScheduler, Encoder, find_scheduler, read_encoder

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from decision.model.errors import ConfigError
-from decision.policies.placement.repair import BY_NETWORK, StartRule
+from decision.policies.placement.search import BY_NETWORK, StartRule
 from decision.rl.schedulers.base import Image, Layout, Layouts, Pool, Sequences
 from decision.rl.schedulers.window import JOB_FEATURES
 
@@ -332,7 +332,7 @@ def _log_scale(share: Floats) -> Floats:
 
 
 class Convolutions(Mlp):
-    """CNN-1 to CNN-3 of Lan et al., over the entries of a sequence (`decision.policies.placement.repair`).
+    """CNN-1 to CNN-3 of Lan et al., over the entries of a sequence (`decision.policies.placement.search`).
 
     As printed: convolutions of widths 10 and 5, the second one with stride 2, tanh between them, and 256 units. The
     layer from these to the actions, and tanh before it, are ours. The printed ones have no input for the feature that

@@ -20,18 +20,17 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.booking import (
     ASLEEP,
-    Booking,
     book,
     count_available,
     forget_gone,
     is_booked,
-    new_booking,
     next_timeout,
     pick,
     sleep_due,
     start_due,
     wake_booked,
 )
+from decision.policies.memory import Booking, new_booking
 from decision.policies.profile import TOLERANCE
 from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWITCHING_ON, ClusterState, nb_hosts
 from decision.state.plan_arrays import START

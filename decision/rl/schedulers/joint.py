@@ -22,23 +22,22 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.booking import (
     WAKING,
-    Booking,
     book,
     count_available,
     forget_gone,
     is_booked,
-    new_booking,
     pick_asleep,
     rank_hosts,
     start_due,
     wake_booked,
 )
 from decision.policies.guard import ask_for_call
+from decision.policies.memory import Booking, new_booking
 from decision.policies.options import OptionLine, read_value
 from decision.policies.order import sort_by_key
+from decision.policies.power import sleepy_from, switch_off
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.profile import TOLERANCE
-from decision.policies.servers import sleepy_from, switch_off
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in
 from decision.state.cluster import COMPUTING, SLEEPING, ClusterState, nb_hosts
 from decision.state.plan_arrays import clear

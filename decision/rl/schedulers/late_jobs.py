@@ -2,7 +2,7 @@
 
 Jobs that want much of the machine are the ones that wait longest: from when they are guarded hosts are kept for them,
 and these come free one after the other. So such a job is guarded before its wait is what it may be (1.3 times the
-longest wait that FCFS with EASY has had so far, `decision.policies.guard_memory`) by the time that this is likely to
+longest wait that FCFS with EASY has had so far, `decision.policies.shadow`) by the time that this is likely to
 take, which is the larger of two. One is planned: each wide job that has waited for long gets, in order of submission,
 the earliest hosts that jobs which run and those before it leave, run times being planned as in rollouts. The other one
 was

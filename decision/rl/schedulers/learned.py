@@ -4,7 +4,7 @@ Waiting jobs are looked at from the highest score to the lowest, and what fits s
 them for the first job of the queue, for the first job that does not fit and would have waited for long when it begins,
 by the walltimes of the jobs that run; a job that would then still run on hosts it needs does not start. What is long is
 measured by the longest wait so far that the same jobs would have under FCFS with EASY
-(`decision.policies.guard_memory`); it is later where users ask for too much time, because such a reservation keeps
+(`decision.policies.shadow`); it is later where users ask for too much time, because such a reservation keeps
 hosts idle. A job that has waited for so many times that longest wait comes first, with all that were submitted before
 it, in order of submission, and hosts are kept for the first that does not fit: they are served as FCFS with EASY serves
 a queue. Where the queue is short this begins sooner, for it costs little there, and at once on a nearly idle machine.
@@ -46,13 +46,13 @@ from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.easy import take
 from decision.policies.guard import note_guarded
-from decision.policies.guard_memory import EXCUSE, longest_wait
 from decision.policies.memory import Memory, grown_memory, new_memory
 from decision.policies.options import AUTO, Backfill, OptionLine, Order, PolicyConfig, read_value
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.profile import TOLERANCE
 from decision.policies.runtimes.kernels import RegressionMemory, learn_end, new_regression, predict, shared_habits
+from decision.policies.shadow import EXCUSE, longest_wait
 from decision.state.cluster import QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
@@ -315,7 +315,9 @@ _FIRST = {  # where learning begins; all others are 0
     **{RESERVE_AFTER: 3.0, GUARD_AFTER: 1.38, SHORT: 5.0, SHORT_GUARD: 0.8},
     **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
 }
-_ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
+_ROOM = PolicyConfig(
+    order=int(Order.WFP3), backfill=int(Backfill.EASY), guard_times=AUTO
+)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
 SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5, 0.2])
 _LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does, without SHORT_GUARD

@@ -5,7 +5,7 @@ Allocation on a High-Performance Computing Cluster by Neural Simulated Annealing
 most hosts first, are placed by the dynamic strategy, each from the entry on that the network chooses. As a policy it
 places windows without any search; in ``window,solver=nsa`` it chooses where removed jobs go back.
 
-`decision.policies.window` says which jobs a window takes, `decision.policies.placement.repair` what the network sees.
+`decision.policies.window` says which jobs a window takes, `decision.policies.placement.search` what the network sees.
 As in the published program a window of the training has two jobs on more than one host at most, and begins where the
 windows before it have left the cluster.
 """
@@ -22,7 +22,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.allocation import check_tree
-from decision.policies.placement.repair import see_entries
+from decision.policies.placement.search import see_entries
 from decision.policies.placement.tree import text_cost
 from decision.policies.placement.windows import groups_of, worth
 from decision.policies.profile import TOLERANCE
@@ -205,7 +205,7 @@ def _end_window(state, cycles, plan, memory):
 
 @OBSERVE.entry_with(RepairMemory)
 def repair_observe(state, facts, cycles, plan, memory, observation, mask):
-    """What `decision.policies.placement.repair` lets a network see; nothing where no window is open."""
+    """What `decision.policies.placement.search` lets a network see; nothing where no window is open."""
     shown = 0
     if memory.at >= memory.nb_wide:
         observation[:] = 0.0

@@ -11,7 +11,7 @@ from decision.experiments.value_bound import value_bound
 from decision.experiments.worth import join_parts, total_value
 from decision.model.errors import ConfigError
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
-from decision.policies.supply import Battery
+from decision.policies.traits import Battery
 from decision.rl.envs.setup import equal_hosts
 from decision.simulation import simulate_workloads
 

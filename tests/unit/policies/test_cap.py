@@ -19,8 +19,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState, draw_of
 from decision.model.workload import POWER_SUPPLY, MachineEvent
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.supply import HostCap, capped_events
-from decision.policies.wrappers.supply import may_suspend, with_cap
+from decision.policies.wrappers.supply import HostCap, capped_events, may_suspend, with_cap
 from decision.simulation import simulate_workloads
 
 SLEEPY = platform(4, sleeps=True)  # 95 W awake, computing or not; 100 W and 125 W on the way to and from sleep

@@ -9,7 +9,7 @@ from decision.policies.options import AUTO, PolicyConfig
 
 def waiting(*jobs: tuple[int, float], runs: int = 3) -> Toy:
     """Jobs of so many hosts (of 4) and seconds that wait since 0 s; at 225 s, beside one that may run until 300 s."""
-    toy = Toy(4, PolicyConfig(guard=AUTO))
+    toy = Toy(4, PolicyConfig(guard_times=AUTO))
     toy.submit(runs, 300.0)
     toy.decide()
     toy.carry_out()

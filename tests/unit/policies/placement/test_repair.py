@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from decision.policies.placement.repair import (
+from decision.policies.placement.search import (
     AT_BEST,
     AT_RANDOM,
     BY_NETWORK,
     SEEN,
+    Search,
     StartRule,
+    anneal,
     choose_start,
     logits,
     see_entries,
     take_from,
 )
-from decision.policies.placement.search import Search, anneal
 from decision.policies.placement.windows import DYNAMIC, groups_of, worth
 
 DOWN = np.array([4, 2, 3])

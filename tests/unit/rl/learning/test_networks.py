@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from decision.policies.placement.repair import logits  # noqa: E402
+from decision.policies.placement.search import logits  # noqa: E402
 from decision.rl.learning.config import NetworkConfig  # noqa: E402
 from decision.rl.learning.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402  # noqa: E402
 from decision.rl.schedulers.base import Layout  # noqa: E402

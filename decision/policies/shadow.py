@@ -15,12 +15,10 @@ in the shadow's queue where jobs ended, and constant where one arrived.
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, Bundle, F8x2, I4x2, I8x2, Int
+from decision.compiling.bundle import Bundle, F8x2, I4x2, I8x2
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import ENDED, RUNNING, UNAVAILABLE
-
-from .profile import TOLERANCE, hosts_given_back
 
 KNOWN_PAST, PRESENT = range(2)  # the simulations
 
@@ -43,8 +41,12 @@ _ASKED = 4  # host-seconds that they asked for
 EXCUSE = 5  # times the longest wait in the first: who waits for more takes no time in the second; inf: all do
 N_SHADOW_TIMES = 6
 
+# A trade of time against truth: the oftener the second simulation begins again, the closer it is to what really ran. So
+# each ended job pays for a few instants of it, and the cost stays linear.
 _CHEAP = 4  # instants by job that has ended: so many the second may cost
 _EXCUSE = 1.25  # the most that a guard of 1.5 times lets jobs wait by what the first knows (`guard`)
+# Too little has ended at first to say how much of their walltimes jobs use: until then it is nearly all. A larger
+# number lets the guard of a young run be laxer for longer.
 _FULL_USE = 1800.0  # seconds on each host: as if jobs of so much had used all of their walltimes before the first one
 
 
@@ -94,6 +96,7 @@ def longest_known(shadow):
 def longest_wait(state, shadow):
     """The longest wait (seconds) in the shadow up to now, that of jobs that still wait included."""
     count = shadow.shadow_count[PRESENT]
+    # First as far as truth goes; what follows needs its sums, and may begin again from it.
     _go_on(state, shadow, KNOWN_PAST)
     ended = state.nb_jobs - state.nb_queued - state.nb_running
     if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
@@ -128,16 +131,24 @@ def _go_on(state, shadow, which):
     while True:
         end, known = _next_end(state, shadow, which)
         arrival = state.submit_time[count[_ARRIVED]] if count[_ARRIVED] < state.nb_jobs else np.inf
+        # Nothing is simulated whose outcome is not known: a job that runs in truth could still end the shadow's state
+        # earlier.
         if min(end, arrival) > now or min(end, arrival) >= known:
             return instants
         instants += 1
         time[_NOW] = max(time[_NOW], min(end, arrival))
+        # Hosts came free: a decision about the whole queue. Else only the arrivals can start, since nothing has changed
+        # for those that wait.
         if end <= time[_NOW]:
             _take_ends(state, shadow, which)
             _take_arrivals(state, shadow, which)
             _start_all(state, shadow, which)
+            continue
+        before = _take_arrivals(state, shadow, which)
+        if before == 0:
+            _start_all(state, shadow, which)
         else:
-            _start_arrivals(state, shadow, which, _take_arrivals(state, shadow, which))
+            _start_harmless(state, shadow, which, before)
 
 
 @kernel
@@ -147,12 +158,16 @@ def _end_of(state, shadow, which, job):
     if state.job_state[job] >= ENDED:
         runtime = state.end_time[job] - state.start_time[job]
         return begin + (runtime if runtime >= 0.0 else 0.0)  # nan: it was rejected
+    # The first simulation takes only ends that have happened.
     if which == KNOWN_PAST:
         return np.inf
     time = shadow.shadow_time[KNOWN_PAST]
     waited = state.now - state.submit_time[job]
+    # A policy that holds a job back would lengthen the shadow's waits, and thereby its own bound: such a job takes no
+    # time.
     if time[EXCUSE] < np.inf and state.job_state[job] != RUNNING and waited > time[EXCUSE] * time[_LONGEST]:
         return begin
+    # The share of walltimes that is used, weighted by hosts, and never less than what the job has really run.
     full = _FULL_USE * len(state.host_state)
     use = (time[_RAN] + full) / (time[_ASKED] + full)
     return begin + min(walltime, max(use * walltime, _ran(state, job)))
@@ -200,6 +215,7 @@ def _take_arrivals(state, shadow, which):
     before, now = count[_WAITING], shadow.shadow_time[which, _NOW]
     while count[_ARRIVED] < state.nb_jobs and state.submit_time[count[_ARRIVED]] <= now:
         job = count[_ARRIVED]
+        # Jobs that are larger than the cluster are rejected, and would block this queue for ever.
         if state.size[job] <= hosts:
             shadow.shadow_queue[which, count[_WAITING]] = job
             count[_WAITING] += 1
@@ -228,15 +244,6 @@ def _start_all(state, shadow, which):
 
 
 @kernel
-def _start_arrivals(state, shadow, which, before):
-    """A decision about the jobs behind the first `before`, none of which can start now."""
-    if before == 0:
-        _start_all(state, shadow, which)
-    else:
-        _start_harmless(state, shadow, which, before)
-
-
-@kernel
 def _start_harmless(state, shadow, which, begin):
     """Start what fits from queue[begin] on and leaves the head's reservation alone."""
     count, time, queue = shadow.shadow_count[which], shadow.shadow_time[which], shadow.shadow_queue[which]
@@ -261,6 +268,7 @@ def _start(state, shadow, which, job):
     if at >= len(running):
         raise InternalError("the shadow has no room for another running job")
     end = now + state.walltime[job]
+    # In order of start + walltime, as the reservation of a head walks through them.
     while at > 0 and start[running[at - 1]] + state.walltime[running[at - 1]] > end:
         running[at] = running[at - 1]
         at -= 1
@@ -287,107 +295,3 @@ def _reserve_head(state, shadow, which):
             begin = end
     shadow.shadow_time[which, _RESERVED] = begin
     shadow.shadow_count[which, _EXTRA] = max(free - wanted, 0)
-
-
-# Watched jobs: each keeps its right to hosts by a time of its own, which no start takes away.
-#
-# With a guard that is relative to FCFS with EASY (`guard`), each waiting job has a time of its own: the end of what it
-# may wait (nearly: `_LATE`), or, where that is later, the earliest time at which its hosts are free if running jobs run
-# to their walltime and no other job starts. A job that is not guarded starts only where it leaves each job that was
-# submitted before it its hosts at that time: it ends by then, or takes hosts that are left over. So its start does not
-# move the time at which hosts are free for an older job beyond that one's own time. Each waiting job is looked at by
-# itself; where several want the same hosts, they are served in order of submission once they are guarded.
-#
-# Of jobs that wait in order of submission, those count that want more hosts than all before them: hosts that are there
-# for such a one are there for the others, which may wait longer. And only those count whose time comes before a waiting
-# job that starts now would end.
-
-_LATE = 29 / 30  # of what a job may wait: by then it is to start
-_MOST_WATCHED = 64  # jobs are watched, those that have waited longest
-
-
-class Watch(Bundle):
-    """The watched jobs."""
-
-    nb_watched: Int
-    watch_job: I4  # (_MOST,) their numbers
-    watch_time: F8  # (_MOST,) seconds: by when each is to have its hosts
-    watch_extra: I4  # (_MOST,) hosts that are left over then
-
-
-def new_watch() -> dict[str, np.ndarray]:
-    """The fields of a watch over nobody."""
-    return {
-        "watch_job": np.zeros(_MOST_WATCHED, np.int32),
-        "watch_time": np.zeros(_MOST_WATCHED),
-        "watch_extra": np.zeros(_MOST_WATCHED, np.int32),
-    }
-
-
-@kernel
-def _longest_runtime(state):
-    """Of the waiting jobs, as expected (seconds)."""
-    longest = 0.0
-    for i in range(state.nb_queued):
-        longest = max(longest, state.expected_runtime[state.queue[i]])
-    return longest
-
-
-@kernel
-def nobody_is_late(state, most):
-    """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
-    return state.now + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
-
-
-@kernel
-def watch(state, memory, most):
-    """Find out who is watched, where a job may wait for `most` seconds."""
-    now, count, largest, longest = state.now, 0, 0, _longest_runtime(state)
-    for i in range(state.nb_queued):
-        job = state.queue[i]
-        if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == _MOST_WATCHED:
-            break
-        if state.size[job] <= largest:
-            continue
-        largest = state.size[job]
-        time, free = _right_of(state, job, max(now, state.submit_time[job] + _LATE * most))
-        memory.watch_job[count] = job
-        memory.watch_time[count] = time
-        memory.watch_extra[count] = free - largest
-        count += 1
-    memory.nb_watched = count
-
-
-@kernel
-def _right_of(state, job, time):
-    """When the job is to have its hosts, at `time` (seconds) or as soon as there are enough; and how many there are."""
-    free = state.nb_free
-    for i in range(state.nb_running):
-        end = state.expected_end[i]
-        if end > time:
-            if free >= state.size[job]:
-                break
-            time = end
-        free += hosts_given_back(state, state.running[i])
-    return (time, free) if free >= state.size[job] else (np.inf, free)
-
-
-@kernel
-def harms_watched(state, memory, job):
-    """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
-    end = state.now + state.expected_runtime[job]
-    for i in range(memory.nb_watched):
-        if memory.watch_job[i] >= job:
-            break
-        if end > memory.watch_time[i] + TOLERANCE and state.size[job] > memory.watch_extra[i]:
-            return True
-    return False
-
-
-@kernel
-def watch_start(state, memory, job):
-    """A job starts now: what it takes of the hosts that watched jobs leave over."""
-    end = state.now + state.expected_runtime[job]
-    for i in range(memory.nb_watched):
-        if end > memory.watch_time[i] + TOLERANCE and memory.watch_job[i] != job:
-            memory.watch_extra[i] -= state.size[job]

@@ -309,9 +309,9 @@ class Roots:
 
 def _places(module: str) -> list[tuple[Path, str]]:
     """Where roots of a module may be, and for what processor: with the package, and in the user's own cache."""
-    own = _folder(module), _processor()
+    local = _folder(module), _processor()
     shipped = _SHIPPED / module / _stamp(module)
-    return [(shipped, _baseline()), own] if is_shipped() else [own]
+    return [(shipped, _baseline()), local] if is_shipped() else [local]
 
 
 @functools.cache
@@ -331,7 +331,7 @@ def _processor() -> str:
     """A short name for the kind of processor that code is made for: this one, or what numba's settings say."""
     name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    changed = [os.environ[each] for each in ("NUMBA_ENABLE_AVX", "NUMBA_OPT") if each in os.environ]
+    changed = [os.environ[variable] for variable in ("NUMBA_ENABLE_AVX", "NUMBA_OPT") if variable in os.environ]
     return _short(repr((llvm.get_process_triple(), name, features, *changed)).encode())
 
 

@@ -1,7 +1,8 @@
 """Batsim's actors, one generator each: who submits, who executes, who kills, who waits, who switches, who asks.
 
 Each mirrors a process of Batsim 4.2.1 with all its requests to the kernel, also those that only take a round
-(`STEP`): they decide who comes first where several things happen at one instant.
+(`STEP`): they decide who comes first where several things happen at one instant. At the end is what a command makes the
+server do when its time comes, which is what starts most of the actors.
 """
 
 from collections.abc import Sequence
@@ -30,9 +31,9 @@ from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol.messages import Answer, DecisionEvent, TaskProgress
 
-from .activities import STEP, Ask, Call, ParallelTask, SimJob, Sleep, Steps, Wait, WaitResult
+from .activities import STEP, Ask, Call, ParallelTask, Sleep, Steps, Wait, WaitResult
 from .machines import HostMachine
-from .simulation import Simulation
+from .simulation import SimJob, Simulation
 
 
 def sleep(seconds: float) -> Steps[None]:
@@ -50,23 +51,21 @@ def submit_jobs(sim: Simulation, workload: Workload) -> Steps[None]:
     yield from sim.send(server.on_hello)
     clock = sim.now
     due: list[SimJob] = []
+    # At one time by id as text, as Batsim sorts: w0!10 is before w0!2.
     for job in sorted((sim.jobs[facts.id] for facts in workload.jobs), key=lambda job: (job.facts.submit_time, job.id)):
         if job.facts.submit_time > clock:
             if due:
                 yield from sim.send(partial(server.on_submitted, due))
             due = []
+            # From when it last woke, and not from now: sending may have taken time.
             yield from sleep(job.facts.submit_time - clock)
             clock = sim.now
         due.append(job)
-        yield from _note_first_joules(sim)
+        if sim.options.energy and sim.tables.first_joules < 0:  # Batsim's total counts from the first submission
+            sim.tables.first_joules = yield from sim.joules(sim.machines)
     if due:
         yield from sim.send(partial(server.on_submitted, due))
     yield from sim.send(server.on_jobs_bye)
-
-
-def _note_first_joules(sim: Simulation) -> Steps[None]:
-    if sim.options.energy and sim.tables.first_joules < 0:
-        sim.tables.first_joules = yield from sim.joules(sim.machines)
 
 
 def submit_events(sim: Simulation, events: Sequence[MachineEvent]) -> Steps[None]:
@@ -155,7 +154,7 @@ def _delay(leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
 def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
     """Compute the leaf; a walltime just as long is met. Returns return code and seconds left."""
     begin = sim.now
-    for _ in range(TASK_STEPS):
+    for _ in range(TASK_STEPS):  # Batsim sets flops, bytes and hosts of SimGrid's activity: a request each
         yield STEP
     job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf))
     yield Call(partial(sim.kernel.begin, job.task))
@@ -195,7 +194,7 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
     for job in jobs:
         if job.phase is not JobPhase.RUNNING or job.actor is None:
             continue
-        if job.task:
+        if job.task:  # its progress is asked for, which is a request
             yield STEP
         assert job.leaf is not None
         progress[job.id] = task_progress(job.leaf, job.progress(sim.now))
@@ -223,7 +222,7 @@ def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: 
     yield from sim.send(partial(sim.server.on_switched, machine, pstate))
 
 
-# What the reference engine does when a command's time comes, once `decision.engine.commands` has read it.
+# --- Commands, once `decision.engine.commands` has read them ---------------------------------------------------
 #
 # Each command is checked whole before it changes anything. Where Batsim 4.2.1 would stop with an assertion, a
 # `PolicyError` names the time, the job and the hosts.
@@ -254,13 +253,18 @@ class CommandHandler:
             case commands.CallLater(time):
                 return self._call_later(time)
             case commands.SetPstate(hosts, pstate):
-                return self._set_pstate([self.sim.machines[host] for host in hosts], pstate)
+                machines = [self.sim.machines[host] for host in hosts]
+                self._check(refusals.switch_refusal(machines, pstate))
+                return self.switches.request(machines, pstate)
             case commands.QueryEnergy():
                 return self._query_energy()
             case commands.SetRegistration(allowed):
                 self.sim.server.registration_open = allowed
-            case commands.Register() as register:
-                self._register(register)
+            case commands.Register(facts, leaves, moldable):
+                job = self.sim.add_job(facts, leaves, moldable)
+                self.sim.submit(job)
+                if self.sim.options.acknowledge_dynamic_jobs:
+                    self.sim.server.report_submitted(job)
             case commands.SetMetadata(job, text):
                 job.metadata = text
         return None
@@ -290,7 +294,7 @@ class CommandHandler:
         for job in jobs:
             if job.actor is None:
                 raise self.sim.refuse(refusals.never_executed(job.id))
-        asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]
+        asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]  # the others are being killed already
         for job in asked:
             job.kill_asked = True
         if asked:
@@ -313,12 +317,6 @@ class CommandHandler:
             alloc = job.allocation if job.actor else ""
             raise self.sim.refuse(refusals.become_refusal(job.id, wanted, job.phase, alloc))
 
-    def _register(self, command: commands.Register) -> None:
-        job = self.sim.add_job(command.job, command.leaves, command.moldable)
-        self.sim.submit(job)
-        if self.sim.options.acknowledge_dynamic_jobs:
-            self.sim.server.report_submitted(job)
-
     # --- Calls, hosts, energy -----------------------------------------------------------------------------
 
     def _call_later(self, time: float) -> Steps[None]:
@@ -330,10 +328,6 @@ class CommandHandler:
     def _query_energy(self) -> Steps[None]:
         joules = yield from self.sim.joules(self.sim.machines)
         self.sim.server.outbox.append(words.consumed_energy(self.sim.message_time, float(joules)))
-
-    def _set_pstate(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
-        self._check(refusals.switch_refusal(machines, pstate))
-        return self.switches.request(machines, pstate)
 
 
 @dataclass(slots=True, eq=False)
@@ -395,7 +389,7 @@ class Switches:
 
     def _mark_done(self, machine: HostMachine, pstate: int) -> Steps[SwitchRequest | None]:
         """Note that a host has arrived; returns the request that it completes."""
-        request = next(each for each in self.requests if each.pstate == pstate and machine in each.left)
+        request = next(some for some in self.requests if some.pstate == pstate and machine in some.left)
         request.left.remove(machine)
         if request.left:
             return None

@@ -14,11 +14,16 @@ Batsim is a set of SimGrid actors (submitters, a server, one actor per running j
 mailbox. What happens at one instant, and in which order, follows from who wakes first and how many rounds of
 SimGrid's kernel each one takes. So this engine is the same set of actors on a small kernel of the same kind:
 
-- `kernel`: simulated time, actors as generators, sleeps, parallel tasks, the mailbox;
-- `machines`: hosts, their pstates and energy;
+- `machines`: hosts, their pstates and energy; `network`: links, and the shares that tasks have of them;
+- `activities`: what actors ask for, and what takes time: sleeps, parallel tasks, messages;
+- `kernel`: simulated time, the rounds in which actors act, the mailbox;
 - `simulation`: what all actors share: jobs, hosts, and the tables that Batsim writes at the end;
-- `actors`: submitters, jobs, killers, calls, switches, the one that asks the decision process;
-- `server`, `commands`: what the server does with each message, and with each command.
+- `actors`: submitters, jobs, killers, calls, switches, the one that asks the decision process, and what each command
+  makes the server do;
+- here: the engine, and the server, who takes all messages. Each module needs only those above it.
+
+To follow one job: `actors.submit_jobs` sends it, `Server.on_submitted` takes it, `Server._speak` asks the decision
+process, `actors.ask_decision` passes its commands on, `CommandHandler` starts the job, and `actors.execute` runs it.
 
 Rejected: one event queue ordered by (time, rank, serial). It gives the same order in all but contrived cases, but ranks
 have no reason in themselves; rounds have one. The compiled engine has rounds, too, on arrays instead of generators.
@@ -26,7 +31,7 @@ have no reason in themselves; rounds have one. The compiled engine has rounds, t
 Where Batsim would stop with a failed assertion this engine raises, in one line that names who is to blame.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from decision.engine import batsim_words as words
@@ -47,18 +52,103 @@ from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol.messages import DecisionEvent, Event, RequestedCall, SimulationEnds, TaskProgress
 
-from .activities import STEP, Call, Get, SimJob, Steps
+from .activities import STEP, Call, Get, Steps
 from .actors import CommandHandler, ask_decision, submit_events, submit_jobs
 from .machines import HostMachine
-from .simulation import Simulation
+from .simulation import Handler, SimJob, Simulation
 
-# Batsim's server: it takes messages one at a time, keeps count, and asks the decision process.
 
-Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
+class ReferenceEngine:
+    """Simulates one run.
+
+    Args:
+        platform: the hosts.
+        workloads: jobs and profiles; their submitters begin in this order.
+        events: what happens to the platform from outside.
+        options: Batsim's options.
+
+    Raises:
+        ConfigError: if the engine cannot simulate it (a profile that needs a network, no power where energy is
+            wanted, an event of unknown type); one line that says what to do.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        workloads: Sequence[Workload],
+        events: Sequence[MachineEvent] = (),
+        options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
+    ) -> None:
+        check_inputs(platform, workloads, events, options)
+        events = events_in_order(events)
+        check_events(events, len(platform.hosts))
+        self._sim = Simulation(platform, workloads, options)
+        self._server = Server(self._sim, len(workloads), 1 if events else 0)
+        kernel = self._sim.kernel
+        # Batsim starts its actors in this order, in which they come to their first requests.
+        for workload in workloads:
+            kernel.start(submit_jobs(self._sim, workload))
+        if events:
+            kernel.start(submit_events(self._sim, events))
+        kernel.start(self._server.serve(simulation_begins(platform, workloads, self._sim.options)))
+        if options.energy:
+            self._sim.tables.begin_pstates(self._sim.machines)
+        self._questions = self._sim.kernel.run()
+        self._asked = False
+        self._end_reported = False  # whether the last question said that the simulation ends
+        self._reply: Message | None = None
+        self._failure: DecisionError | None = None
+
+    def ask(self) -> Message | None:
+        """Run until the decision process must be asked.
+
+        Returns:
+            The question, or None once the decision process has heard of the simulation's end.
+
+        Raises:
+            PolicyError: if a command of the last reply is impossible.
+            DeadlockError: if nothing can happen any more.
+            LocalProtocolError: if the last question has no answer yet.
+        """
+        if self._asked:
+            raise LocalProtocolError("the engine was asked again before its last question was answered")
+        if self._failure:
+            raise self._failure
+        question: Message | None = None
+        try:
+            question = self._questions.send(self._reply)
+        except StopIteration:
+            if not self._server.over:
+                waiting = [job.id for job in self._sim.waiting()]
+                self._failure = deadlock(self._sim.now, waiting, self._server.registration_open)
+                raise self._failure from None
+        except DecisionError as error:
+            self._failure = error
+            raise
+        self._asked = question is not None
+        self._end_reported = question is not None and isinstance(question.events[-1], SimulationEnds)
+        return question
+
+    def answer(self, message: Message) -> None:
+        """Take the decision process's reply; it is carried out by the next `ask`."""
+        if not self._asked:
+            raise LocalProtocolError("the engine was answered without having asked")
+        if message.events and self._end_reported:
+            self._failure = self._sim.refuse(COMMANDS_AFTER_END)
+        self._asked, self._reply = False, message
+
+    def record(self) -> RunRecord:
+        """Everything that Batsim would write about the run, once it is over."""
+        if not self._server.over:
+            raise LocalProtocolError("the run is not over: ask and answer until there is no further question")
+        return self._sim.tables.record(self._sim.machines, self._sim.options.energy)
 
 
 class Server:
-    """Batsim's server process. The `on_` methods are its reactions to messages."""
+    """Batsim's server process: it takes messages one at a time, keeps count, and asks the decision process.
+
+    The `on_` methods are its reactions to messages.
+    """
 
     def __init__(self, sim: Simulation, nb_workloads: int, nb_event_lists: int) -> None:
         sim.server = self
@@ -85,11 +175,14 @@ class Server:
             yield STEP
             handle: Handler = yield Get()
             yield from handle() or ()
+            # A question goes out once nobody waits with a message, a round later: what happens at one instant is in
+            # one question, but for actors that take more rounds.
             if self.decision_waits and not self.over:
                 yield STEP
                 if self.sim.kernel.mailbox_empty:
                     yield from self._speak()
-        self._check_nothing_left()
+        if not self.is_finished():
+            raise self.sim.refuse(COMMANDS_AFTER_END)
 
     def _speak(self) -> Steps[None]:
         """Ask with what has happened; where nothing has and nothing will, say that the simulation ends."""
@@ -118,17 +211,13 @@ class Server:
             and self.nb_running == self.commands.switches.nb_switching == self.nb_calls == self.nb_killers == 0
         )
 
-    def _check_nothing_left(self) -> None:
-        if not self.is_finished():
-            raise self.sim.refuse(COMMANDS_AFTER_END)
-
     # --- Submitters ---------------------------------------------------------------------------------------
 
     def on_hello(self) -> None:
-        """A submitter is there."""
+        """A submitter is there. Batsim counts these; here it only takes the server's turn."""
 
     def on_submitted(self, jobs: Iterable[SimJob]) -> None:
-        """Jobs arrive."""
+        """Jobs arrive, those of one workload and one instant."""
         for job in jobs:
             self.sim.submit(job)
             self.report_submitted(job)
@@ -151,28 +240,20 @@ class Server:
             self._notify(words.NO_MORE_EVENTS)
 
     def on_external(self, events: Iterable[MachineEvent]) -> None:
-        """External events happen."""
+        """External events happen, those of one list and one instant."""
         for event in events:
+            machines = [self.sim.machines[host] for host in sorted(set(event.hosts))]
             if event.type == "machine_unavailable":
-                self._leave(event)
+                for machine in machines:
+                    machine.away = True
+                    self.sim.trace(machine, HostState.UNAVAILABLE)
             elif event.type == "machine_available":
-                self._return(event)
+                for machine in machines:
+                    if machine.traced is not HostState.UNAVAILABLE:  # a switch has ended: Batsim stops at this
+                        warn_of_change_away(machine.id, self.sim.now)
+                    machine.away = False
+                    self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
             self.outbox.append(words.external_event(self.sim.message_time, event))
-
-    def _leave(self, event: MachineEvent) -> None:
-        for machine in self._machines(event):
-            machine.away = True
-            self.sim.trace(machine, HostState.UNAVAILABLE)
-
-    def _return(self, event: MachineEvent) -> None:
-        for machine in self._machines(event):
-            if machine.traced is not HostState.UNAVAILABLE:
-                warn_of_change_away(machine.id, self.sim.now)
-            machine.away = False
-            self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
-
-    def _machines(self, event: MachineEvent) -> list[HostMachine]:
-        return [self.sim.machines[host] for host in sorted(set(event.hosts))]
 
     def _notify(self, kind: str) -> None:
         self.outbox.append(words.notification(self.sim.message_time, kind))
@@ -225,99 +306,3 @@ class Server:
     def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
         """A host has fallen asleep or woken up."""
         return self.commands.switches.on_switched(machine, pstate)
-
-
-class ReferenceEngine:
-    """Simulates one run.
-
-    Args:
-        platform: the hosts.
-        workloads: jobs and profiles; their submitters begin in this order.
-        events: what happens to the platform from outside.
-        options: Batsim's options.
-
-    Raises:
-        ConfigError: if the engine cannot simulate it (a profile that needs a network, no power where energy is
-            wanted, an event of unknown type); one line that says what to do.
-    """
-
-    def __init__(
-        self,
-        platform: Platform,
-        workloads: Sequence[Workload],
-        events: Sequence[MachineEvent] = (),
-        options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
-    ) -> None:
-        check_inputs(platform, workloads, events, options)
-        events = events_in_order(events)
-        check_events(events, len(platform.hosts))
-        self._sim = Simulation(platform, workloads, options)
-        self._server = Server(self._sim, len(workloads), 1 if events else 0)
-        self._start_actors(platform, workloads, events)
-        if options.energy:
-            self._sim.tables.begin_pstates(self._sim.machines)
-        self._questions = self._sim.kernel.run()
-        self._asked = False
-        self._end_reported = False  # whether the last question said that the simulation ends
-        self._reply: Message | None = None
-        self._failure: DecisionError | None = None
-
-    def _start_actors(self, platform: Platform, workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> None:
-        kernel = self._sim.kernel
-        for workload in workloads:
-            kernel.start(submit_jobs(self._sim, workload))
-        if events:
-            kernel.start(submit_events(self._sim, events))
-        kernel.start(self._server.serve(simulation_begins(platform, workloads, self._sim.options)))
-
-    def ask(self) -> Message | None:
-        """Run until the decision process must be asked.
-
-        Returns:
-            The question, or None once the decision process has heard of the simulation's end.
-
-        Raises:
-            PolicyError: if a command of the last reply is impossible.
-            DeadlockError: if nothing can happen any more.
-            LocalProtocolError: if the last question has no answer yet.
-        """
-        if self._asked:
-            raise LocalProtocolError("the engine was asked again before its last question was answered")
-        if self._failure:
-            raise self._failure
-        try:
-            question = self._go_on()
-        except DecisionError as error:
-            self._failure = error
-            raise
-        self._asked = question is not None
-        self._end_reported = question is not None and isinstance(question.events[-1], SimulationEnds)
-        return question
-
-    def _go_on(self) -> Message | None:
-        try:
-            question: Message = self._questions.send(self._reply)
-        except StopIteration:
-            self._check_over()
-            return None
-        return question
-
-    def answer(self, message: Message) -> None:
-        """Take the decision process's reply; it is carried out by the next `ask`."""
-        if not self._asked:
-            raise LocalProtocolError("the engine was answered without having asked")
-        if message.events and self._end_reported:
-            self._failure = self._sim.refuse(COMMANDS_AFTER_END)
-        self._asked, self._reply = False, message
-
-    def record(self) -> RunRecord:
-        """Everything that Batsim would write about the run, once it is over."""
-        if not self._server.over:
-            raise LocalProtocolError("the run is not over: ask and answer until there is no further question")
-        return self._sim.tables.record(self._sim.machines, self._sim.options.energy)
-
-    def _check_over(self) -> None:
-        if self._server.over:
-            return
-        waiting = [job.id for job in self._sim.waiting()]
-        raise deadlock(self._sim.now, waiting, self._server.registration_open)

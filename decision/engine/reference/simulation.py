@@ -1,7 +1,7 @@
 """What all actors of the reference engine share: time, jobs, hosts, and what is written down."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,24 +10,209 @@ import numpy as np
 
 from decision.engine.commands import CommandReader
 from decision.engine.refusals import DECIMALS, EngineOptions, JobPhase, network_refusal
-from decision.engine.truth import LeafTask, check_width, flatten, is_moldable
+from decision.engine.truth import LeafKind, LeafTask, amounts, check_width, flatten, is_moldable, sendings
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.platform import Platform, Route
-from decision.model.record import EnergyTable, FinalState, HostState, HostTable, JobTable, PstateTable, RunRecord
+from decision.model.record import (
+    NULL_RUNTIME,
+    EnergyTable,
+    FinalState,
+    HostState,
+    HostTable,
+    JobTable,
+    PstateTable,
+    RunRecord,
+)
 from decision.model.workload import Job, Workload
 
-from .activities import STEP, Call, Put, SimJob, Steps
+from .activities import STEP, Call, ParallelTask, Put, SimActor, Steps
 from .kernel import ActorKernel
-from .machines import HostMachine, PlatformLinks
+from .machines import HostMachine
+from .network import PlatformLinks
 
 if TYPE_CHECKING:
-    from .engine import Handler, Server
+    from .engine import Server
+
+Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
+
+
+@dataclass(slots=True, eq=False)
+class SimJob:
+    """A job, and all that Batsim remembers of it."""
+
+    facts: Job
+    leaves: tuple[LeafTask, ...]
+    moldable: bool  # whether it may get another number of hosts than it requests
+    phase: JobPhase = JobPhase.UNKNOWN
+    final: FinalState | None = None
+    machines: list[HostMachine] = field(default_factory=list)  # its allocation, ascending
+    executors: list[HostMachine] = field(default_factory=list)  # a machine for each; without a mapping, `machines`
+    actor: SimActor | None = None
+    leaf: LeafTask | None = None  # the present one
+    leaf_begin: float = 0.0  # seconds
+    task: ParallelTask | None = None  # of the present leaf, where it computes
+    start: float = 0.0  # seconds
+    runtime: float = 0.0  # seconds
+    joules: float | np.longdouble = -1.0  # on its hosts while it ran, where energy is simulated
+    return_code: int = -1
+    kill_asked: bool = False
+    metadata: str = ""
+
+    @property
+    def id(self) -> str:
+        """The full id, WORKLOAD!NAME."""
+        return self.facts.id
+
+    @property
+    def allocation(self) -> str:
+        """Its hosts as Batsim writes them."""
+        return format_hosts(machine.id for machine in self.machines)
+
+    def end(self, state: FinalState, now: float) -> None:
+        """Note that the job ends now. Batsim writes no runtime of 0."""
+        self.phase, self.final = JobPhase.ENDED, state
+        self.runtime = (now - self.start) or NULL_RUNTIME
+
+    def work(self, leaf: LeafTask) -> dict[HostMachine, float]:
+        """Flop of the leaf on each machine; executors on one machine add up."""
+        work = dict.fromkeys(self.executors, 0.0)
+        for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
+            work[machine] += flops
+        return work
+
+    def sent(self, leaf: LeafTask) -> dict[tuple[HostMachine, HostMachine], float]:
+        """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
+        sent: dict[tuple[HostMachine, HostMachine], float] = {}
+        if leaf.sent > 0:
+            for i, j, amount in sendings(leaf, len(self.executors)):
+                pair = self.executors[i], self.executors[j]
+                sent[pair] = sent.get(pair, 0.0) + amount
+        return sent
+
+    def progress(self, now: float) -> float:
+        """Share of the present leaf that is done."""
+        assert self.leaf is not None
+        if self.leaf.kind is LeafKind.DELAY:
+            return (now - self.leaf_begin) / self.leaf.amount
+        return 1.0 - self.task.remains if self.task else 0.0
+
+
+class Simulation:
+    """The state of a simulation. Host ids count compute hosts first, then storage hosts."""
+
+    server: "Server"  # set by the server itself
+
+    def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
+        *routes, home = platform.routes or (Route(),) * (len(platform.hosts) + 1)
+        self.kernel = ActorKernel(PlatformLinks(platform), home)
+        self.options = options
+        pairs = zip(platform.hosts, routes, strict=True)
+        self.machines = [HostMachine(host, options.energy, route) for host, route in pairs]
+        self.machines += [HostMachine(host, options.energy) for host in platform.storage]
+        self.in_state = [0] * len(HostState)  # compute hosts in each state
+        self.in_state[HostState.IDLE] = len(platform.hosts)
+        self.jobs: dict[str, SimJob] = {}
+        self.submitted: list[SimJob] = []  # in order of submission
+        self.reader = CommandReader[SimJob](platform, workloads, options, self.jobs, lambda job: job.facts, self.refuse)
+        self.tables = RunTables()
+        self._leaves: dict[tuple[str, str], tuple[LeafTask, ...]] = {}  # of each profile of a workload
+        self._no_network = network_refusal(platform)
+        for workload in workloads:
+            for job in workload.jobs:
+                self._add_static_job(job)
+
+    # --- Jobs ---------------------------------------------------------------------------------------------
+
+    def _add_static_job(self, job: Job) -> None:
+        if job.workload not in self.reader.workloads:
+            raise ConfigError(f"job {job.id}: there is no workload {job.workload!r}; ids are WORKLOAD!NAME")
+        if job.id in self.jobs:
+            raise ConfigError(f"job {job.id} exists already; give it another id")
+        workload = self.reader.workloads[job.workload]
+        key = (job.workload, job.profile)
+        if key not in self._leaves:
+            self._leaves[key] = flatten(job.profile, workload, self._no_network)
+        check_width(job, self._leaves[key], workload)
+        self.add_job(job, self._leaves[key], is_moldable(job.profile, workload))
+
+    def add_job(self, facts: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> SimJob:
+        """Take a job in, which is not submitted yet; returns what the engine knows of it."""
+        job = SimJob(facts, leaves, moldable)
+        self.jobs[facts.id] = job
+        return job
+
+    def submit(self, job: SimJob) -> None:
+        """A job arrives: commands may name it from now on."""
+        job.phase = JobPhase.SUBMITTED
+        self.submitted.append(job)
+        self.reader.submit(job.id, job)
+
+    def waiting(self) -> list[SimJob]:
+        """Jobs that were submitted and neither started nor rejected, in order of submission."""
+        return [job for job in self.submitted if job.phase is JobPhase.SUBMITTED]
+
+    # --- Time, messages, errors ---------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Simulated time in seconds, with all digits."""
+        return self.kernel.now
+
+    @property
+    def message_time(self) -> float:
+        """The time as Batsim writes it into messages: six decimals."""
+        return round(self.kernel.now, DECIMALS)
+
+    def send(self, handler: Handler) -> Steps[None]:
+        """Let the server run `handler`; goes on when the server has taken it."""
+        yield STEP
+        yield Put(handler)
+
+    def refuse(self, reason: str) -> PolicyError:
+        """The error of an impossible command."""
+        return PolicyError(f"t={self.now:.12g} s: {reason}")
+
+    # --- Hosts and energy ---------------------------------------------------------------------------------
+
+    def enter(self, machine: HostMachine, state: HostState) -> None:
+        """Change what a host does."""
+        machine.doing = state
+        self.trace(machine, state)
+
+    def trace(self, machine: HostMachine, state: HostState) -> None:
+        """Change the state that Batsim takes a host to be in."""
+        self.in_state[machine.traced] -= 1
+        self.in_state[state] += 1
+        machine.trace(state, self.now)
+
+    def host_row(self) -> None:
+        """Write down how many hosts are in each state."""
+        if self.options.trace:
+            self.tables.hosts.append((self.now, list(self.in_state)))
+
+    def joules(self, machines: Iterable[HostMachine]) -> Steps[np.longdouble]:
+        """Joules of these machines since the beginning; each that is not up to date takes a round.
+
+        The sum is as wide as Batsim's: rows can be nanoseconds apart, and show the power between them.
+        """
+        total = np.longdouble(0.0)
+        for machine in machines:
+            if machine.needs_measure(self.now):
+                yield Call(partial(machine.measure, self.now))
+            total += machine.joules
+        return total
+
+    def energy_row(self, kind: str) -> Steps[np.longdouble]:
+        """Write down the energy so far; returns it."""
+        total = yield from self.joules(self.machines)
+        self.tables.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))
+        return total
 
 
 @dataclass(slots=True)
 class RunTables:
-    """RunTables of Batsim's output files, in the order in which Batsim writes them."""
+    """The tables of Batsim's output files, in the order in which Batsim writes them."""
 
     jobs: list[SimJob] = field(default_factory=list)  # ended jobs
     hosts: list[tuple[float, list[int]]] = field(default_factory=list)  # seconds, hosts in each HostState
@@ -95,115 +280,3 @@ class RunTables:
 
 def _unless_rejected(job: SimJob, value: float) -> float:
     return math.nan if job.final is FinalState.REJECTED else value
-
-
-class Simulation:
-    """The state of a simulation. Host ids count compute hosts first, then storage hosts."""
-
-    server: "Server"  # set by the server itself
-
-    def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
-        *routes, home = platform.routes or (Route(),) * (len(platform.hosts) + 1)
-        self.kernel = ActorKernel(PlatformLinks(platform), home)
-        self.options = options
-        pairs = zip(platform.hosts, routes, strict=True)
-        self.machines = [HostMachine(host, options.energy, route) for host, route in pairs]
-        self.machines += [HostMachine(host, options.energy) for host in platform.storage]
-        self.in_state = [0] * len(HostState)  # compute hosts in each state
-        self.in_state[HostState.IDLE] = len(platform.hosts)
-        self.jobs: dict[str, SimJob] = {}
-        self.submitted: list[SimJob] = []  # in order of submission
-        self.reader = CommandReader[SimJob](platform, workloads, options, self.jobs, lambda job: job.facts, self.refuse)
-        self.tables = RunTables()
-        self._leaves: dict[tuple[str, str], tuple[LeafTask, ...]] = {}  # of each profile of a workload
-        self._no_network = network_refusal(platform)
-        for workload in workloads:
-            for job in workload.jobs:
-                self._add_static_job(job)
-
-    # --- Jobs ---------------------------------------------------------------------------------------------
-
-    def _add_static_job(self, job: Job) -> None:
-        if job.workload not in self.reader.workloads:
-            raise ConfigError(f"job {job.id}: there is no workload {job.workload!r}; ids are WORKLOAD!NAME")
-        if job.id in self.jobs:
-            raise ConfigError(f"job {job.id} exists already; give it another id")
-        workload = self.reader.workloads[job.workload]
-        key = (job.workload, job.profile)
-        if key not in self._leaves:
-            self._leaves[key] = flatten(job.profile, workload, self._no_network)
-        check_width(job, self._leaves[key], workload)
-        self.add_job(job, self._leaves[key], is_moldable(job.profile, workload))
-
-    def add_job(self, facts: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> SimJob:
-        """Take a job in."""
-        job = SimJob(facts, leaves, moldable)
-        self.jobs[facts.id] = job
-        return job
-
-    def submit(self, job: SimJob) -> None:
-        """A job arrives."""
-        job.phase = JobPhase.SUBMITTED
-        self.submitted.append(job)
-        self.reader.submit(job.id, job)
-
-    def waiting(self) -> list[SimJob]:
-        """Jobs that were submitted and neither started nor rejected, in order of submission."""
-        return [job for job in self.submitted if job.phase is JobPhase.SUBMITTED]
-
-    # --- Time, messages, errors ---------------------------------------------------------------------------
-
-    @property
-    def now(self) -> float:
-        """Simulated time, seconds."""
-        return self.kernel.now
-
-    @property
-    def message_time(self) -> float:
-        """The time as Batsim writes it into messages: six decimals."""
-        return round(self.kernel.now, DECIMALS)
-
-    def send(self, handler: "Handler") -> Steps[None]:
-        """Let the server run `handler`; goes on when the server has taken it."""
-        yield STEP
-        yield Put(handler)
-
-    def refuse(self, reason: str) -> PolicyError:
-        """The error of an impossible command."""
-        return PolicyError(f"t={self.now:.12g} s: {reason}")
-
-    # --- Hosts and energy ---------------------------------------------------------------------------------
-
-    def enter(self, machine: HostMachine, state: HostState) -> None:
-        """Change what a host does."""
-        machine.doing = state
-        self.trace(machine, state)
-
-    def trace(self, machine: HostMachine, state: HostState) -> None:
-        """Change the state that Batsim takes a host to be in."""
-        self.in_state[machine.traced] -= 1
-        self.in_state[state] += 1
-        machine.trace(state, self.now)
-
-    def host_row(self) -> None:
-        """Write down how many hosts are in each state."""
-        if self.options.trace:
-            self.tables.hosts.append((self.now, list(self.in_state)))
-
-    def joules(self, machines: Iterable[HostMachine]) -> Steps[np.longdouble]:
-        """Joules of these machines since the beginning; each that is not up to date takes a round.
-
-        The sum is as wide as Batsim's: rows can be nanoseconds apart, and show the power between them.
-        """
-        total = np.longdouble(0.0)
-        for machine in machines:
-            if machine.needs_measure(self.now):
-                yield Call(partial(machine.measure, self.now))
-            total += machine.joules
-        return total
-
-    def energy_row(self, kind: str) -> Steps[np.longdouble]:
-        """Write down the energy so far; returns it."""
-        total = yield from self.joules(self.machines)
-        self.tables.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))
-        return total

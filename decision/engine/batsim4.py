@@ -1,7 +1,7 @@
 """The compiled engine in Batsim's place: a `CompiledEngine`, and the conversation with a decision process.
 
 `EmbeddedEngine` takes questions and answers like `decision.engine.reference.engine.ReferenceEngine`, and must not
-differ from it. Both read commands with `commands_in` and write events with `batsim_words`; here is how commands become
+differ from it. Both read commands with `commands` and write events with `batsim_words`; here is how commands become
 actions of a plan, and how the log becomes events.
 """
 

@@ -1,7 +1,8 @@
 """The compiled engine without any messages: its arrays, and the steps of a simulation on them.
 
 Loops that ask a compiled policy use this much (`decision.simulation`); `decision.engine.batsim4` adds Batsim's
-messages. Kernels do the work. Here arrays grow, and what kernels return becomes errors for people.
+messages. Kernels do the work. Here arrays grow, what kernels return becomes errors for people, and a run that is over
+becomes a `RunRecord`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +55,7 @@ from .truth import LeafTask, build_truth, with_job, with_leaves
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
-_TOLD = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
+_OF_THE_POLICY = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
 
 _PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
 
@@ -104,7 +105,7 @@ class CompiledEngine:
 
     @property
     def facts(self) -> PlatformFacts:
-        """What never changes."""
+        """What is known of the hosts and never changes."""
         return self.world.facts
 
     @property
@@ -150,8 +151,8 @@ class CompiledEngine:
 
     def release(self) -> None:
         """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        told = () if self.world.sim.nb_rests else _TOLD
-        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, told)):
+        seen = () if self.world.sim.nb_rests else _OF_THE_POLICY
+        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, seen)):
             for name in names:
                 delattr(bundle, name)
 
@@ -163,6 +164,8 @@ class CompiledEngine:
         planned = plan.nb_actions + plan.nb_intervals
         under_way = int(sim.nb_activities + sim.mail_tail - sim.mail_head) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
+        # At least twice what `server._has_room` asks for, which has the same terms: so a call is followed by many
+        # instants before the next.
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
         intervals = state.nb_intervals + room
         if HOST_ROWS <= len(rows.host_time) < sim.nb_host_rows + 2 * room:
@@ -199,12 +202,12 @@ class CompiledEngine:
     # --- Jobs and hosts -----------------------------------------------------------------------------------------
 
     def job(self, number: int) -> Job:
-        """What job `number` is."""
+        """The job of a number of the state."""
         job, nth = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.nth_rest[number])
         return job if nth == 0 else _rest(job, nth, self.state, number)
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
-        """What job `number` does."""
+        """The leaf tasks of the job of a number of the state."""
         return self.names.leaves(int(self.world.sim.truth_of[number]))
 
     def add_job(self, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> int:
@@ -264,7 +267,7 @@ class CompiledEngine:
         return self.why_not_become(job, wanted)
 
     def why_not_become(self, job: int, wanted: str) -> str:
-        """Why CHANGE_JOB_STATE is impossible."""
+        """Why CHANGE_JOB_STATE to `wanted` is impossible for a job."""
         return refusals.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
 
     def _why_not_start(self, at: int, job: int) -> str:
@@ -332,7 +335,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))
 
 
-# From arrays to a `RunRecord`.
+# --- The record of a run that is over ------------------------------------------------------------------------------
 
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:

@@ -24,7 +24,7 @@ PACKAGE = {
     "model/__init__.py": "",
     **{
         f"model/{name}.py": (Path(jit.__file__).parents[1] / f"model/{name}.py").read_text()
-        for name in ("errors", "interrupts", "notices")
+        for name in ("errors",)
     },
     "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
     "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"

@@ -1,4 +1,4 @@
-"""Batsim's actors, one generator each: who submits, who executes, who kills, who waits, who switches, who asks.
+"""Batsim's actors, one generator each: who submits, who calls, who executes, who kills, who switches.
 
 Each mirrors a process of Batsim 4.2.1 with all its requests to the kernel, also those that only take a round
 (`STEP`): they decide who comes first where several things happen at one instant. At the end is what a command makes the
@@ -28,19 +28,11 @@ from decision.engine.truth import LeafKind, LeafTask
 from decision.model.hosts import format_hosts
 from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent, Workload
-from decision.protocol import Message
-from decision.protocol.messages import Answer, DecisionEvent, TaskProgress
+from decision.protocol.messages import DecisionEvent, TaskProgress
 
-from .activities import STEP, Ask, Call, ParallelTask, Sleep, Steps, Wait, WaitResult
+from .activities import STEP, Call, ParallelTask, Steps, Wait, WaitResult
 from .machines import HostMachine
-from .simulation import SimJob, Simulation
-
-
-def sleep(seconds: float) -> Steps[None]:
-    """Sleep; 0 seconds are no sleep at all."""
-    if seconds > 0:
-        yield Sleep(seconds)
-
+from .simulation import SimJob, Simulation, sleep
 
 # --- Submitters ----------------------------------------------------------------------------------------------
 
@@ -86,20 +78,7 @@ def submit_events(sim: Simulation, events: Sequence[MachineEvent]) -> Steps[None
     yield from sim.send(server.on_events_bye)
 
 
-# --- The decision process ------------------------------------------------------------------------------------
-
-
-def ask_decision(sim: Simulation, question: Message) -> Steps[None]:
-    """Ask the decision process, and pass its commands on one by one, each at its time."""
-    reply: Message = yield Ask(question)
-    for command in reply.events:
-        if isinstance(command, Answer):
-            continue  # Batsim asked nothing and reads no answer
-        sim.reader.check_time(command, reply.now)
-        yield from sleep(command.timestamp - sim.now)
-        yield from sim.send(partial(sim.server.on_command, command))
-    yield from sleep(reply.now - sim.now)
-    yield from sim.send(sim.server.on_ready)
+# --- Calls ---------------------------------------------------------------------------------------------------
 
 
 def call_later(sim: Simulation, time: float) -> Steps[None]:
@@ -209,8 +188,9 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
 # --- Hosts ---------------------------------------------------------------------------------------------------
 
 
-def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: HostState) -> Steps[None]:
+def switch(switches: "Switches", machine: HostMachine, way: int, pstate: int, state: HostState) -> Steps[None]:
     """Compute one flop in the virtual pstate `way`; then the host is in `pstate` and in `state`."""
+    sim = switches.sim
     yield Call(partial(machine.set_pstate, way, sim.now))
     for _ in ("flops", "host", "priority"):
         yield STEP
@@ -219,7 +199,7 @@ def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: 
     yield Wait(task, None)
     yield Call(partial(machine.set_pstate, pstate, sim.now))
     sim.enter(machine, state)
-    yield from sim.send(partial(sim.server.on_switched, machine, pstate))
+    yield from sim.send(partial(switches.on_switched, machine, pstate))
 
 
 # --- Commands, once `decision.engine.commands` has read them ---------------------------------------------------
@@ -345,7 +325,6 @@ class Switches:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self.requests: list[SwitchRequest] = []  # oldest first
-        self.nb_switching = 0  # hosts on their way to or from sleep
 
     def request(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
         """Change the hosts' pstate: at once between computing pstates, else through a virtual pstate."""
@@ -376,16 +355,16 @@ class Switches:
 
     def _go(self, machine: HostMachine, way: int, pstate: int, during: HostState, after: HostState) -> Steps[None]:
         self.sim.enter(machine, during)
-        yield Call(partial(self.sim.kernel.start, switch(self.sim, machine, way, pstate, after), machine))
-        self.nb_switching += 1
+        yield Call(partial(self.sim.kernel.start, switch(self, machine, way, pstate, after), machine))
+        self.sim.server.nb_switching += 1
 
     def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
-        """A host has arrived in its pstate."""
+        """The server hears that a host has fallen asleep or woken up."""
         request = yield from self._mark_done(machine, pstate)
         if request:
             self.sim.host_row()
         self._report(request)
-        self.nb_switching -= 1
+        self.sim.server.nb_switching -= 1
 
     def _mark_done(self, machine: HostMachine, pstate: int) -> Steps[SwitchRequest | None]:
         """Note that a host has arrived; returns the request that it completes."""

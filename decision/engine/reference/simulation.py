@@ -1,15 +1,22 @@
-"""What all actors of the reference engine share: time, jobs, hosts, and what is written down."""
+"""What all actors of the reference engine share: jobs, hosts, Batsim's server, and the tables that it writes down."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decision.engine import batsim_words as words
 from decision.engine.commands import CommandReader
-from decision.engine.refusals import DECIMALS, EngineOptions, JobPhase, network_refusal
+from decision.engine.refusals import (
+    COMMANDS_AFTER_END,
+    DECIMALS,
+    EngineOptions,
+    JobPhase,
+    network_refusal,
+    warn_of_change_away,
+)
 from decision.engine.truth import LeafKind, LeafTask, amounts, check_width, flatten, is_moldable, sendings
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
@@ -24,15 +31,14 @@ from decision.model.record import (
     PstateTable,
     RunRecord,
 )
-from decision.model.workload import Job, Workload
+from decision.model.workload import Job, MachineEvent, Workload
+from decision.protocol import Message
+from decision.protocol.messages import Answer, DecisionEvent, Event, RequestedCall, SimulationEnds, TaskProgress
 
-from .activities import STEP, Call, ParallelTask, Put, SimActor, Steps
+from .activities import STEP, Ask, Call, Get, ParallelTask, Put, SimActor, Sleep, Steps
 from .kernel import ActorKernel
 from .machines import HostMachine
 from .network import PlatformLinks
-
-if TYPE_CHECKING:
-    from .engine import Server
 
 Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
 
@@ -208,6 +214,183 @@ class Simulation:
         total = yield from self.joules(self.machines)
         self.tables.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))
         return total
+
+
+class Server:
+    """Batsim's server process: it takes messages one at a time, keeps count, and asks the decision process.
+
+    The `on_` methods are its reactions to messages.
+    """
+
+    carry_out: Callable[[DecisionEvent], Steps[None] | None]  # a command; set by the engine (`actors.CommandHandler`)
+
+    def __init__(self, sim: Simulation, nb_workloads: int, nb_event_lists: int) -> None:
+        sim.server = self
+        self.sim = sim
+        self.outbox: list[Event] = []
+        self.decision_waits = False  # whether the decision process has replied to the last question
+        self.ends_sent = False
+        self.over = False
+        self.nb_workloads = nb_workloads  # that still submit
+        self.nb_event_lists = nb_event_lists  # that still come
+        self.registration_open = sim.options.dynamic_jobs
+        self.nb_ended = 0
+        self.nb_running = 0
+        self.nb_calls = 0
+        self.nb_killers = 0
+        self.nb_switching = 0  # hosts on their way to or from sleep
+        self.unreported: list[SimJob] = []  # ended jobs that the next question reports
+
+    def serve(self, begins: Event) -> Steps[None]:
+        """Ask whether to begin, then handle messages until the decision process has heard of the end."""
+        self.outbox.append(begins)
+        yield from self._ask()
+        while not self.over:
+            yield STEP
+            handle: Handler = yield Get()
+            yield from handle() or ()
+            # A question goes out once nobody waits with a message, a round later: what happens at one instant is in
+            # one question, but for actors that take more rounds.
+            if self.decision_waits and not self.over:
+                yield STEP
+                if self.sim.kernel.mailbox_empty:
+                    yield from self._speak()
+        if not self.is_finished():
+            raise self.sim.refuse(COMMANDS_AFTER_END)
+
+    def _speak(self) -> Steps[None]:
+        """Ask with what has happened; where nothing has and nothing will, say that the simulation ends."""
+        if self.outbox:
+            yield from self._ask()
+            for job in self.unreported:
+                self.sim.reader.forget(job.facts)
+            self.unreported = []
+        elif self.is_finished() and not self.ends_sent:
+            self.outbox.append(SimulationEnds(self.sim.message_time))
+            yield from self._ask()
+            self.ends_sent = True
+
+    def _ask(self) -> Steps[None]:
+        question: Message = Message(self.sim.message_time, tuple(self.outbox))
+        self.outbox = []
+        yield Call(partial(self.sim.kernel.start, ask_decision(self.sim, question)))
+        self.decision_waits = False
+
+    def is_finished(self) -> bool:
+        """Whether nothing is left that could matter."""
+        return (
+            self.nb_workloads == self.nb_event_lists == 0
+            and not self.registration_open
+            and self.nb_ended == len(self.sim.submitted)
+            and self.nb_running == self.nb_switching == self.nb_calls == self.nb_killers == 0
+        )
+
+    # --- Submitters ---------------------------------------------------------------------------------------
+
+    def on_hello(self) -> None:
+        """A submitter is there. Batsim counts these; here it only takes the server's turn."""
+
+    def on_submitted(self, jobs: Iterable[SimJob]) -> None:
+        """Jobs arrive, those of one workload and one instant."""
+        for job in jobs:
+            self.sim.submit(job)
+            self.report_submitted(job)
+
+    def report_submitted(self, job: SimJob) -> None:
+        """Let the next question report this job."""
+        workload = self.sim.reader.workloads[job.facts.workload]
+        self.outbox.append(words.job_submitted(self.sim.message_time, job.facts, workload, self.sim.options))
+
+    def on_jobs_bye(self) -> None:
+        """A workload has no more jobs."""
+        self.nb_workloads -= 1
+        if self.nb_workloads == 0:
+            self._notify(words.NO_MORE_JOBS)
+
+    def on_events_bye(self) -> None:
+        """A list of external events is at its end."""
+        self.nb_event_lists -= 1
+        if self.nb_event_lists == 0:
+            self._notify(words.NO_MORE_EVENTS)
+
+    def on_external(self, events: Iterable[MachineEvent]) -> None:
+        """External events happen, those of one list and one instant."""
+        for event in events:
+            machines = [self.sim.machines[host] for host in sorted(set(event.hosts))]
+            if event.type == "machine_unavailable":
+                for machine in machines:
+                    machine.away = True
+                    self.sim.trace(machine, HostState.UNAVAILABLE)
+            elif event.type == "machine_available":
+                for machine in machines:
+                    if machine.traced is not HostState.UNAVAILABLE:  # a switch has ended: Batsim stops at this
+                        warn_of_change_away(machine.id, self.sim.now)
+                    machine.away = False
+                    self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
+            self.outbox.append(words.external_event(self.sim.message_time, event))
+
+    def _notify(self, kind: str) -> None:
+        self.outbox.append(words.notification(self.sim.message_time, kind))
+
+    # --- Jobs ---------------------------------------------------------------------------------------------
+
+    def on_completed(self, job: SimJob) -> None:
+        """A job has ended by itself or at its walltime."""
+        self.nb_running -= 1
+        self.note_end(job)
+        self._report_completed(job)
+
+    def on_killed(self, jobs: Sequence[SimJob], progress: Mapping[str, TaskProgress]) -> None:
+        """A kill is over; jobs that had ended by themselves before are named, but were not killed."""
+        for job in jobs:
+            if job.final is FinalState.COMPLETED_KILLED:
+                self.nb_running -= 1
+                self.note_end(job)
+                self._report_completed(job)
+        self.outbox.append(words.job_killed(self.sim.message_time, [job.id for job in jobs], progress))
+        self.nb_killers -= 1
+
+    def note_end(self, job: SimJob) -> None:
+        """Write an ended or rejected job down."""
+        self.nb_ended += 1
+        self.unreported.append(job)
+        self.sim.tables.jobs.append(job)
+
+    def _report_completed(self, job: SimJob) -> None:
+        assert job.final is not None
+        now, allocation = self.sim.message_time, job.allocation
+        self.outbox.append(words.job_completed(now, job.id, job.final, job.return_code, allocation))
+
+    # --- The decision process -----------------------------------------------------------------------------
+
+    def on_call(self) -> None:
+        """A call is due that the decision process asked for."""
+        self.outbox.append(RequestedCall(self.sim.message_time))
+        self.nb_calls -= 1
+
+    def on_ready(self) -> None:
+        """The decision process has said all, and waits for the next question."""
+        self.decision_waits = True
+        self.over = self.ends_sent
+
+
+def ask_decision(sim: Simulation, question: Message) -> Steps[None]:
+    """Ask the decision process, and pass its commands on one by one, each at its time."""
+    reply: Message = yield Ask(question)
+    for command in reply.events:
+        if isinstance(command, Answer):
+            continue  # Batsim asked nothing and reads no answer
+        sim.reader.check_time(command, reply.now)
+        yield from sleep(command.timestamp - sim.now)
+        yield from sim.send(partial(sim.server.carry_out, command))
+    yield from sleep(reply.now - sim.now)
+    yield from sim.send(sim.server.on_ready)
+
+
+def sleep(seconds: float) -> Steps[None]:
+    """Sleep; 0 seconds are no sleep at all."""
+    if seconds > 0:
+        yield Sleep(seconds)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ outside: an `Entry`, by its address, or a kernel that Python calls, tests includ
 only they are kept on disk, in a file for each combination of arguments and kind of processor.
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
-(`simulation.simulate.simulate_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
-`learned.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
+(`simulation.simulate_episode`, `_play_part` and `play_episode` of `rl.envs.batch`,
+`rl.schedulers.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
 windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address
 alone.
 

@@ -117,6 +117,7 @@ class Batsim5Engine(EmbeddedEngine):
             self._over = True
             return None
         while (question := super().ask()) is not None:
+            # The engine asks at each stroke of the clock; what nobody would hear of is answered here.
             before, self._asked_at = self._asked_at, question.now
             if self._stopped:
                 self._check_stop()
@@ -232,6 +233,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _add_own_after(self, reply: Message, times: list[float]) -> None:
         alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
         for number in void:
             self._silence(number)
         for alarm in alarms:
@@ -406,6 +408,7 @@ class Calls:
         periods = self._periods()
         if not periods:
             return [], self._forget(())
+        # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
         period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
         wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
         void = self._forget(wanted) if nexts else []
@@ -423,20 +426,14 @@ class Calls:
             yield m.RequestedCall(now, m.RequestedCallData(self._once.pop(number), False))
         elif number in self._strokes:
             time = self._strokes.pop(number)
-            yield from self._called(time, now)
-            yield from self._probed(time, now)
-
-    def _called(self, time: int, now: float) -> Iterator[m.BatsimEvent]:
-        for name, series in self._acting(self._calls, time):
-            yield m.RequestedCall(now, m.RequestedCallData(name, self._count(self._calls, name, series)))
-
-    def _probed(self, time: int, now: float) -> Iterator[m.BatsimEvent]:
-        for name, series in self._acting(self._probes, time):
-            if series.ready and series.probe is not None:
-                value = self._value(series.probe, now)
-                self._count(self._probes, name, series)
-                yield m.ProbeDataEmitted(now, m.ProbeData(name, series.probe.hosts, value))
-            series.ready = True
+            for name, series in self._acting(self._calls, time):
+                yield m.RequestedCall(now, m.RequestedCallData(name, self._count(self._calls, name, series)))
+            for name, series in self._acting(self._probes, time):
+                if series.ready and series.probe is not None:
+                    value = self._value(series.probe, now)
+                    self._count(self._probes, name, series)
+                    yield m.ProbeDataEmitted(now, m.ProbeData(name, series.probe.hosts, value))
+                series.ready = True
 
     def _value(self, probe: m.CreateProbeData, now: float) -> float | tuple[float, ...]:
         joules = self._measure(probe.hosts, now)

@@ -254,6 +254,7 @@ class CommandReader(Generic[J]):
             raise self._refuse(f"{who}: {error}") from None
         if not hosts:
             raise self._refuse(f"{who}: no hosts given")
+        # Storage hosts have the highest ids, and Batsim runs no jobs there.
         if hosts[-1] >= self._nb_compute:
             storage = next(host for host in hosts if host >= self._nb_compute)
             raise self._refuse(f"{who}: host {storage} is a storage host")
@@ -400,6 +401,7 @@ class Registrations:
             raise self._refuse(f"{job_id}: there is no workload {name!r}; register a profile of it first")
         if profile not in workload.profiles:
             raise self._refuse(f"{job_id}: workload {name!r} has no profile {profile!r}")
+        # Batsim drops a profile with a job that had it, unless it was told to keep them.
         if (name, profile) in self._forgotten_profiles:
             advice = "enable profile reuse, or register a new profile"
             raise self._refuse(f"{job_id}: Batsim forgot profile {profile!r} with the job that had it; {advice}")

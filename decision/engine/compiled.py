@@ -130,6 +130,7 @@ class CompiledEngine:
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
+        # Only GROW goes on, with room; all else ends the run.
         while code not in (a.ASK, a.DONE):
             if code == a.DEADLOCK:
                 waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.nb_queued]]
@@ -168,6 +169,7 @@ class CompiledEngine:
         # instants before the next.
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
         intervals = state.nb_intervals + room
+        # Rows that a run of millions of jobs makes go to a file rather than into longer arrays.
         if HOST_ROWS <= len(rows.host_time) < sim.nb_host_rows + 2 * room:
             self.host_rows.put_aside(self.world)
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
@@ -368,6 +370,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     truths = sim.truth_of[ended]
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.end_time[ended] - sim.start_time[ended]
+    # Batsim writes no runtime of 0, and of a rejected job neither start nor runtime.
     runtime[runtime == 0.0] = NULL_RUNTIME
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
@@ -413,6 +416,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
     rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
+    # A sum and what did not fit into it: as wide as Batsim's long double.
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
         energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],

@@ -49,7 +49,7 @@ def submit_jobs(sim: Simulation, workload: Workload) -> Steps[None]:
             if due:
                 yield from sim.send(partial(server.on_submitted, due))
             due = []
-            # From when it last woke, and not from now: sending may have taken time.
+            # Counted from when it last woke, as Batsim does: by what sending took, the next jobs come later.
             yield from sleep(job.facts.submit_time - clock)
             clock = sim.now
         due.append(job)
@@ -74,6 +74,7 @@ def submit_events(sim: Simulation, events: Sequence[MachineEvent]) -> Steps[None
             yield from sleep(event.timestamp - clock)
             clock = sim.now
         due.append(event)
+    # The last ones. A list is never empty: without events nobody submits any.
     yield from sim.send(partial(server.on_external, due))
     yield from sim.send(server.on_events_bye)
 
@@ -93,6 +94,7 @@ def call_later(sim: Simulation, time: float) -> Steps[None]:
 def execute(sim: Simulation, job: SimJob) -> Steps[None]:
     """Run a job on its machines, and tell the server how it ended unless it was killed."""
     job.start = sim.now
+    # Joules first, while hosts still have their old load; each host that is not up to date takes a round.
     if sim.options.energy:
         job.joules = yield from sim.joules(job.machines)
         yield from sim.energy_row(START_ROW)
@@ -102,12 +104,14 @@ def execute(sim: Simulation, job: SimJob) -> Steps[None]:
     sim.host_row()
     job.return_code = yield from _run_leaves(sim, job)
     yield from _end_job(sim, job, _final_state(job.return_code))
+    # The killer tells of those that it killed.
     if job.final is not FinalState.COMPLETED_KILLED:
         yield from sim.send(partial(sim.server.on_completed, job))
 
 
 def _run_leaves(sim: Simulation, job: SimJob) -> Steps[int]:
     """Run the leaves in turn; returns the job's return code."""
+    # Seconds of walltime that are left; below 0 where there is none.
     left = job.facts.walltime if job.facts.walltime != float("inf") else -1.0
     code = 0
     for leaf in job.leaves:
@@ -116,6 +120,7 @@ def _run_leaves(sim: Simulation, job: SimJob) -> Steps[int]:
             code, left = yield from _delay(leaf, left)
         else:
             code, left = yield from _compute(sim, job, leaf, left)
+        # A leaf with an exit code ends the whole profile, as one that was stopped does.
         if code != 0:
             break
     return code
@@ -136,6 +141,7 @@ def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps
     for _ in range(TASK_STEPS):  # Batsim sets flops, bytes and hosts of SimGrid's activity: a request each
         yield STEP
     job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf))
+    # The task begins, and a round later its limit: at equal times the task is over first.
     yield Call(partial(sim.kernel.begin, job.task))
     outcome = yield Wait(job.task, left if left >= 0 else None)
     code = {WaitResult.DONE: leaf.exit_code, WaitResult.LATE: WALLTIME_CODE, WaitResult.CANCELLED: KILLED_CODE}[outcome]
@@ -156,6 +162,7 @@ def _final_state(return_code: int) -> FinalState:
 def _end_job(sim: Simulation, job: SimJob, state: FinalState) -> Steps[None]:
     """Free the job's machines and write its energy down."""
     job.end(state, sim.now)
+    # A machine that is away stays so in the trace, and is idle once it is back.
     for machine in job.machines:
         machine.job = ""
         machine.doing = HostState.IDLE
@@ -171,6 +178,7 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
     """Kill those of the jobs that still run, and tell the server how far each was."""
     progress: dict[str, TaskProgress] = {}
     for job in jobs:
+        # It may have ended since the command came; the answer names it all the same.
         if job.phase is not JobPhase.RUNNING or job.actor is None:
             continue
         if job.task:  # its progress is asked for, which is a request
@@ -261,6 +269,7 @@ class CommandHandler:
         self._check(refusals.phase_refusal(job.id, "start", job.phase))
         self._check(refusals.size_refusal(job.id, job.facts.size, job.moldable, len(executors)))
         self._check(refusals.start_refusal(job.id, command.alloc, machines, self.sim.options.energy))
+        # It counts as running from now on, though it acts only in the next round.
         job.phase, job.machines, job.executors = JobPhase.RUNNING, machines, executors
         self.sim.server.nb_running += 1
         job.actor = yield Call(partial(self.sim.kernel.start, execute(self.sim, job), machines[0]))
@@ -274,6 +283,7 @@ class CommandHandler:
         for job in jobs:
             if job.actor is None:
                 raise self.sim.refuse(refusals.never_executed(job.id))
+        # Batsim ignores a request of which all jobs are being killed already.
         asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]  # the others are being killed already
         for job in asked:
             job.kill_asked = True
@@ -331,6 +341,7 @@ class Switches:
         tables = self.sim.tables
         request = SwitchRequest(format_hosts(machine.id for machine in machines), pstate, set(machines))
         self.requests.append(request)
+        # Two rows before anything changes: of energy, and of what the hosts are on their way to.
         yield from self.sim.energy_row(PSTATE_ROW)
         to_compute = machines[0].facts.is_computing_pstate(pstate)
         way = SWITCHING_TO_COMPUTE if to_compute else SWITCHING_TO_SLEEP
@@ -360,6 +371,7 @@ class Switches:
 
     def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
         """The server hears that a host has fallen asleep or woken up."""
+        # Only with the last host of a request are rows written, and is the decision process told.
         request = yield from self._mark_done(machine, pstate)
         if request:
             self.sim.host_row()

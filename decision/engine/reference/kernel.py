@@ -81,6 +81,7 @@ class ActorKernel:
                 machine.look(self.now)
             machine.task = task
         self._fresh.append(task)
+        # Its bytes flow after the longest latency that any of them meets; SimGrid skips one below its precision.
         if task.sent:
             latency = self.network.latency(task)
             if latency >= TIME_PRECISION:
@@ -93,6 +94,7 @@ class ActorKernel:
         """End a task early; who waits for it goes on, `CANCELLED`, after the requests of this round."""
         self._end(task)
         self._lift_limit(task)
+        # Not at once: actors of this round have made their requests already.
         for actor, _ in task.wakes:
             actor.answer = WaitResult.CANCELLED
             self._cancelled.append(actor)
@@ -166,6 +168,8 @@ class ActorKernel:
         self._transfer(sender, [(sender, None), (actor, item)])
 
     def _transfer(self, sender: SimActor, wakes: list[tuple[SimActor, Any]]) -> None:
+        # From the sender's host to the master's; the master's own messages have the loopback of its zone, if there is
+        # one.
         route = sender.machine.route if sender.machine else self._home
         self._begin(Transfer(wakes, sender.machine, route.latency, route.byte_rate))
 
@@ -225,6 +229,7 @@ class ActorKernel:
 
     def _wake(self, activity: Activity) -> None:
         for actor, answer in activity.wakes:
+            # A task and its limit end each other: whichever comes first is the answer.
             if answer is WaitResult.DONE and actor.task:
                 self._lift_limit(actor.task)
             if answer is WaitResult.LATE and actor.task:

@@ -75,6 +75,7 @@ class HostMachine:
 
     def watts(self) -> float:
         """What the host draws now, as SimGrid has it; a pstate of speed 0 counts as fully used."""
+        # The last pstate that SimGrid has seen, which need not be the present one.
         power = self.facts.pstates[self.metered_pstate]
         flops = self.task.flops_on(self) if self.task else 0.0
         load = min(1.0, flops / power.speed) if power.speed > 0 else 1.0
@@ -98,6 +99,7 @@ class HostMachine:
 
     def set_pstate(self, pstate: int, now: float) -> None:
         """Change the pstate; a task that runs here goes on at the new speed."""
+        # At the old load and pstate, up to now.
         self.measure(now)
         self.pstate = self.metered_pstate = pstate
         if self.task:

@@ -211,6 +211,7 @@ class Simulation:
 
     def energy_row(self, kind: str) -> Steps[np.longdouble]:
         """Write down the energy so far; returns it."""
+        # Measuring takes rounds, in which others act.
         total = yield from self.joules(self.machines)
         self.tables.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))
         return total
@@ -262,6 +263,7 @@ class Server:
         """Ask with what has happened; where nothing has and nothing will, say that the simulation ends."""
         if self.outbox:
             yield from self._ask()
+            # Batsim forgets a job once a question has told of its end; commands may not name it any more.
             for job in self.unreported:
                 self.sim.reader.forget(job.facts)
             self.unreported = []
@@ -278,6 +280,8 @@ class Server:
 
     def is_finished(self) -> bool:
         """Whether nothing is left that could matter."""
+        # Who might still send: submitters, a decision process that may register jobs, jobs, switches, calls and
+        # killers.
         return (
             self.nb_workloads == self.nb_event_lists == 0
             and not self.registration_open
@@ -343,6 +347,7 @@ class Server:
     def on_killed(self, jobs: Sequence[SimJob], progress: Mapping[str, TaskProgress]) -> None:
         """A kill is over; jobs that had ended by themselves before are named, but were not killed."""
         for job in jobs:
+            # The killed ones have ended too, and Batsim says so before it says that they were killed.
             if job.final is FinalState.COMPLETED_KILLED:
                 self.nb_running -= 1
                 self.note_end(job)

@@ -97,6 +97,7 @@ def compile_ahead(*roots: Any) -> None:
     """
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
+    # The first is compiled here at once; what a script defines itself cannot be imported by another process.
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
     if not names or _IS_OFF or len(os.sched_getaffinity(0)) < 2 or why_not_kept():
         return
@@ -288,6 +289,7 @@ class Roots:
             if (kept := _read(file)) is not None:
                 return kept
         file = files[-1]
+        # Another process may have made it while this one waited.
         with _alone(file):
             kept = _read(file)
             if kept is None:
@@ -300,6 +302,7 @@ class Roots:
     def _name(self, args: Sequence[Any], processor: str) -> str:
         function = self._function
         what = repr(args).encode() + function.__code__.co_code
+        # What a kernel takes from around it is compiled in as constants.
         if function.__closure__:
             from numba.core.serialize import dumps
 
@@ -348,6 +351,7 @@ def _read(file: Path) -> Machine | None:
 
 
 def _write(file: Path, machine: Machine) -> None:
+    # Beside and renamed: who reads finds all of it or none.
     beside = file.with_suffix(f".{os.getpid()}")
     try:
         beside.write_bytes(pickle.dumps(machine))

@@ -94,6 +94,7 @@ def _engine() -> Any:
     """LLVM's loader of object files, to which numba's functions for memory and mathematics are known."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Numba's C helpers, under the names by which its code calls them.
     for name, begins in _LIBRARIES.items():
         for helper, address in _library(name).c_helpers.items():
             llvm.add_symbol(helper if helper.startswith("_") else f"{begins}{helper}", address)

@@ -40,6 +40,7 @@ def stamp(module: str, compiler: str, folder: Path) -> str:
         folder: where what was read is kept.
     """
     kept, seen = _kept(folder), dict[str, str]()
+    # From file to file by what each imports, in any order: the stamp is of the sorted files.
     todo, read = [_file_of(module) or sys.modules[module].__file__ or ""], False
     while todo:
         file = todo.pop()
@@ -64,6 +65,7 @@ def _kept(folder: Path) -> dict[str, _Source]:
 
 
 def _write(file: Path, kept: dict[str, _Source]) -> None:
+    # What changed within the clock's tick may change again and look the same.
     latest = time.time_ns() - _TICK
     settled = {name: source for name, source in kept.items() if max(source.state[1:]) < latest}
     with contextlib.suppress(OSError):  # a folder that cannot be written
@@ -86,6 +88,7 @@ def _state(file: str) -> list[int]:
 def _source(file: str, state: list[int]) -> _Source:
     text = Path(file).read_bytes()
     inside = file.startswith(IMPORTED_FROM)
+    # By their text and not by importing them: a start must not import what it does not need.
     package = file[len(IMPORTED_FROM) :].split(os.sep)[:-1] if inside else []
     imports: list[str | None] = []
     for origin, names, plain in _IMPORT.findall(b"\n" + text):

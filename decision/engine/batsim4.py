@@ -121,10 +121,10 @@ class EmbeddedEngine(CompiledEngine):
         events: list[BatsimEvent] = []
         for i in range(sim.nb_logged):
             entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
-            self._tell(events, int(sim.log_kind[i]), *entry)
+            self._add_event(events, int(sim.log_kind[i]), *entry)
         return Message(float(self.state.now), tuple(events))
 
-    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+    def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         """Add what an entry of the log says."""
         events.append(_WRITERS[kind](self, time, arg, value))
 

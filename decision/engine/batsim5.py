@@ -96,10 +96,12 @@ class Batsim5Engine(EmbeddedEngine):
         """Refuse to forward all profiles where a job has none of them: Batsim 5 has forgotten it, and crashes."""
         for workload in self._reader.workloads.values():
             if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
-                what = f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
-                raise PolicyError(f"{what}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
+                problem = (
+                    f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
+                )
+                raise PolicyError(f"{problem}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
 
-    def _hear_all(self) -> None:
+    def _wait_for_submitters(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.
 
         By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
@@ -112,7 +114,7 @@ class Batsim5Engine(EmbeddedEngine):
     def ask(self) -> Message | None:
         """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is said are none."""
         if not self._begun:
-            self._hear_all()
+            self._wait_for_submitters()
         if self._stopped:
             self._over = True
             return None
@@ -139,8 +141,8 @@ class Batsim5Engine(EmbeddedEngine):
         running = self.state.running[: self.state.nb_running]
         for number in running.tolist():
             if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
-                what = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
-                raise PolicyError(f"t={self.now:.12g} s: {what}; kill the job first, or stop after its end")
+                problem = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
+                raise PolicyError(f"t={self.now:.12g} s: {problem}; kill the job first, or stop after its end")
 
     def _check_endless(self, question: Message) -> None:
         """Refuse to go on for ever."""
@@ -149,8 +151,8 @@ class Batsim5Engine(EmbeddedEngine):
         calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
         self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
         if self._unheeded > _IDLE_QUESTIONS:
-            what = "all jobs are over, and a periodic call or probe goes on for ever"
-            raise DeadlockError(f"t={self.now:.12g} s: {what}, as it would in Batsim 5; let it be stopped")
+            problem = "all jobs are over, and a periodic call or probe goes on for ever"
+            raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
 
     def record(self) -> RunRecord:
         """Everything that Batsim would write about the run, once it is over."""
@@ -162,9 +164,9 @@ class Batsim5Engine(EmbeddedEngine):
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
-    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+    def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         if kind != a.LOG_CALLED:
-            super()._tell(events, kind, time, arg, value)
+            super()._add_event(events, kind, time, arg, value)
         elif arg == _STOP:
             self._stopped = True
         else:
@@ -235,7 +237,7 @@ class Batsim5Engine(EmbeddedEngine):
         alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
         # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
         for number in void:
-            self._silence(number)
+            self._cancel_alarm(number)
         for alarm in alarms:
             self._alarm(alarm)
             times.append(times[-1] if times else self._asked_at)
@@ -243,7 +245,7 @@ class Batsim5Engine(EmbeddedEngine):
     def _alarm(self, alarm: "Alarm") -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
 
-    def _silence(self, number: int) -> None:
+    def _cancel_alarm(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
         sim, end = self.world.sim, int(self.world.sim.nb_activities)
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
@@ -268,9 +270,9 @@ class Batsim5Engine(EmbeddedEngine):
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
             case _:
-                self._take_old(command)
+                self._take_common(command)
 
-    def _take_old(self, command: DecisionEvent) -> None:
+    def _take_common(self, command: DecisionEvent) -> None:
         """A command that Batsim 4 has, too."""
         read = self._reader.read(command)
         if isinstance(read, Start):
@@ -544,7 +546,7 @@ def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Ov
             raise ConfigError(f"profile_allocation_override: {error}") from None
         outside = set(parse_hosts(override.host_allocation)) - {*hosts}
         if outside:
-            what = f"profile {override.profile_id!r} is to run on host {min(outside)}, which the job does not have"
-            raise ConfigError(f"{what}: that is not supported; give the job all its hosts")
+            problem = f"profile {override.profile_id!r} is to run on host {min(outside)}, which the job does not have"
+            raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
         overrides[override.profile_id] = override
     return overrides

@@ -247,17 +247,17 @@ class CommandReader(Generic[J]):
 
     # --- Hosts and energy -------------------------------------------------------------------------------------
 
-    def _hosts(self, text: str, who: str) -> list[int]:
+    def _hosts(self, text: str, subject: str) -> list[int]:
         try:
             hosts = parse_hosts(text, self._nb_hosts)
         except ConfigError as error:
-            raise self._refuse(f"{who}: {error}") from None
+            raise self._refuse(f"{subject}: {error}") from None
         if not hosts:
-            raise self._refuse(f"{who}: no hosts given")
+            raise self._refuse(f"{subject}: no hosts given")
         # Storage hosts have the highest ids, and Batsim runs no jobs there.
         if hosts[-1] >= self._nb_compute:
             storage = next(host for host in hosts if host >= self._nb_compute)
-            raise self._refuse(f"{who}: host {storage} is a storage host")
+            raise self._refuse(f"{subject}: host {storage} is a storage host")
         return hosts
 
     def _set_resource_state(self, data: m.SetResourceStateData) -> SetPstate:
@@ -278,9 +278,9 @@ class CommandReader(Generic[J]):
         self._need_energy("QUERY of consumed_energy")
         return QueryEnergy()
 
-    def _need_energy(self, what: str) -> None:
+    def _need_energy(self, command: str) -> None:
         if not self._options.energy:
-            raise self._refuse(f"{what} needs the energy simulation; enable it")
+            raise self._refuse(f"{command} needs the energy simulation; enable it")
 
 
 # --- What is registered while the simulation goes on: profiles, and jobs that have them ------------------------------
@@ -328,30 +328,30 @@ class Registrations:
         self._open = data.type == "continue_registration" and self._options.dynamic_jobs
         return SetRegistration(self._open)
 
-    def _check_registration(self, what: str) -> None:
+    def _check_registration(self, named: str) -> None:
         if not self._options.rules.asks_to_register:
             return
         if not self._options.dynamic_jobs:
-            raise self._refuse(f"{what} cannot be registered: dynamic jobs are not enabled")
+            raise self._refuse(f"{named} cannot be registered: dynamic jobs are not enabled")
         if not self._open:
-            raise self._refuse(f"{what} cannot be registered after registration_finished")
+            raise self._refuse(f"{named} cannot be registered after registration_finished")
 
     def register_profile(self, data: m.RegisterProfileData) -> NoEffect:
         """A profile is there from now on."""
-        name, what = data.profile_name, f"profile {data.profile_name!r} of {data.workload_name!r}"
-        self._check_registration(what)
+        name, full_name = data.profile_name, f"profile {data.profile_name!r} of {data.workload_name!r}"
+        self._check_registration(full_name)
         empty = Workload(name=data.workload_name, jobs=(), profiles={}, nb_res=0, path="dynamic")
         workload = self.workloads.get(data.workload_name, empty)
         if name in workload.profiles:
-            raise self._refuse(f"{what} exists already")
+            raise self._refuse(f"{full_name} exists already")
         source = msgspec.json.encode(_with_short_parts(data.profile, data.workload_name))
         try:
             profile = read_profile(source)
         except msgspec.ValidationError as error:
-            raise self._refuse(f"{what}: {error}") from None
+            raise self._refuse(f"{full_name}: {error}") from None
         missing = set(profile.sequence) - workload.profiles.keys() if isinstance(profile, Composed) else set()
         if missing:
-            raise self._refuse(f"{what}: there is no profile {min(missing)!r}")
+            raise self._refuse(f"{full_name}: there is no profile {min(missing)!r}")
         # A workload is frozen; the first registration copies its profiles, and those that follow only add to them.
         if workload.name not in self._growing:
             growing = {"profiles": dict[str, Any](workload.profiles), "profile_sources": dict(workload.profile_sources)}

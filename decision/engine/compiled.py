@@ -82,7 +82,7 @@ class CompiledEngine:
     ) -> None:
         check_inputs(platform, workloads, events, options)
         lists = self._event_lists(events)
-        self.platform, self.options, self.events = platform, options, [event for one in lists for event in one]
+        self.platform, self.options, self.events = platform, options, [event for listed in lists for event in listed]
         refusals.check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, lists, refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))

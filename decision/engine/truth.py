@@ -310,9 +310,9 @@ def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     same = times[1:] == times[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     begins = np.flatnonzero(np.diff(times[tied], prepend=np.nan))
-    for some in np.split(tied, begins[_TIES::_TIES]):
-        keys = list(zip(times[some].tolist(), jobs.id.take(order[some]).made(), strict=True))
-        order[some] = order[some][sorted(range(len(some)), key=keys.__getitem__)]
+    for tie in np.split(tied, begins[_TIES::_TIES]):
+        keys = list(zip(times[tie].tolist(), jobs.id.take(order[tie]).made(), strict=True))
+        order[tie] = order[tie][sorted(range(len(tie)), key=keys.__getitem__)]
     return jobs if (np.diff(order) == 1).all() else jobs.take(order)
 
 
@@ -519,12 +519,12 @@ def _width(leaves: tuple[LeafTask, ...]) -> int:
 
 
 def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.ndarray]:
-    events = [event for one in lists for event in one]
+    events = [event for listed in lists for event in listed]
     numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in events]
     return {
         "event_time": np.array([e.timestamp for e in events], np.float64),
         "event_kind": np.array([_EVENT_KIND.get(e.type, 0) for e in events], np.int8),
-        "event_host_end": np.cumsum([len(some) for some in numbers], dtype=np.int64),
-        "event_host": np.array([number for some in numbers for number in some], np.int32),
-        "list_end": np.cumsum([len(one) for one in lists], dtype=np.int64),
+        "event_host_end": np.cumsum([len(hosts) for hosts in numbers], dtype=np.int64),
+        "event_host": np.array([host for hosts in numbers for host in hosts], np.int32),
+        "list_end": np.cumsum([len(listed) for listed in lists], dtype=np.int64),
     }

@@ -380,7 +380,7 @@ class Switches:
 
     def _mark_done(self, machine: HostMachine, pstate: int) -> Steps[SwitchRequest | None]:
         """Note that a host has arrived; returns the request that it completes."""
-        request = next(some for some in self.requests if some.pstate == pstate and machine in some.left)
+        request = next(waiting for waiting in self.requests if waiting.pstate == pstate and machine in waiting.left)
         request.left.remove(machine)
         if request.left:
             return None

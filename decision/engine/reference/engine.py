@@ -22,7 +22,7 @@ SimGrid's kernel each one takes. So this engine is the same set of actors on a s
 - `actors`: submitters, calls, jobs, killers, switches, and what each command makes the server do.
 
 Each needs only those above it, so they can be read in this order. To follow one job: `actors.submit_jobs` sends it,
-`Server.on_submitted` takes it, `Server._speak` asks the decision process, `ask_decision` passes its commands on,
+`Server.on_submitted` takes it, `Server._ask_or_end` asks the decision process, `ask_decision` passes its commands on,
 `CommandHandler` starts the job, and `actors.execute` runs it.
 
 Rejected: one event queue ordered by (time, rank, serial). It gives the same order in all but contrived cases, but ranks

@@ -255,11 +255,11 @@ class Server:
             if self.decision_waits and not self.over:
                 yield STEP
                 if self.sim.kernel.mailbox_empty:
-                    yield from self._speak()
+                    yield from self._ask_or_end()
         if not self.is_finished():
             raise self.sim.refuse(COMMANDS_AFTER_END)
 
-    def _speak(self) -> Steps[None]:
+    def _ask_or_end(self) -> Steps[None]:
         """Ask with what has happened; where nothing has and nothing will, say that the simulation ends."""
         if self.outbox:
             yield from self._ask()
@@ -292,7 +292,7 @@ class Server:
     # --- Submitters ---------------------------------------------------------------------------------------
 
     def on_hello(self) -> None:
-        """A submitter is there. Batsim counts these; here it only takes the server's turn."""
+        """A submitter is there, which takes a turn of the server and changes nothing."""
 
     def on_submitted(self, jobs: Iterable[SimJob]) -> None:
         """Jobs arrive, those of one workload and one instant."""
@@ -320,18 +320,20 @@ class Server:
     def on_external(self, events: Iterable[MachineEvent]) -> None:
         """External events happen, those of one list and one instant."""
         for event in events:
-            machines = [self.sim.machines[host] for host in sorted(set(event.hosts))]
             if event.type == "machine_unavailable":
-                for machine in machines:
+                for machine in self._machines(event):
                     machine.away = True
                     self.sim.trace(machine, HostState.UNAVAILABLE)
             elif event.type == "machine_available":
-                for machine in machines:
+                for machine in self._machines(event):
                     if machine.traced is not HostState.UNAVAILABLE:  # a switch has ended: Batsim stops at this
                         warn_of_change_away(machine.id, self.sim.now)
                     machine.away = False
                     self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
             self.outbox.append(words.external_event(self.sim.message_time, event))
+
+    def _machines(self, event: MachineEvent) -> list[HostMachine]:
+        return [self.sim.machines[host] for host in sorted(set(event.hosts))]
 
     def _notify(self, kind: str) -> None:
         self.outbox.append(words.notification(self.sim.message_time, kind))

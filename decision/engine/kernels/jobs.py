@@ -67,7 +67,7 @@ def _enter_all(world, job, old, new):
     """
     state, sim = world.state, world.sim
     now, hosts, begin = sim.now, 0, state.alloc_first[job]
-    # The whole job in one step is what most runs need: no trace asks for one host, and a large job has thousands.
+    # The whole job in one step is what most runs need: no trace asks for one host, and a job may have thousands.
     may_be_away = len(world.truth.event_time) > 0
     for i in range(begin, begin + state.alloc_count[job]):
         first, end = state.interval_first[i], state.interval_last[i] + 1

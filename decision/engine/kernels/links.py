@@ -119,8 +119,8 @@ def _fat_tree(topology: FatTree, place: np.ndarray) -> LinkState:
         below, parents = prod(topology.down[:level]), prod(topology.up[:level])
         devices = topology.nb_hosts // below * parents
         ports = topology.up[level] * topology.cables[level]
-        # The receiver's place decides, the lowest digits first, so that receivers that are neighbours come over
-        # different switches (Zahavi et al., 2010).
+        # The receiver's place decides, its lowest digits at the lowest level, so that neighbours are reached over
+        # different switches.
         port = place // parents % ports  # d-mod-k
         column, parent = place // below, port % topology.up[level]
         # Up: numbered by the device in the sender's subtree that the way passes, which all earlier choices of ports

@@ -185,8 +185,8 @@ def advance(world):
             if result != NOT_OVER:
                 return result
         sim.mail_head = sim.mail_tail = 0  # the next message takes the memory of the first
-        # The mailbox is empty: time may pass. Here, between two instants, arrays may grow: no kernel below stops half-
-        # way.
+        # The mailbox is empty, and time may pass. Here, between two instants, arrays may grow: no kernel below stops in
+        # the middle.
         if not _has_room(world) or (sim.rates_changed and not share_network(world)):
             return a.GROW
         load_hosts(world)

@@ -67,7 +67,7 @@ class SimJob:
 
     @property
     def id(self) -> str:
-        """The full id, WORKLOAD!NAME."""
+        """The full id, as Batsim says it: WORKLOAD!NAME."""
         return self.facts.id
 
     @property

@@ -1,4 +1,18 @@
-"""A whole run: platform, workloads and a policy in, a `RunRecord` out."""
+"""A policy and the embedded engine together: whole runs without any messages, and a check of a policy by small ones.
+
+Design
+------
+A policy and the engine run in one compiled loop, `simulate_episode`, which comes up to Python only to let arrays grow
+and to show progress. It asks the policy by address (`decision.policies.prepared`), so it is the same loop for a policy
+that is compiled and for one in Python. Nobody decides in the middle of an instant: one question, one decision, as
+under Batsim; a test asserts that both give the same trace. Rejected: a second loop, in Python, for policies in Python:
+it did the same in other words, and was slower.
+
+Jobs that ask for more hosts than there are cannot start: they are rejected as they come, so that no policy sees them.
+Batsim would send them, and our agent rejects them in the same way; results are the same to the byte.
+
+`try_policy` tries a policy on small workloads, as Gymnasium's `check_env` tries an environment.
+"""
 
 import math
 import time
@@ -50,10 +64,12 @@ from decision.state.plan_arrays import START
 from decision.state.transitions import set_supply
 from decision.state.view import ClusterView
 
+__all__ = ["simulate_workloads", "try_policy"]
+
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
-_PATIENCE = 100_000  # decisions while nothing happens but calls of the policy, which wait for a time: a day by seconds
-# what can change something, but the policy and jobs
+# Decisions while nothing happens but calls of the policy. It may wait for a time, be it a day second by second.
+_PATIENCE = 100_000
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 
@@ -92,9 +108,10 @@ def simulate_workloads(
     events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
+    # What is not on disk compiles in another process, while this one reads and checks.
     compile_ahead(compiled_engine, *entries_of(chosen), simulate_episode)
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
-    misfits = check_jobs(platform, workloads, chosen)
+    oversized = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
     check_suspensions(chosen, workloads, events)
@@ -104,7 +121,7 @@ def simulate_workloads(
     if cap is not None:  # from the beginning on, as `Agent` has it: events at 0 s come with the second question
         set_supply(engine.state, int(cap.hosts[0]), np.zeros(0, np.int32))
     seconds = simulate_on(engine, chosen, progress, decide_limit)
-    misfits.tell(len(platform.hosts))
+    oversized.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
     record.predictions = predictions_of(chosen, engine.finished())
@@ -135,17 +152,19 @@ def simulate_on(
     engine.world.sim.restart, engine.world.sim.checkpoint_every = settings.restart, settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
-    misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
+    oversized = bool((engine.world.truth.size > len(engine.state.host_state)).any())
     memory, stretch = None, _STRETCH if progress else _PATIENCE
     watch = _Watch(engine)
+    # Each turn is one call of machine code: up to `stretch` decisions, or until arrays must grow.
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
         code = simulate_episode.from_python(
-            *addresses(engine.world), prepared.address, memory.address, stretch, misfits
+            *addresses(engine.world), prepared.address, memory.address, stretch, oversized
         )
         if code == a.STOPPED:
             raise prepared.error()
+        # The plan is still to be carried out, in longer arrays.
         if code == a.UNCARRIED:
             engine.reply(float(engine.state.now))
             code = a.GROW
@@ -155,6 +174,7 @@ def simulate_on(
             watch.look(stretch)
         if progress:
             progress(float(engine.state.now), engine.state)
+            # Signs of progress come at about `_INTERVAL`, whatever a decision takes.
             stretch = min(2 * stretch, _PATIENCE) if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
 
 
@@ -170,6 +190,7 @@ class _Watch:
         state, sim = self._engine.state, self._engine.world.sim
         others = sim.nb_submitters + sim.nb_event_lists + sim.nb_switching + sim.nb_killers + state.nb_running
         done = (sim.nb_finished, sim.nb_switches, sim.nb_kills)
+        # Nothing is on its way that could change anything, and the policy has ended, killed and switched nothing.
         idle = others == 0 and state.nb_queued > 0 and done == self._done
         self._done, self._decisions = done, self._decisions + decisions if idle else 0
         if self._decisions >= _PATIENCE:
@@ -179,11 +200,11 @@ class _Watch:
 
 
 @Interface(int, *a.WORLD, int, int, int, int).entry
-def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decisions, misfits):
+def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decisions, oversized):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
-    To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `misfits` is
-    whether there are jobs that are larger than the cluster, which are rejected.
+    To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `oversized`
+    is whether there are jobs that are larger than the cluster, which are rejected.
 
     Returns:
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
@@ -192,7 +213,7 @@ def simulate_episode(state, facts, truth, sim, rows, plan, policy, memory, decis
     sim.timed_commands = 0
     sim.policy_watches = 1
     while decisions > 0:
-        if misfits:
+        if oversized:
             planned = ask_about_others(policy, state, facts, memory, plan)
         else:
             planned = ask(policy, state, facts, memory, plan)
@@ -224,11 +245,10 @@ class JobNames(Sequence[str]):
         return self._engine.job(number).id
 
 
-# Check that a policy keeps the rules of every policy, on small generated workloads.
-#
-# What Gymnasium's `check_env` is to environments.
+# --- A check that a policy keeps the rules of every policy -----------------------------------------------------------
 
-_CHECK_PATIENCE = 2_000  # decisions without a start while jobs wait
+# Decisions without a start while jobs wait. Trials take some hundred decisions, so that this many are for ever.
+_CHECK_PATIENCE = 2_000
 _DECIDE_LIMIT = 5.0  # seconds
 
 
@@ -260,11 +280,11 @@ def try_policy(make: Callable[[], Policy], decide_limit: float = _DECIDE_LIMIT) 
     for trial in trials(without_walltime=not traits_of(make()).needs_walltime):
         watched = _Watched(make())
         try:
-            found = _try(trial, watched, make, decide_limit)
+            broken = _try(trial, watched, make, decide_limit)
         except DecideTimeoutError as error:
             findings |= dict.fromkeys((*watched.findings, str(error)), trial.name)
             break
-        findings |= {finding: trial.name for finding in found if finding not in findings}
+        findings |= {finding: trial.name for finding in broken if finding not in findings}
     return [f"{trial}: {finding}" for finding, trial in findings.items()]
 
 
@@ -403,21 +423,3 @@ def _platform(hosts: int, sleeps: bool = False) -> Platform:
             for i in range(hosts)
         )
     )
-
-
-# A policy and the embedded engine together: whole runs without any messages.
-#
-# Design
-# ------
-# A policy and the engine run in one compiled loop, `simulate.simulate_episode`, which comes up to Python only to let
-# arrays grow and to show progress. It asks the policy by address (`decision.policies.prepared`), so it is the same loop
-# for a policy that is compiled and for one in Python. Nobody decides in the middle of an instant: one question, one
-# decision, as under Batsim; a test asserts that both give the same trace. Rejected: a second loop, in Python, for
-# policies in Python: it did the same in other words, and was slower.
-#
-# Jobs that ask for more hosts than there are cannot start: `misfits` rejects them as they come, so that no policy sees
-# them. Batsim would send them, and our agent rejects them in the same way; results are the same to the byte.
-#
-# `try_policy` tries a policy on small workloads.
-
-__all__ = ["simulate_workloads", "try_policy"]

@@ -5,10 +5,9 @@ Design
 A bundle is declared like a NamedTuple of numbers and arrays, and a kernel reads its fields by name and sets its numbers
 by name, but what is passed is the address of a table of (data, shape). The numbers lie side by side in words whose
 address begins the table, so that a kernel reads one as it reads an element of an array, and a bundle with other arrays
-shares them. Measured on the engine's loop: NamedTuples of arrays travel by
-value, hundreds of words a call, and made it 85 times slower and its compilation 6 times longer; numba's StructRef
-counts references at each access and made it 6 times slower. A bundle's memory is borrowed: whoever calls a kernel keeps
-the bundle alive.
+shares them. Measured on the engine's loop: NamedTuples of arrays travel by value, hundreds of words a call, and made it
+85 times slower and its compilation 6 times longer; numba's StructRef counts references at each access and made it 6
+times slower. A bundle's memory is borrowed: whoever calls a kernel keeps the bundle alive.
 """
 
 import hashlib
@@ -86,6 +85,7 @@ class Bundle:
             if not kind.ndim and not isinstance(getattr(cls, name, None), _Number):
                 cls._numbers[name] = getattr(cls, name, 0)
                 setattr(cls, name, _Number(name, kind))
+        # The name tells classes of the same name and other fields apart, and is the same in each process.
         kinds = " ".join(f"{name} {kind} {cls._numbers.get(name, '')}" for name, kind in cls._arrays.items())
         fields = hashlib.sha256(kinds.encode()).hexdigest()
         cls._described = f"Bundle({cls.__module__}.{cls.__name__}, {fields[:12]})"
@@ -119,6 +119,7 @@ class Bundle:
     def _take_numbers(self, given: dict[str, Any]) -> int:
         """Share the cells where all are those of one bundle, else take their values; returns where they begin."""
         cells = list(given.values())
+        # Cells of one bundle lie side by side: then its words are taken as they are, and both see each change.
         if all(isinstance(cell, np.ndarray) for cell in cells):
             places = [cell.ctypes.data for cell in cells]
             if places == [places[0] + 8 * i for i in range(len(cells))]:

@@ -84,6 +84,7 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
             builder, [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
         ),
     }
+    # Without an owner, numba has no references to count.
     array = ir.Constant(context.get_value_type(array_type), None)  # of no owner
     for name, value in parts.items():
         array = model.set(builder, array, value, name)

@@ -29,7 +29,7 @@ def first_word(seed, job):
 
 @kernel
 def next_word(word):
-    """The generator's next word."""
+    """The word that follows in the generator's stream."""
     return word + _STEP
 
 

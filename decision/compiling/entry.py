@@ -77,6 +77,7 @@ class Interface:
                 convention = context.call_conv
                 kind = convention.get_function_type(result, arguments).as_pointer()
                 entry = builder.inttoptr(values[0], kind)
+                # What an entry raises goes on up as if this kernel had raised it.
                 status, value = convention.call_function(builder, entry, result, arguments, parts)
                 with cgutils.if_unlikely(builder, status.is_error):
                     convention.return_status_propagate(builder, status)
@@ -104,6 +105,7 @@ class Entry:
         Raises:
             ConfigError: if numba is switched off.
         """
+        # Without numba's decorator the function comes back as it is.
         compiled: Any = kernel(self._function)
         if compiled is self._function:
             raise ConfigError("NUMBA_DISABLE_JIT is set, and simulations run as machine code alone; unset it")

@@ -7,8 +7,8 @@ outside: an `Entry`, by its address, or a kernel that Python calls, tests includ
 only they are kept on disk, in a file for each combination of arguments and kind of processor.
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
-(`simulation.simulate.simulate_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
-`learned.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
+(`simulation.simulate_episode`, `_play_part` and `play_episode` of `rl.envs.batch`,
+`rl.schedulers.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
 windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address
 alone.
 
@@ -97,6 +97,7 @@ def compile_ahead(*roots: Any) -> None:
     """
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
+    # The first is compiled here at once; what a script defines itself cannot be imported by another process.
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
     if not names or _IS_OFF or len(os.sched_getaffinity(0)) < 2 or why_not_kept():
         return
@@ -288,6 +289,7 @@ class Roots:
             if (kept := _read(file)) is not None:
                 return kept
         file = files[-1]
+        # Another process may have made it while this one waited.
         with _alone(file):
             kept = _read(file)
             if kept is None:
@@ -300,6 +302,7 @@ class Roots:
     def _name(self, args: Sequence[Any], processor: str) -> str:
         function = self._function
         what = repr(args).encode() + function.__code__.co_code
+        # What a kernel takes from around it is compiled in as constants.
         if function.__closure__:
             from numba.core.serialize import dumps
 
@@ -309,9 +312,9 @@ class Roots:
 
 def _places(module: str) -> list[tuple[Path, str]]:
     """Where roots of a module may be, and for what processor: with the package, and in the user's own cache."""
-    own = _folder(module), _processor()
+    local = _folder(module), _processor()
     shipped = _SHIPPED / module / _stamp(module)
-    return [(shipped, _baseline()), own] if is_shipped() else [own]
+    return [(shipped, _baseline()), local] if is_shipped() else [local]
 
 
 @functools.cache
@@ -331,7 +334,7 @@ def _processor() -> str:
     """A short name for the kind of processor that code is made for: this one, or what numba's settings say."""
     name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    changed = [os.environ[each] for each in ("NUMBA_ENABLE_AVX", "NUMBA_OPT") if each in os.environ]
+    changed = [os.environ[variable] for variable in ("NUMBA_ENABLE_AVX", "NUMBA_OPT") if variable in os.environ]
     return _short(repr((llvm.get_process_triple(), name, features, *changed)).encode())
 
 
@@ -348,6 +351,7 @@ def _read(file: Path) -> Machine | None:
 
 
 def _write(file: Path, machine: Machine) -> None:
+    # Beside and renamed: who reads finds all of it or none.
     beside = file.with_suffix(f".{os.getpid()}")
     try:
         beside.write_bytes(pickle.dumps(machine))

@@ -82,18 +82,19 @@ class Raised(ctypes.Structure):
 
 @functools.cache
 def numba_folder() -> Path:
-    """Where numba is installed."""
-    found = importlib.util.find_spec("numba")
-    if found is None or not found.submodule_search_locations:
+    """The folder in which numba is installed."""
+    spec = importlib.util.find_spec("numba")
+    if spec is None or not spec.submodule_search_locations:
         raise ImportError("numba is not installed")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
 
 
 @functools.cache
 def _engine() -> Any:
-    """LLVM's own loader."""
+    """LLVM's loader of object files, to which numba's functions for memory and mathematics are known."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Numba's C helpers, under the names by which its code calls them.
     for name, begins in _LIBRARIES.items():
         for helper, address in _library(name).c_helpers.items():
             llvm.add_symbol(helper if helper.startswith("_") else f"{begins}{helper}", address)
@@ -109,9 +110,9 @@ def _library(name: str) -> Any:
         return sys.modules[name]
     stem = numba_folder().joinpath(*name.split(".")[1:])
     file = next(path for suffix in EXTENSION_SUFFIXES if (path := Path(f"{stem}{suffix}")).exists())
-    found = importlib.util.spec_from_file_location(name, file, loader=ExtensionFileLoader(name, str(file)))
-    assert found and found.loader
-    library = importlib.util.module_from_spec(found)
-    found.loader.exec_module(library)
+    spec = importlib.util.spec_from_file_location(name, file, loader=ExtensionFileLoader(name, str(file)))
+    assert spec and spec.loader
+    library = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(library)
     sys.modules.pop(name, None)  # numba imports it as its own when it is imported itself
     return library

@@ -79,7 +79,7 @@ class _Lower(Lower):
         assigned: dict[str, list[Any]] = {}
         todo, seen = [], set()
         for block in self.blocks.values():
-            todo += [found.value.name for found in block.find_insts(ir.Return)]
+            todo += [returned.value.name for returned in block.find_insts(ir.Return)]
             for assign in block.find_insts(ir.Assign):
                 assigned.setdefault(assign.target.name, []).append(assign.value)
         while todo:
@@ -92,7 +92,7 @@ class _Lower(Lower):
                     if isinstance(value, ir.Var):
                         todo.append(value.name)
                     elif isinstance(value, ir.Expr) and value.op in _PASS_ON:
-                        todo += [each.name for each in value.list_vars()]
+                        todo += [variable.name for variable in value.list_vars()]
         return False
 
     def _is_counted(self, kind: types.Type) -> bool:
@@ -134,19 +134,19 @@ class _Lower(Lower):
     def _place(self, array: Any, index: Any) -> Any:
         """Where a number lies in a C-contiguous array of numbers; None where it is none."""
         kind, given = self.typeof(array.name), self.typeof(index.name)
-        each = tuple(given) if isinstance(given, types.containers.BaseTuple) else (given,)
-        if type(kind) is not types.Array or kind.layout != "C" or not kind.aligned or len(each) != kind.ndim:
+        given_kinds = tuple(given) if isinstance(given, types.containers.BaseTuple) else (given,)
+        if type(kind) is not types.Array or kind.layout != "C" or not kind.aligned or len(given_kinds) != kind.ndim:
             return None
         if not isinstance(kind.dtype, types.Integer | types.Float):
             return None
-        if not all(isinstance(of, types.Integer) for of in each):
+        if not all(isinstance(of, types.Integer) for of in given_kinds):
             return None
         context, builder, value, at = self.context, self.builder, self.loadvar(array.name), self.loadvar(index.name)
         model = context.data_model_manager[kind]
-        indices = [at] if each == (given,) else cgutils.unpack_tuple(builder, at)
+        indices = [at] if given_kinds == (given,) else cgutils.unpack_tuple(builder, at)
         shape = cgutils.unpack_tuple(builder, model.get(builder, value, "shape"))
         offset = None
-        for axis, (of, where, size) in enumerate(zip(each, indices, shape, strict=True)):
+        for axis, (of, where, size) in enumerate(zip(given_kinds, indices, shape, strict=True)):
             step = arrayobj.fix_integer_index(context, builder, of, where, size)
             if context.enable_boundscheck:
                 cgutils.do_boundscheck(context, builder, step, size, axis)
@@ -174,7 +174,7 @@ class Plain(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         manager = _Passes("plain")
-        for each in (
+        for compiler_pass in (
             untyped.TranslateByteCode,
             untyped.FixupArgs,
             untyped.IRProcessing,
@@ -191,7 +191,7 @@ class Plain(CompilerBase):
             _Lowering,
             typed.NoPythonBackend,
         ):
-            manager.add_pass(each, each.__name__)
+            manager.add_pass(compiler_pass, compiler_pass.__name__)
         manager.finalize()
         return [manager]
 
@@ -295,14 +295,14 @@ def _variables_in(instruction: Any, value: Any) -> list[ir.Var]:
     if kind is dict:
         value, kind = value.values(), list
     if kind in (list, tuple):
-        found = []
-        for each in value:
-            of = type(each)
+        variables = []
+        for item in value:
+            of = type(item)
             if of is ir.Var:
-                found.append(each)
+                variables.append(item)
             elif of not in _WITHOUT_VARIABLES:
-                found += _variables_in(instruction, each)
-        return found
+                variables += _variables_in(instruction, item)
+        return variables
     return value.list_vars() if isinstance(value, ir.Inst) else []
 
 
@@ -334,13 +334,13 @@ _resolved: dict[Any, Any] = {}  # signatures of numba's own functions and operat
 
 def _resolve(numbas_own: Callable[..., Any], function: Any, args: Any, kws: Any) -> Any:
     """As numba's method, which tries all definitions of `+` for each `a + b`: here once for each pair of types."""
-    own = isinstance(function, types.BaseFunction) or not isinstance(function, types.Type)
-    if kws or not own or not all(isinstance(each, types.Type) for each in args):
+    is_numbas = isinstance(function, types.BaseFunction) or not isinstance(function, types.Type)
+    if kws or not is_numbas or not all(isinstance(kind, types.Type) for kind in args):
         return numbas_own(function, args, kws)
     key = function, args
     if key not in _resolved:
-        found = numbas_own(function, args, kws)
-        if found is None:
+        signature = numbas_own(function, args, kws)
+        if signature is None:
             return None
-        _resolved[key] = found
+        _resolved[key] = signature
     return _resolved[key]

@@ -40,6 +40,7 @@ def stamp(module: str, compiler: str, folder: Path) -> str:
         folder: where what was read is kept.
     """
     kept, seen = _kept(folder), dict[str, str]()
+    # From file to file by what each imports, in any order: the stamp is of the sorted files.
     todo, read = [_file_of(module) or sys.modules[module].__file__ or ""], False
     while todo:
         file = todo.pop()
@@ -64,6 +65,7 @@ def _kept(folder: Path) -> dict[str, _Source]:
 
 
 def _write(file: Path, kept: dict[str, _Source]) -> None:
+    # What changed within the clock's tick may change again and look the same.
     latest = time.time_ns() - _TICK
     settled = {name: source for name, source in kept.items() if max(source.state[1:]) < latest}
     with contextlib.suppress(OSError):  # a folder that cannot be written
@@ -79,21 +81,22 @@ def _file(folder: Path) -> Path:
 
 @functools.cache
 def _state(file: str) -> list[int]:
-    found = os.stat(file)
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _source(file: str, state: list[int]) -> _Source:
     text = Path(file).read_bytes()
     inside = file.startswith(IMPORTED_FROM)
+    # By their text and not by importing them: a start must not import what it does not need.
     package = file[len(IMPORTED_FROM) :].split(os.sep)[:-1] if inside else []
-    found: list[str | None] = []
+    imports: list[str | None] = []
     for origin, names, plain in _IMPORT.findall(b"\n" + text):
         base = _absolute(origin.decode(), package) if origin else plain.decode()
         parts = [_file_of(f"{base}.{name.decode()}") for name in _NAME.findall(names)]
-        found += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
+        imports += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
     where = b"" if inside else file.encode()  # what kernels raise names their file; inside, from this package's folder
-    return _Source(state, _short(text + where), [each for each in found if each])
+    return _Source(state, _short(text + where), [imported for imported in imports if imported])
 
 
 def _absolute(origin: str, package: list[str]) -> str:
@@ -110,7 +113,8 @@ def _file_of(module: str) -> str | None:
     if parts[0] != _PACKAGE.name:
         return None
     path = IMPORTED_FROM + os.sep.join(parts)
-    return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
+    candidates = path + ".py", os.path.join(path, "__init__.py")
+    return next((file for file in candidates if os.path.isfile(file)), None)
 
 
 def _short(text: str | bytes) -> str:

@@ -185,7 +185,7 @@ def environments_of(machine: Machine) -> list[Any]:
 
 
 def _environment(constants: Constants) -> Any:
-    """Numba's environment of these."""
+    """Numba's environment of a function, with these constants."""
     module = sys.modules.get(constants.module)
     made = Environment(vars(module) if module else {"__name__": constants.module})
     made.consts[:], made.env_name = constants.objects, constants.name
@@ -260,7 +260,7 @@ class _Library(JITCodeLibrary):
         return self._alone
 
     def visible(self) -> tuple[str, ...]:
-        """What others may call."""
+        """The names of the functions that other code may call."""
         functions = self._final_module.functions
         return tuple(f.name for f in functions if not f.is_declaration and f.linkage != llvm.Linkage.internal)
 

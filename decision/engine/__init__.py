@@ -9,17 +9,16 @@ random worlds and compare their questions, errors and results; recorded sessions
 
 What is not time exists once, and both engines use it:
 
-- `refusals`: what is simulated (`EngineOptions`), what is refused before it begins, and the words for what is
-  impossible when its time comes;
+- `refusals`: Batsim's options and numbers, what cannot be simulated, and the words for what is impossible in its time;
+- `truth`: what jobs really do, as leaf tasks and as arrays;
 - `commands`: the reader of commands, from a decision process's events to what an engine has to do;
 - `batsim_words`: the writer of questions, from what an engine knows to Batsim's events.
 
-The compiled engine in layers: `truth` turns workloads into arrays (`Names`: what their numbers mean), `compiled` owns
-the arrays, steps through a run (`decision.simulation` loops over it without any messages) and makes the record of it,
-with what waits in files meanwhile (`spool`); `batsim4` adds the messages. `batsim5` is the same in the place of a
-Batsim 5, with `batsim5_words`. What jobs really do is in `kernels.arrays.Truth`, which no policy sees; what a scheduler
-may know is in `decision.state`, which the engine changes through the same transitions as a decision process that hears
-of it.
+The compiled engine in layers: `compiled` owns the arrays, steps through a run (`decision.simulation` loops over it
+without any messages) and makes its record, for which `spool` keeps in files what a long run would fill memory with;
+`batsim4` adds the messages; `batsim5` is the same in the place of a Batsim 5, with `batsim5_words`. What jobs really do
+is in `kernels.arrays.Truth`, which no policy sees; what a scheduler may know is in `decision.state`, which the engine
+changes through the same transitions as a decision process that hears of it.
 
 Rejected: one engine, in Python with compiled parts; actors as generators are what makes the reference readable, and
 what cannot be compiled.

@@ -1,7 +1,7 @@
 """The compiled engine in Batsim's place: a `CompiledEngine`, and the conversation with a decision process.
 
 `EmbeddedEngine` takes questions and answers like `decision.engine.reference.engine.ReferenceEngine`, and must not
-differ from it. Both read commands with `commands_in` and write events with `batsim_words`; here is how commands become
+differ from it. Both read commands with `commands` and write events with `batsim_words`; here is how commands become
 actions of a plan, and how the log becomes events.
 """
 
@@ -74,6 +74,7 @@ class EmbeddedEngine(CompiledEngine):
             raise LocalProtocolError("the engine was asked again before its last question was answered")
         if self._begun and self.advance() == a.DONE:
             return None
+        # The first question is ready when the engine is made.
         self._begun = self._waits = True
         question = self._question()
         self._forget_ended()
@@ -120,10 +121,10 @@ class EmbeddedEngine(CompiledEngine):
         events: list[BatsimEvent] = []
         for i in range(sim.nb_logged):
             entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
-            self._tell(events, int(sim.log_kind[i]), *entry)
+            self._add_event(events, int(sim.log_kind[i]), *entry)
         return Message(float(self.state.now), tuple(events))
 
-    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+    def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         """Add what an entry of the log says."""
         events.append(_WRITERS[kind](self, time, arg, value))
 
@@ -170,6 +171,7 @@ class EmbeddedEngine(CompiledEngine):
             PolicyError: if a command names what does not exist, or asks for what no engine can do.
         """
         nb_commands = self._nb_own(reply) + sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
+        # Room is made before anything is written: a text of hosts has an interval for every two signs at most.
         texts = (getattr(e.data, "alloc", "") or getattr(e.data, "resources", "") for e in reply.events)
         self.make_room(nb_commands, sum(len(text) // 2 + 1 for text in texts))
         p.clear(self.plan, self.state)
@@ -181,6 +183,7 @@ class EmbeddedEngine(CompiledEngine):
             self._reader.check_time(command, reply.now)
             self._command_time = command.timestamp
             self._take(command)
+            # One command may be several actions, as a kill of several jobs; all have its time.
             times += [command.timestamp] * (int(self.plan.nb_actions) - len(times))
         self._add_own_after(reply, times)
         self._command_time = 0.0
@@ -246,6 +249,7 @@ class EmbeddedEngine(CompiledEngine):
 
     def _add_start(self, command: commands.Start[int]) -> None:
         self._add_hosts(self._act(p.START, command.job), command.hosts)
+        # A mapping puts several executors on a host: the job then does other amounts than its profile says.
         if command.places:
             leaves = self.leaves(command.job)
             nb_hosts = len(command.hosts)

@@ -1,12 +1,15 @@
-"""The compiled engine in the place of a Batsim 5: its own calls, probes, forced stop, and what it writes of hosts.
+"""The compiled engine in the place of a Batsim 5: its calls and probes, its forced stop, where it puts executors.
 
-All that differs from Batsim 4 is here, in `calls`, `words5` and `busy_hosts`; time is the same.
+All that differs from Batsim 4 is here, and in `batsim5_words` what it says and writes otherwise; time is the same.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from decision.engine.kernels import arrays as a
@@ -14,8 +17,8 @@ from decision.engine.kernels.clock import takes_time
 from decision.model.errors import ConfigError, DeadlockError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
-from decision.model.record import HostState, HostTable, PstateTable, RunRecord
-from decision.model.workload import MachineEvent, Workload
+from decision.model.record import RunRecord
+from decision.model.workload import Job, MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
@@ -24,109 +27,13 @@ from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import batsim5_words as words5
 from .batsim4 import EmbeddedEngine
-from .batsim5_words import Alarm, Calls, placed_leaves
 from .commands import SetPstate, Start
-from .compiled import CompiledEngine
 from .refusals import EngineOptions
-from .truth import LeafKind
-
-# What Batsim 5.0.0-rc2 writes about the states of hosts: one that has computed counts as computing until it switches.
-#
-# Made from the rows of the engine's own trace, of which each is the start or the end of a job, or of a switch.
-
-_SWITCHING = (HostState.SWITCHING_ON, HostState.SWITCHING_OFF)
-
-
-class _Hosts:
-    """The states of hosts, and how long they were in each."""
-
-    def __init__(self, nb_hosts: int) -> None:
-        self.state = np.full(nb_hosts, HostState.IDLE, np.int8)
-        self.since = np.zeros(nb_hosts)
-        self.seconds = np.zeros(len(HostState))
-        self.counts = np.zeros(len(HostState), np.int64)
-        self.counts[HostState.IDLE] = nb_hosts
-
-    def enter(self, hosts: Sequence[int], state: HostState, time: float) -> None:
-        for host in hosts:
-            self.seconds[self.state[host]] += time - self.since[host]
-            self.counts[self.state[host]] -= 1
-            self.counts[state] += 1
-            self.state[host], self.since[host] = state, time
-
-
-def with_busy_hosts(
-    record: RunRecord, engine: CompiledEngine, starts: Sequence[int], at_once: Collection[int]
-) -> RunRecord:
-    """The record as Batsim 5 writes it.
-
-    Args:
-        record: of a run that is over.
-        engine: that made it.
-        starts: the jobs that were started, in that order.
-        at_once: the numbers of requests to switch that took no time.
-    """
-    hosts, table = _Hosts(len(engine.platform.hosts) + len(engine.platform.storage)), record.host_states
-    switches = _switches(engine, at_once)
-    jobs = iter(starts)
-    before, counts = np.zeros(len(HostState)), np.zeros_like(table.counts)
-    before[HostState.IDLE] = len(hosts.state)
-    kept = np.ones(len(table.time), bool)
-    for row, (time, now) in enumerate(zip(table.time.tolist(), table.counts, strict=True)):
-        if now[HostState.COMPUTING] > before[HostState.COMPUTING]:
-            hosts.enter(parse_hosts(engine.allocation(next(jobs))), HostState.COMPUTING, time)
-        elif now[HostState.COMPUTING] == before[HostState.COMPUTING]:
-            kept[row] = _switch(hosts, switches, time)
-        counts[row], before = hosts.counts, now
-    return msgspec.structs.replace(
-        record,
-        host_states=HostTable(time=table.time[kept], counts=counts[kept]),
-        time_in_state=hosts.seconds,
-        pstates=_pstates(record, engine, at_once),
-        nb_switches=record.nb_switches - sum(len(parse_hosts(engine.switched_hosts(r))) for r in at_once),
-        nb_grouped_switches=record.nb_grouped_switches - len(at_once),
-    )
-
-
-def _switches(engine: CompiledEngine, at_once: Collection[int]) -> list[tuple[float, list[int], HostState]]:
-    """What hosts enter at which time by switches, in that order, latest first."""
-    rows, sim = engine.world.rows, engine.world.sim
-    found = []
-    for row in range(sim.nb_pstate_rows):
-        request, value = int(rows.pstate_switch[row]), int(rows.pstate_value[row])
-        hosts = parse_hosts(engine.switched_hosts(request))
-        sleeps = any(value in engine.platform.hosts[host].sleep_pstates for host in hosts)
-        done = HostState.SLEEPING if sleeps else HostState.IDLE
-        state = _SWITCHING[-value - 1] if value < 0 else done
-        if request not in at_once:
-            found.append((float(rows.pstate_time[row]), hosts, state))
-    return found[::-1]
-
-
-def _switch(hosts: _Hosts, switches: list[tuple[float, list[int], HostState]], time: float) -> bool:
-    """Let the next switch begin or end, if there is one now; whether there is."""
-    if not switches or switches[-1][0] > time:
-        return False
-    begin, which, state = switches.pop()
-    hosts.enter(which, state, begin)
-    return True
-
-
-def _pstates(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]) -> PstateTable | None:
-    """The pstate trace, in which a change that takes no time has one row."""
-    table = record.pstates
-    if table is None or not at_once:
-        return table
-    number = int(engine.world.sim.nb_pstate_rows)
-    requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
-    begun = np.isin(requests, list(at_once)) & (values < 0)
-    keep = np.concatenate([np.ones(len(table.time) - number, bool), ~begun])
-    hosts = [text for text, stays in zip(table.hosts, keep.tolist(), strict=True) if stays]
-    return PstateTable(time=table.time[keep], hosts=hosts, pstate=table.pstate[keep])
-
+from .truth import LeafKind, LeafTask, on_hosts
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
-_IDLE_QUESTIONS = 1000  # calls in a row that nobody reacts to, after all jobs: then they go on for ever
+# Calls in a row, after all jobs, that nobody reacts to: then they go on for ever.
+_IDLE_QUESTIONS = 1000
 
 
 class Batsim5Engine(EmbeddedEngine):
@@ -179,20 +86,22 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
         """One by file, in the order of the files, each in order of time; also one without events."""
-        told: dict[str, list[MachineEvent]] = {name: [] for name in self._lists}
+        lists: dict[str, list[MachineEvent]] = {name: [] for name in self._lists}
         for event in sorted(events, key=lambda event: event.timestamp):
             name, _, _ = str(msgspec.json.decode(event.source)["id"]).rpartition("!")
-            told.setdefault(name, []).append(event)
-        return [*told.values()]
+            lists.setdefault(name, []).append(event)
+        return [*lists.values()]
 
     def _check_profiles(self) -> None:
         """Refuse to forward all profiles where a job has none of them: Batsim 5 has forgotten it, and crashes."""
         for workload in self._reader.workloads.values():
             if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
-                what = f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
-                raise PolicyError(f"{what}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
+                problem = (
+                    f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
+                )
+                raise PolicyError(f"{problem}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
 
-    def _hear_all(self) -> None:
+    def _wait_for_submitters(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.
 
         By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
@@ -205,11 +114,12 @@ class Batsim5Engine(EmbeddedEngine):
     def ask(self) -> Message | None:
         """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is said are none."""
         if not self._begun:
-            self._hear_all()
+            self._wait_for_submitters()
         if self._stopped:
             self._over = True
             return None
         while (question := super().ask()) is not None:
+            # The engine asks at each stroke of the clock; what nobody would hear of is answered here.
             before, self._asked_at = self._asked_at, question.now
             if self._stopped:
                 self._check_stop()
@@ -231,8 +141,8 @@ class Batsim5Engine(EmbeddedEngine):
         running = self.state.running[: self.state.nb_running]
         for number in running.tolist():
             if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
-                what = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
-                raise PolicyError(f"t={self.now:.12g} s: {what}; kill the job first, or stop after its end")
+                problem = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
+                raise PolicyError(f"t={self.now:.12g} s: {problem}; kill the job first, or stop after its end")
 
     def _check_endless(self, question: Message) -> None:
         """Refuse to go on for ever."""
@@ -241,8 +151,8 @@ class Batsim5Engine(EmbeddedEngine):
         calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
         self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
         if self._unheeded > _IDLE_QUESTIONS:
-            what = "all jobs are over, and a periodic call or probe goes on for ever"
-            raise DeadlockError(f"t={self.now:.12g} s: {what}, as it would in Batsim 5; let it be stopped")
+            problem = "all jobs are over, and a periodic call or probe goes on for ever"
+            raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
 
     def record(self) -> RunRecord:
         """Everything that Batsim would write about the run, once it is over."""
@@ -250,13 +160,13 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
-        return with_busy_hosts(record, self, self._starts, self._at_once)
+        return words5.with_busy_hosts(record, self, self._starts, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
-    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+    def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         if kind != a.LOG_CALLED:
-            super()._tell(events, kind, time, arg, value)
+            super()._add_event(events, kind, time, arg, value)
         elif arg == _STOP:
             self._stopped = True
         else:
@@ -325,16 +235,17 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _add_own_after(self, reply: Message, times: list[float]) -> None:
         alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
         for number in void:
-            self._silence(number)
+            self._cancel_alarm(number)
         for alarm in alarms:
             self._alarm(alarm)
             times.append(times[-1] if times else self._asked_at)
 
-    def _alarm(self, alarm: Alarm) -> None:
+    def _alarm(self, alarm: "Alarm") -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
 
-    def _silence(self, number: int) -> None:
+    def _cancel_alarm(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
         sim, end = self.world.sim, int(self.world.sim.nb_activities)
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
@@ -359,9 +270,9 @@ class Batsim5Engine(EmbeddedEngine):
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
             case _:
-                self._take_old(command)
+                self._take_common(command)
 
-    def _take_old(self, command: DecisionEvent) -> None:
+    def _take_common(self, command: DecisionEvent) -> None:
         """A command that Batsim 4 has, too."""
         read = self._reader.read(command)
         if isinstance(read, Start):
@@ -415,3 +326,227 @@ class Batsim5Engine(EmbeddedEngine):
         if at_once:
             self._at_once.add(self._nb_requests)
         self._nb_requests += 1
+
+
+# --- Calls and probes: those with a name, and those that come again --------------------------------------------------
+#
+# Batsim 5 has one clock for all that is periodic: it strikes at the multiples of the shortest period, which divides all
+# others, and then lets all calls and probes act whose period it is, calls first, each kind by name. A probe measures
+# from its second time on. An alarm is a call of the engine under a number of ours.
+
+
+class Alarm(NamedTuple):
+    """When the engine is to wake us, under which number."""
+
+    number: int
+    time: float  # seconds
+
+
+class _Series(msgspec.Struct):
+    """A periodic call or probe."""
+
+    period: int  # milliseconds
+    begin: int  # milliseconds: it does not act at or before this
+    left: float  # times; inf for ever
+    probe: m.CreateProbeData | None = None
+    ready: bool = False  # whether a probe has measured before
+
+
+class Calls:
+    """Those that are under way.
+
+    Args:
+        measure: the joules that hosts (as text) have used at a time in seconds, of each.
+        refuse: makes the error of an impossible command.
+    """
+
+    def __init__(self, measure: Callable[[str, float], list[float]], refuse: Callable[[str], Exception]) -> None:
+        self._measure, self._refuse = measure, refuse
+        self._last = 0  # number of an alarm
+        self._once: dict[int, str] = {}
+        self._strokes: dict[int, int] = {}  # milliseconds, by number of the alarm
+        self._calls: dict[str, _Series] = {}
+        self._probes: dict[str, _Series] = {}
+
+    @property
+    def endless(self) -> bool:
+        """Whether something comes again for ever."""
+        return any(math.isinf(series.left) for series in (*self._calls.values(), *self._probes.values()))
+
+    def nb_strokes(self, seconds: float, reply: Iterable[m.Event]) -> int:
+        """How many there may be in a time, once the commands of a reply are carried out."""
+        asked = [getattr(event.data, "periodic", None) for event in reply]  # type: ignore[attr-defined]
+        periods = self._periods() + [period.milliseconds for period in asked if isinstance(period, m.Periodic)]
+        return 4 + int(2 * seconds * 1000 / min(periods)) if periods else 0
+
+    def once(self, call_id: str, time: float) -> Alarm:
+        """A call at `time` seconds."""
+        alarm = self._alarm(time)
+        self._once[alarm.number] = call_id
+        return alarm
+
+    def repeat(self, name: str, periodic: m.Periodic, now: float, probe: m.CreateProbeData | None = None) -> None:
+        """A periodic call, or a probe, from `now` seconds on; raises what `refuse` makes."""
+        series, kind = (self._calls, "call") if probe is None else (self._probes, "probe")
+        if name in series:
+            raise self._refuse(f"there is a periodic {kind} {name!r} already; give it another name")
+        period = periodic.milliseconds
+        for other in self._periods():
+            if max(period, other) % min(period, other):
+                reason = "one must be a multiple of the other"
+                raise self._refuse(f"{kind} {name!r}: its period of {period} ms and another of {other} ms: {reason}")
+        times = math.inf if periodic.times is None else periodic.times
+        series[name] = _Series(period, math.floor(now * 1000 + 1e-6), times, probe)
+
+    def stop(self, name: str, probe: bool = False) -> None:
+        """A call or a probe comes no more; Batsim warns of one that there is not."""
+        (self._probes if probe else self._calls).pop(name, None)
+
+    def strokes(self, begin: float, end: float, nexts: bool) -> tuple[list[Alarm], list[int]]:
+        """New alarms for the clock between two times in seconds, and numbers of those that are void.
+
+        With `nexts` also the first after `end`. It has struck for all that was to come by `begin`.
+        """
+        periods = self._periods()
+        if not periods:
+            return [], self._forget(())
+        # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
+        period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
+        wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
+        void = self._forget(wanted) if nexts else []
+        known = set(self._strokes.values())
+        alarms = []
+        for time in wanted:
+            if time not in known:
+                alarms.append(self._alarm(time / 1000))
+                self._strokes[alarms[-1].number] = time
+        return alarms, void
+
+    def due(self, number: int, now: float) -> Iterator[m.BatsimEvent]:
+        """What an alarm means, at `now` seconds."""
+        if number in self._once:
+            yield m.RequestedCall(now, m.RequestedCallData(self._once.pop(number), False))
+        elif number in self._strokes:
+            time = self._strokes.pop(number)
+            for name, series in self._acting(self._calls, time):
+                yield m.RequestedCall(now, m.RequestedCallData(name, self._count(self._calls, name, series)))
+            for name, series in self._acting(self._probes, time):
+                if series.ready and series.probe is not None:
+                    value = self._value(series.probe, now)
+                    self._count(self._probes, name, series)
+                    yield m.ProbeDataEmitted(now, m.ProbeData(name, series.probe.hosts, value))
+                series.ready = True
+
+    def _value(self, probe: m.CreateProbeData, now: float) -> float | tuple[float, ...]:
+        joules = self._measure(probe.hosts, now)
+        if probe.aggregation == "NoResourcesAggregation":
+            return tuple(joules)
+        return sum(joules) / (len(joules) if probe.aggregation == "ArithmeticMean" else 1)
+
+    def _acting(self, which: dict[str, _Series], time: int) -> list[tuple[str, _Series]]:
+        return [(n, s) for n, s in sorted(which.items()) if time % s.period == 0 and time > s.begin]
+
+    def _count(self, which: dict[str, _Series], name: str, series: _Series) -> bool:
+        """One time less; whether it was the last."""
+        series.left -= 1
+        if not series.left:
+            del which[name]
+        return not series.left
+
+    def _periods(self) -> list[int]:
+        return [series.period for series in (*self._calls.values(), *self._probes.values())]
+
+    def _alarm(self, time: float) -> Alarm:
+        self._last += 1
+        return Alarm(self._last, time)
+
+    def _forget(self, wanted: object) -> list[int]:
+        """Drop the strokes that nobody waits for; their numbers."""
+        void = [number for number, time in self._strokes.items() if time not in wanted]  # type: ignore[operator]
+        for number in void:
+            del self._strokes[number]
+        return void
+
+
+# --- Where executors run: on any number of hosts, by a strategy, by hand, or by part of a sequence -------------------
+#
+# A job has as many executors as it asks for hosts, unless a mapping by hand says otherwise. It may have other hosts
+# than so many, and a part of a sequence some of them only.
+
+_FILL = "FillOneHostCoresFirst"
+_BY_HAND = "CustomExecutorToHostMapping"
+
+
+class _Override(msgspec.Struct):
+    """What a start says of one profile."""
+
+    profile_id: str
+    host_allocation: str
+    executor_placement_type: str = ""
+    executor_placement: dict[str, Any] = {}
+
+
+def placed_leaves(
+    job: Job, leaves: tuple[LeafTask, ...], data: m.ExecuteJobData, hosts: Sequence[int], cores: Sequence[int]
+) -> tuple[LeafTask, ...]:
+    """The leaves of a job with one amount for each of its hosts; the same where each executor has a host for itself.
+
+    Args:
+        job: that starts.
+        leaves: what it does.
+        data: the start.
+        hosts: the job's, ascending.
+        cores: of each host of the platform.
+
+    Raises:
+        ConfigError: where that cannot be; without the job's name.
+    """
+    others = _overrides(data, hosts)
+    strategy = "" if data.strategy is UNSET else data.strategy
+    mapping = None if data.mapping is UNSET else [int(data.mapping[str(i)]) for i in range(len(data.mapping))]
+    by_default = _places(job, strategy, mapping, [cores[host] for host in hosts])
+
+    def place(leaf: LeafTask) -> LeafTask:
+        name = leaf.profile if leaf.profile.startswith(f"{job.workload}!") else f"{job.workload}!{leaf.profile}"
+        places, chosen = by_default, others.get(name)
+        if chosen is not None:
+            at = [hosts.index(host) for host in parse_hosts(chosen.host_allocation)]
+            placement = chosen.executor_placement
+            by_hand = placement.get("mapping", []) if chosen.executor_placement_type == _BY_HAND else None
+            local = _places(job, str(placement.get("strategy", "")), by_hand, [cores[hosts[k]] for k in at])
+            places = [at[k] for k in local]
+        if leaf.kind is LeafKind.FLOPS_VECTOR and len(leaf.flops) != len(places):
+            raise ConfigError(
+                f"profile {leaf.profile!r} is for {len(leaf.flops)} executors, and {len(places)} are placed"
+            )
+        return leaf if places == [*range(len(hosts))] else on_hosts(leaf, places, len(hosts))
+
+    return tuple(map(place, leaves))
+
+
+def _places(job: Job, strategy: str, mapping: Sequence[int] | None, cores: Sequence[int]) -> list[int]:
+    """For each executor the index of its host, of which there is one for each of `cores`."""
+    if mapping is not None:
+        if not all(isinstance(place, int) and 0 <= place < len(cores) for place in mapping):
+            raise ConfigError(f"a mapping must name hosts 0 to {len(cores) - 1} of its allocation; found {[*mapping]}")
+        return [*mapping]
+    slots = [host for host, some in enumerate(cores) for _ in range(some if strategy == _FILL else 1)]
+    return [slots[executor % len(slots)] for executor in range(job.size)]
+
+
+def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Override]:
+    """By the profile's full name."""
+    if data.overrides is UNSET:
+        return {}
+    overrides: dict[str, _Override] = {}
+    for fields in data.overrides:
+        try:
+            override = msgspec.convert(fields, _Override)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"profile_allocation_override: {error}") from None
+        outside = set(parse_hosts(override.host_allocation)) - {*hosts}
+        if outside:
+            problem = f"profile {override.profile_id!r} is to run on host {min(outside)}, which the job does not have"
+            raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
+        overrides[override.profile_id] = override
+    return overrides

@@ -23,7 +23,7 @@ _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
 
 
 def simulation_begins(platform: Platform, workloads: Iterable[Workload], options: EngineOptions) -> m.SimulationBegins:
-    """Batsim's first event."""
+    """Batsim's first event: the platform, its options, and the profiles of all workloads."""
     workloads = sorted(workloads, key=lambda workload: workload.name)
     data = m.SimulationBeginsData(
         nb_resources=len(platform.hosts) + len(platform.storage),
@@ -43,16 +43,16 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
 def profile_object(name: str, workload: Workload) -> dict[str, Any]:
     """A profile's JSON object, as its file has it where that was kept."""
     source = workload.profile_sources.get(name)
-    return _said(msgspec.json.decode(source) if source else profile_fields(workload.profiles[name]))
+    return _as_written(msgspec.json.decode(source) if source else profile_fields(workload.profiles[name]))
 
 
-def _said(value: Any) -> Any:
+def _as_written(value: Any) -> Any:
     """A value of JSON with numbers as Batsim writes them into messages."""
     if isinstance(value, float):
         return round(value, DECIMALS)
     if isinstance(value, dict):
-        return {name: _said(each) for name, each in value.items()}
-    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _as_written(field) for name, field in value.items()}
+    return [_as_written(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
@@ -87,20 +87,16 @@ def _resource(host: Host) -> m.Resource:
 def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
     """A job arrives, or is acknowledged."""
     profile = profile_object(job.profile, workload) if options.forward_profiles else UNSET
-    return m.JobSubmitted(time, m.JobSubmittedData(job.id, _description(job), profile))
-
-
-def _description(job: Job) -> m.JobDescription:
-    return m.JobDescription(**job_fields(job))
+    return m.JobSubmitted(time, m.JobSubmittedData(job.id, m.JobDescription(**job_fields(job)), profile))
 
 
 def job_fields(job: Job) -> dict[str, Any]:
     """The job as its workload describes it, with its full id."""
     if job.source is not None:
-        source: dict[str, Any] = _said(msgspec.json.decode(job.source))
+        source: dict[str, Any] = _as_written(msgspec.json.decode(job.source))
         return source
-    said: dict[str, Any] = _said(job.fields(job.id))
-    return said
+    fields: dict[str, Any] = _as_written(job.fields(job.id))
+    return fields
 
 
 def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> m.JobCompleted:

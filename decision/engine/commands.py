@@ -1,7 +1,7 @@
 """The one reader of commands: what a decision process says, checked as far as that needs no engine.
 
 Names become jobs and hosts here; profiles, descriptions, mappings and metadata are read; who may say what is checked.
-What comes out is one of `command_kinds`, which each engine carries out in its own way. Whether a command is possible
+What comes out is a `Command`, which each engine carries out in its own way. Whether a command is possible
 depends on the cluster when the command's time comes, and is left to the engine (`decision.engine.refusals`).
 
 A job is whatever the engine hands in at `submit`: an object of the reference engine, a number of the compiled one.
@@ -25,7 +25,7 @@ from decision.protocol.messages import DecisionEvent, JobDescription
 from .refusals import ADVICE, EngineOptions, network_refusal, size_refusal
 from .truth import LeafTask, check_width, flatten, is_moldable
 
-# What a decision process may ask of an engine, read and checked: which each engine carries out in its own way.
+# --- Commands, read and checked --------------------------------------------------------------------------------------
 
 J = TypeVar("J")
 
@@ -46,7 +46,7 @@ class Reject(msgspec.Struct, Generic[J], frozen=True):
 
 
 class Kill(msgspec.Struct, Generic[J], frozen=True):
-    """Kill jobs."""
+    """Kill jobs, all by one request."""
 
     jobs: list[J]
 
@@ -119,151 +119,9 @@ Command = (
     | NoEffect
 )
 
-# What a decision process registers while the simulation goes on: profiles, and jobs that have them.
+# --- The reader ------------------------------------------------------------------------------------------------------
 
-
-class Registrations:
-    """The workloads, to which profiles and workloads are added when they are registered.
-
-    Args:
-        workloads: those of the simulation.
-        options: Batsim's options.
-        ids: ids of all jobs of the simulation, of which more may be added.
-        no_network: why jobs that communicate cannot be simulated; empty if they can.
-        refuse: makes the error of an impossible command, with the time.
-    """
-
-    def __init__(
-        self,
-        workloads: Sequence[Workload],
-        options: EngineOptions,
-        ids: Container[str],
-        no_network: str,
-        refuse: Callable[[str], PolicyError],
-    ) -> None:
-        self.workloads = {workload.name: workload for workload in workloads}
-        self._ids, self._no_network, self._refuse = ids, no_network, refuse
-        self._forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
-        self._growing: dict[str, dict[str, dict[str, Any]]] = {}  # profiles and their sources, of `workloads`
-        self.set_options(options)
-
-    def set_options(self, options: EngineOptions) -> None:
-        """Take other options, before anything is registered."""
-        self._options, self._open = options, options.dynamic_jobs
-
-    def forget(self, job: Job) -> None:
-        """Forget the profile of a job whose end was reported, unless profiles are to be reused."""
-        if self._options.may_register and not self._options.keeps_profiles:
-            profiles = self.workloads[job.workload].profiles
-            self._forgotten_profiles |= {(job.workload, name) for name in used_profiles(profiles, [job.profile])}
-
-    def notify(self, data: m.NotifyData) -> SetRegistration:
-        """Registration ends, or goes on."""
-        if data.type not in ("registration_finished", "continue_registration"):
-            raise self._refuse(f"Batsim knows no notification {data.type!r}")
-        self._open = data.type == "continue_registration" and self._options.dynamic_jobs
-        return SetRegistration(self._open)
-
-    def _check_registration(self, what: str) -> None:
-        if not self._options.rules.asks_to_register:
-            return
-        if not self._options.dynamic_jobs:
-            raise self._refuse(f"{what} cannot be registered: dynamic jobs are not enabled")
-        if not self._open:
-            raise self._refuse(f"{what} cannot be registered after registration_finished")
-
-    def register_profile(self, data: m.RegisterProfileData) -> NoEffect:
-        """A profile is there from now on."""
-        name, what = data.profile_name, f"profile {data.profile_name!r} of {data.workload_name!r}"
-        self._check_registration(what)
-        empty = Workload(name=data.workload_name, jobs=(), profiles={}, nb_res=0, path="dynamic")
-        workload = self.workloads.get(data.workload_name, empty)
-        if name in workload.profiles:
-            raise self._refuse(f"{what} exists already")
-        source = msgspec.json.encode(_with_short_parts(data.profile, data.workload_name))
-        try:
-            profile = read_profile(source)
-        except msgspec.ValidationError as error:
-            raise self._refuse(f"{what}: {error}") from None
-        missing = set(profile.sequence) - workload.profiles.keys() if isinstance(profile, Composed) else set()
-        if missing:
-            raise self._refuse(f"{what}: there is no profile {min(missing)!r}")
-        if workload.name not in self._growing:
-            own = {"profiles": dict[str, Any](workload.profiles), "profile_sources": dict(workload.profile_sources)}
-            workload = self.workloads[workload.name] = msgspec.structs.replace(workload, **own)
-            self._growing[workload.name] = own
-        self._growing[workload.name]["profiles"][name] = profile
-        self._growing[workload.name]["profile_sources"][name] = source
-        return NoEffect()
-
-    def register_job(self, data: m.RegisterJobData) -> Register:
-        """A job, and what it does."""
-        self._check_registration(data.job_id)
-        job = self._described_job(data.job_id, data.job)
-        workload = self.workloads[job.workload]
-        try:
-            if job.id in self._ids:
-                raise ConfigError(f"job {job.id} exists already; give it another id")
-            leaves = flatten(job.profile, workload, self._no_network)
-            check_width(job, leaves, workload)
-        except ConfigError as error:
-            raise self._refuse(f"{job.id}: {error}") from None
-        return Register(job, leaves, is_moldable(job.profile, workload))
-
-    def _profile_of(self, job_id: str, workload: str, profile: str) -> str:
-        """A profile of a job's workload by its name there; that of another workload becomes one of this."""
-        owner, mark, name = profile.partition("!")
-        if not mark or owner == workload:
-            return name if mark else profile
-        source = self.workloads.get(owner)
-        if source is None or name not in source.profiles or (owner, name) in self._forgotten_profiles:
-            raise self._refuse(f"{job_id}: there is no profile {profile!r}")
-        empty = Workload(name=workload, jobs=(), profiles={}, nb_res=0, path="dynamic")
-        mine = self.workloads.get(workload, empty)
-        used = {
-            f"{owner}!{part}": _moved(source.profiles[part], owner) for part in used_profiles(source.profiles, [name])
-        }
-        self.workloads[workload] = msgspec.structs.replace(mine, profiles={**used, **mine.profiles})
-        self._growing.pop(workload, None)
-        return profile
-
-    def _described_job(self, job_id: str, job: JobDescription) -> Job:
-        name, _, short = job_id.partition("!")
-        profile = self._profile_of(job_id, name, job.profile)
-        workload = self.workloads.get(name)
-        if workload is None:
-            raise self._refuse(f"{job_id}: there is no workload {name!r}; register a profile of it first")
-        if profile not in workload.profiles:
-            raise self._refuse(f"{job_id}: workload {name!r} has no profile {profile!r}")
-        if (name, profile) in self._forgotten_profiles:
-            advice = "enable profile reuse, or register a new profile"
-            raise self._refuse(f"{job_id}: Batsim forgot profile {profile!r} with the job that had it; {advice}")
-        if job.id not in (job_id, short) or not short or "!" in short:
-            raise self._refuse(f"{job_id}: its description has id {job.id!r}")
-        if not job.walltime > 0 and (job.walltime < 0 or self._options.rules.asks_to_register):
-            raise self._refuse(f"{job_id}: walltime {job.walltime:g} must be above 0, or -1 for none")
-        source = msgspec.json.encode({**job.fields, "id": job_id})
-        return Job(
-            id=job_id, submit_time=job.subtime, size=job.res, walltime=job.walltime, profile=profile, source=source
-        )
-
-
-def _with_short_parts(profile: dict[str, Any], workload: str) -> dict[str, Any]:
-    """A profile whose parts are named without its own workload, which Batsim 5 says."""
-    parts = profile.get("seq")
-    if not isinstance(parts, list | tuple):
-        return profile
-    return {**profile, "seq": [str(part).removeprefix(f"{workload}!") for part in parts]}
-
-
-def _moved(profile: Profile, owner: str) -> Profile:
-    """A profile in another workload, where those of `owner` have their full names."""
-    if not isinstance(profile, Composed):
-        return profile
-    return msgspec.structs.replace(profile, sequence=tuple(f"{owner}!{part}" for part in profile.sequence))
-
-
-_PSTATES = 2**31  # no host has so many
+_PSTATES = 2**31  # no host has so many: a number beyond is read as none
 
 
 class CommandReader(Generic[J]):
@@ -389,16 +247,17 @@ class CommandReader(Generic[J]):
 
     # --- Hosts and energy -------------------------------------------------------------------------------------
 
-    def _hosts(self, text: str, who: str) -> list[int]:
+    def _hosts(self, text: str, subject: str) -> list[int]:
         try:
             hosts = parse_hosts(text, self._nb_hosts)
         except ConfigError as error:
-            raise self._refuse(f"{who}: {error}") from None
+            raise self._refuse(f"{subject}: {error}") from None
         if not hosts:
-            raise self._refuse(f"{who}: no hosts given")
+            raise self._refuse(f"{subject}: no hosts given")
+        # Storage hosts have the highest ids, and Batsim runs no jobs there.
         if hosts[-1] >= self._nb_compute:
             storage = next(host for host in hosts if host >= self._nb_compute)
-            raise self._refuse(f"{who}: host {storage} is a storage host")
+            raise self._refuse(f"{subject}: host {storage} is a storage host")
         return hosts
 
     def _set_resource_state(self, data: m.SetResourceStateData) -> SetPstate:
@@ -419,6 +278,153 @@ class CommandReader(Generic[J]):
         self._need_energy("QUERY of consumed_energy")
         return QueryEnergy()
 
-    def _need_energy(self, what: str) -> None:
+    def _need_energy(self, command: str) -> None:
         if not self._options.energy:
-            raise self._refuse(f"{what} needs the energy simulation; enable it")
+            raise self._refuse(f"{command} needs the energy simulation; enable it")
+
+
+# --- What is registered while the simulation goes on: profiles, and jobs that have them ------------------------------
+
+
+class Registrations:
+    """The workloads, to which profiles and workloads are added when they are registered.
+
+    Args:
+        workloads: those of the simulation.
+        options: Batsim's options.
+        ids: ids of all jobs of the simulation, of which more may be added.
+        no_network: why jobs that communicate cannot be simulated; empty if they can.
+        refuse: makes the error of an impossible command, with the time.
+    """
+
+    def __init__(
+        self,
+        workloads: Sequence[Workload],
+        options: EngineOptions,
+        ids: Container[str],
+        no_network: str,
+        refuse: Callable[[str], PolicyError],
+    ) -> None:
+        self.workloads = {workload.name: workload for workload in workloads}
+        self._ids, self._no_network, self._refuse = ids, no_network, refuse
+        self._forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
+        self._growing: dict[str, dict[str, dict[str, Any]]] = {}  # profiles and their sources, of `workloads`
+        self.set_options(options)
+
+    def set_options(self, options: EngineOptions) -> None:
+        """Take other options, before anything is registered."""
+        self._options, self._open = options, options.dynamic_jobs
+
+    def forget(self, job: Job) -> None:
+        """Forget the profile of a job whose end was reported, unless profiles are to be reused."""
+        if self._options.may_register and not self._options.keeps_profiles:
+            profiles = self.workloads[job.workload].profiles
+            self._forgotten_profiles |= {(job.workload, name) for name in used_profiles(profiles, [job.profile])}
+
+    def notify(self, data: m.NotifyData) -> SetRegistration:
+        """Registration ends, or goes on."""
+        if data.type not in ("registration_finished", "continue_registration"):
+            raise self._refuse(f"Batsim knows no notification {data.type!r}")
+        self._open = data.type == "continue_registration" and self._options.dynamic_jobs
+        return SetRegistration(self._open)
+
+    def _check_registration(self, named: str) -> None:
+        if not self._options.rules.asks_to_register:
+            return
+        if not self._options.dynamic_jobs:
+            raise self._refuse(f"{named} cannot be registered: dynamic jobs are not enabled")
+        if not self._open:
+            raise self._refuse(f"{named} cannot be registered after registration_finished")
+
+    def register_profile(self, data: m.RegisterProfileData) -> NoEffect:
+        """A profile is there from now on."""
+        name, full_name = data.profile_name, f"profile {data.profile_name!r} of {data.workload_name!r}"
+        self._check_registration(full_name)
+        empty = Workload(name=data.workload_name, jobs=(), profiles={}, nb_res=0, path="dynamic")
+        workload = self.workloads.get(data.workload_name, empty)
+        if name in workload.profiles:
+            raise self._refuse(f"{full_name} exists already")
+        source = msgspec.json.encode(_with_short_parts(data.profile, data.workload_name))
+        try:
+            profile = read_profile(source)
+        except msgspec.ValidationError as error:
+            raise self._refuse(f"{full_name}: {error}") from None
+        missing = set(profile.sequence) - workload.profiles.keys() if isinstance(profile, Composed) else set()
+        if missing:
+            raise self._refuse(f"{full_name}: there is no profile {min(missing)!r}")
+        # A workload is frozen; the first registration copies its profiles, and those that follow only add to them.
+        if workload.name not in self._growing:
+            growing = {"profiles": dict[str, Any](workload.profiles), "profile_sources": dict(workload.profile_sources)}
+            workload = self.workloads[workload.name] = msgspec.structs.replace(workload, **growing)
+            self._growing[workload.name] = growing
+        self._growing[workload.name]["profiles"][name] = profile
+        self._growing[workload.name]["profile_sources"][name] = source
+        return NoEffect()
+
+    def register_job(self, data: m.RegisterJobData) -> Register:
+        """A job, and what it does."""
+        self._check_registration(data.job_id)
+        job = self._described_job(data.job_id, data.job)
+        workload = self.workloads[job.workload]
+        try:
+            if job.id in self._ids:
+                raise ConfigError(f"job {job.id} exists already; give it another id")
+            leaves = flatten(job.profile, workload, self._no_network)
+            check_width(job, leaves, workload)
+        except ConfigError as error:
+            raise self._refuse(f"{job.id}: {error}") from None
+        return Register(job, leaves, is_moldable(job.profile, workload))
+
+    def _profile_of(self, job_id: str, workload: str, profile: str) -> str:
+        """A profile of a job's workload by its name there; that of another workload becomes one of this."""
+        owner, mark, name = profile.partition("!")
+        if not mark or owner == workload:
+            return name if mark else profile
+        source = self.workloads.get(owner)
+        if source is None or name not in source.profiles or (owner, name) in self._forgotten_profiles:
+            raise self._refuse(f"{job_id}: there is no profile {profile!r}")
+        empty = Workload(name=workload, jobs=(), profiles={}, nb_res=0, path="dynamic")
+        mine = self.workloads.get(workload, empty)
+        used = {
+            f"{owner}!{part}": _moved(source.profiles[part], owner) for part in used_profiles(source.profiles, [name])
+        }
+        self.workloads[workload] = msgspec.structs.replace(mine, profiles={**used, **mine.profiles})
+        # Other dictionaries than those that grow: the next registration copies these.
+        self._growing.pop(workload, None)
+        return profile
+
+    def _described_job(self, job_id: str, job: JobDescription) -> Job:
+        name, _, short = job_id.partition("!")
+        profile = self._profile_of(job_id, name, job.profile)
+        workload = self.workloads.get(name)
+        if workload is None:
+            raise self._refuse(f"{job_id}: there is no workload {name!r}; register a profile of it first")
+        if profile not in workload.profiles:
+            raise self._refuse(f"{job_id}: workload {name!r} has no profile {profile!r}")
+        # Batsim drops a profile with a job that had it, unless it was told to keep them.
+        if (name, profile) in self._forgotten_profiles:
+            advice = "enable profile reuse, or register a new profile"
+            raise self._refuse(f"{job_id}: Batsim forgot profile {profile!r} with the job that had it; {advice}")
+        if job.id not in (job_id, short) or not short or "!" in short:
+            raise self._refuse(f"{job_id}: its description has id {job.id!r}")
+        if not job.walltime > 0 and (job.walltime < 0 or self._options.rules.asks_to_register):
+            raise self._refuse(f"{job_id}: walltime {job.walltime:g} must be above 0, or -1 for none")
+        source = msgspec.json.encode({**job.fields, "id": job_id})
+        return Job(
+            id=job_id, submit_time=job.subtime, size=job.res, walltime=job.walltime, profile=profile, source=source
+        )
+
+
+def _with_short_parts(profile: dict[str, Any], workload: str) -> dict[str, Any]:
+    """A profile whose parts are named without its own workload, which Batsim 5 says."""
+    parts = profile.get("seq")
+    if not isinstance(parts, list | tuple):
+        return profile
+    return {**profile, "seq": [str(part).removeprefix(f"{workload}!") for part in parts]}
+
+
+def _moved(profile: Profile, owner: str) -> Profile:
+    """A profile in another workload, where those of `owner` have their full names."""
+    if not isinstance(profile, Composed):
+        return profile
+    return msgspec.structs.replace(profile, sequence=tuple(f"{owner}!{part}" for part in profile.sequence))

@@ -1,7 +1,8 @@
 """The compiled engine without any messages: its arrays, and the steps of a simulation on them.
 
 Loops that ask a compiled policy use this much (`decision.simulation`); `decision.engine.batsim4` adds Batsim's
-messages. Kernels do the work. Here arrays grow, and what kernels return becomes errors for people.
+messages. Kernels do the work. Here arrays grow, what kernels return becomes errors for people, and a run that is over
+becomes a `RunRecord`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +55,7 @@ from .truth import LeafTask, build_truth, with_job, with_leaves
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
-_TOLD = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
+_OF_THE_POLICY = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
 
 _PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
 
@@ -81,7 +82,7 @@ class CompiledEngine:
     ) -> None:
         check_inputs(platform, workloads, events, options)
         lists = self._event_lists(events)
-        self.platform, self.options, self.events = platform, options, [event for one in lists for event in one]
+        self.platform, self.options, self.events = platform, options, [event for listed in lists for event in listed]
         refusals.check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, lists, refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
@@ -104,7 +105,7 @@ class CompiledEngine:
 
     @property
     def facts(self) -> PlatformFacts:
-        """What never changes."""
+        """What is known of the hosts and never changes."""
         return self.world.facts
 
     @property
@@ -129,6 +130,7 @@ class CompiledEngine:
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
+        # Only GROW goes on, with room; all else ends the run.
         while code not in (a.ASK, a.DONE):
             if code == a.DEADLOCK:
                 waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.nb_queued]]
@@ -150,8 +152,8 @@ class CompiledEngine:
 
     def release(self) -> None:
         """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        told = () if self.world.sim.nb_rests else _TOLD
-        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, told)):
+        seen = () if self.world.sim.nb_rests else _OF_THE_POLICY
+        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, seen)):
             for name in names:
                 delattr(bundle, name)
 
@@ -163,8 +165,11 @@ class CompiledEngine:
         planned = plan.nb_actions + plan.nb_intervals
         under_way = int(sim.nb_activities + sim.mail_tail - sim.mail_head) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
+        # At least twice what `server._has_room` asks for, which has the same terms: so a call is followed by many
+        # instants before the next.
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
         intervals = state.nb_intervals + room
+        # Rows that a run of millions of jobs makes go to a file rather than into longer arrays.
         if HOST_ROWS <= len(rows.host_time) < sim.nb_host_rows + 2 * room:
             self.host_rows.put_aside(self.world)
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
@@ -199,12 +204,12 @@ class CompiledEngine:
     # --- Jobs and hosts -----------------------------------------------------------------------------------------
 
     def job(self, number: int) -> Job:
-        """What job `number` is."""
+        """The job of a number of the state."""
         job, nth = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.nth_rest[number])
         return job if nth == 0 else _rest(job, nth, self.state, number)
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
-        """What job `number` does."""
+        """The leaf tasks of the job of a number of the state."""
         return self.names.leaves(int(self.world.sim.truth_of[number]))
 
     def add_job(self, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> int:
@@ -264,7 +269,7 @@ class CompiledEngine:
         return self.why_not_become(job, wanted)
 
     def why_not_become(self, job: int, wanted: str) -> str:
-        """Why CHANGE_JOB_STATE is impossible."""
+        """Why CHANGE_JOB_STATE to `wanted` is impossible for a job."""
         return refusals.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
 
     def _why_not_start(self, at: int, job: int) -> str:
@@ -332,7 +337,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))
 
 
-# From arrays to a `RunRecord`.
+# --- The record of a run that is over ------------------------------------------------------------------------------
 
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
@@ -365,6 +370,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     truths = sim.truth_of[ended]
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.end_time[ended] - sim.start_time[ended]
+    # Batsim writes no runtime of 0, and of a rejected job neither start nor runtime.
     runtime[runtime == 0.0] = NULL_RUNTIME
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
@@ -410,6 +416,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
     rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
+    # A sum and what did not fit into it: as wide as Batsim's long double.
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
         energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],

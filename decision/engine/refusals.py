@@ -1,4 +1,4 @@
-"""What both engines say of the impossible: commands, external events, and a simulation that cannot go on.
+"""What both engines share: Batsim's options and numbers, and what is impossible, with the words that say why.
 
 The reference engine also decides with these functions what is possible; the compiled one decides in kernels
 (`decision.engine.kernels.commands.is_possible`), and asks here only for the words.
@@ -17,8 +17,9 @@ from decision.model.topology import FatTree, Flat
 from decision.model.workload import GENERIC, POWER_SUPPLY, MachineEvent, Workload
 from decision.protocol.versions import V4, Version
 
-# Numbers of Batsim and SimGrid that both engines keep to.
+# --- Numbers of Batsim and SimGrid that both engines keep to -------------------------------------------------
 
+# SimGrid's own defaults, under the options surf/precision and maxmin/precision; a share has the product of both.
 TIME_PRECISION = 1e-9  # seconds: with less than this left, a sleep is over
 WORK_PRECISION = 1e-14  # share: with less than this left, a parallel task is over
 LAST_INSTANT = 1e15  # seconds: from then on numbers of 53 bits do not tell tenths of a second apart
@@ -37,6 +38,89 @@ ADVICE = "run this workload with Batsim"
 COMMANDS_AFTER_END = "the reply to SIMULATION_ENDS has commands; it must have none"
 
 _NAMED_JOBS = 5  # that an error names
+_EVENT_ORDER = {"machine_available": 0, "machine_unavailable": 1}  # of events at one instant
+
+
+# --- What is simulated, and what cannot be -------------------------------------------------------------------
+
+
+class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a simulation, under the meaning that Batsim 4 gives them."""
+
+    energy: bool = False  # -E: pstates, switches and energy are simulated
+    dynamic_jobs: bool = False  # --enable-dynamic-jobs: the decision process may register jobs
+    acknowledge_dynamic_jobs: bool = False  # --acknowledge-dynamic-jobs: they are reported to it as any job
+    profile_reuse: bool = False  # --enable-profile-reuse
+    forward_profiles: bool = False  # --forward-profiles-on-submission
+    forward_unknown_events: bool = False  # --forward-unknown-events
+    sched_config: str = ""  # --sched-cfg
+    calls: Literal["us", "ms"] = "us"  # a policy's calls are rounded to this; Batsim 5 takes no shorter time
+    rules: Version = V4  # of the Batsim that is simulated
+    trace: bool = True  # keep the host-state table (--disable-machine-state-tracing turns it off)
+    forward_profiles_of_killed: bool = False  # of Batsim 5: with the progress of killed jobs
+    forward_all_profiles: bool = False  # of Batsim 5: with SIMULATION_BEGINS, as Batsim 4 always does
+
+    @property
+    def may_register(self) -> bool:
+        """Whether the decision process may register jobs; Batsim 5 takes them whether it asked for that or not."""
+        return self.dynamic_jobs or not self.rules.asks_to_register
+
+    @property
+    def keeps_profiles(self) -> bool:
+        """Whether a profile outlives the jobs that had it."""
+        return self.profile_reuse and self.dynamic_jobs
+
+
+def check_inputs(
+    platform: Platform, workloads: Sequence[Workload], events: Sequence[MachineEvent], options: EngineOptions
+) -> None:
+    """Refuse what cannot be simulated.
+
+    Raises:
+        ConfigError: if a host has no speed, or no power where energy is simulated; if two workloads have the same name;
+            if an external event is of unknown type.
+    """
+    kinds: dict[Any, Host] = {}  # the first host of each
+    for host in (*platform.hosts, *platform.storage):
+        kinds.setdefault((host.pstates, host.sleep, host.initial_pstate, host.has_power), host)
+    for host in kinds.values():
+        _check_host(host, platform.path or "platform", options)
+    names = [workload.name for workload in workloads]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
+    for event in events:
+        if event.type not in (*_EVENT_ORDER, GENERIC) and not options.forward_unknown_events:
+            raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
+
+
+def _check_host(host: Host, path: str, options: EngineOptions) -> None:
+    if options.energy and not host.has_power:
+        reason = "does not say what it draws; add wattage_per_state or leave energy out"
+        raise ConfigError(f"{path}: host {host.name!r} {reason}")
+    used = range(len(host.pstates)) if options.energy else [host.initial_pstate]
+    for pstate in used:
+        if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
+            raise ConfigError(f"{path}: host {host.name!r} has no speed in pstate {pstate}; give it one above 0")
+
+
+def events_in_order(events: Sequence[MachineEvent]) -> list[MachineEvent]:
+    """Batsim's order of external events: by time, at one time those that bring hosts back first."""
+    return sorted(events, key=lambda event: (event.timestamp, _EVENT_ORDER.get(event.type, 2)))
+
+
+def network_refusal(platform: Platform) -> str:
+    """Why jobs that communicate cannot be simulated on this platform; empty if they can."""
+    topology = platform.topology
+    if topology is None:
+        return "the platform's topology is unknown"
+    if not isinstance(topology, Flat | FatTree):
+        return f"the embedded engine has no network of the kind {type(topology).__name__.lower()}"
+    if platform.unmodelled:
+        return f"the embedded engine has no network with {platform.unmodelled}"
+    return ""
+
+
+# --- Commands ------------------------------------------------------------------------------------------------
 
 
 class JobPhase(Enum):
@@ -68,21 +152,6 @@ class HostNow(NamedTuple):
     state: HostState
     job: str
     pstate: int
-
-
-def network_refusal(platform: Platform) -> str:
-    """Why jobs that communicate cannot be simulated on this platform; empty if they can."""
-    topology = platform.topology
-    if topology is None:
-        return "the platform's topology is unknown"
-    if not isinstance(topology, Flat | FatTree):
-        return f"the embedded engine has no network of the kind {type(topology).__name__.lower()}"
-    if platform.unmodelled:
-        return f"the embedded engine has no network with {platform.unmodelled}"
-    return ""
-
-
-# --- Commands ------------------------------------------------------------------------------------------------
 
 
 def phase_refusal(job_id: str, verb: str, phase: JobPhase) -> str:
@@ -220,72 +289,3 @@ def deadlock(now: float, waiting: Sequence[str], registration_open: bool, dark: 
     else:
         advice = "jobs that were set to RUNNING must be set to a final state"
     return DeadlockError(f"t={now:.12g} s: nothing can happen any more: {advice}")
-
-
-# What both engines are given, and refuse: Batsim's own options, hosts, workloads and external events.
-
-_EVENT_ORDER = {"machine_available": 0, "machine_unavailable": 1}  # of events at one instant
-
-
-class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a simulation, under the meaning that Batsim 4 gives them."""
-
-    energy: bool = False  # -E: pstates, switches and energy are simulated
-    dynamic_jobs: bool = False  # --enable-dynamic-jobs: the decision process may register jobs
-    acknowledge_dynamic_jobs: bool = False  # --acknowledge-dynamic-jobs: they are reported to it as any job
-    profile_reuse: bool = False  # --enable-profile-reuse
-    forward_profiles: bool = False  # --forward-profiles-on-submission
-    forward_unknown_events: bool = False  # --forward-unknown-events
-    sched_config: str = ""  # --sched-cfg
-    calls: Literal["us", "ms"] = "us"  # a policy's calls are rounded to this; Batsim 5 takes no shorter time
-    rules: Version = V4  # of the Batsim that is simulated
-    trace: bool = True  # keep the host-state table (--disable-machine-state-tracing turns it off)
-    forward_profiles_of_killed: bool = False  # of Batsim 5: with the progress of killed jobs
-    forward_all_profiles: bool = False  # of Batsim 5: with SIMULATION_BEGINS, as Batsim 4 always does
-
-    @property
-    def may_register(self) -> bool:
-        """Whether the decision process may register jobs; Batsim 5 takes them whether it asked for that or not."""
-        return self.dynamic_jobs or not self.rules.asks_to_register
-
-    @property
-    def keeps_profiles(self) -> bool:
-        """Whether a profile outlives the jobs that had it."""
-        return self.profile_reuse and self.dynamic_jobs
-
-
-def check_inputs(
-    platform: Platform, workloads: Sequence[Workload], events: Sequence[MachineEvent], options: EngineOptions
-) -> None:
-    """Refuse what cannot be simulated.
-
-    Raises:
-        ConfigError: if a host has no speed, or no power where energy is simulated; if two workloads have the same name;
-            if an external event is of unknown type.
-    """
-    kinds: dict[Any, Host] = {}  # the first host of each
-    for host in (*platform.hosts, *platform.storage):
-        kinds.setdefault((host.pstates, host.sleep, host.initial_pstate, host.has_power), host)
-    for host in kinds.values():
-        _check_host(host, platform.path or "platform", options)
-    names = [workload.name for workload in workloads]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
-    for event in events:
-        if event.type not in (*_EVENT_ORDER, GENERIC) and not options.forward_unknown_events:
-            raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
-
-
-def _check_host(host: Host, path: str, options: EngineOptions) -> None:
-    if options.energy and not host.has_power:
-        reason = "does not say what it draws; add wattage_per_state or leave energy out"
-        raise ConfigError(f"{path}: host {host.name!r} {reason}")
-    used = range(len(host.pstates)) if options.energy else [host.initial_pstate]
-    for pstate in used:
-        if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
-            raise ConfigError(f"{path}: host {host.name!r} has no speed in pstate {pstate}; give it one above 0")
-
-
-def events_in_order(events: Sequence[MachineEvent]) -> list[MachineEvent]:
-    """Batsim's order of external events: by time, at one time those that bring hosts back first."""
-    return sorted(events, key=lambda event: (event.timestamp, _EVENT_ORDER.get(event.type, 2)))

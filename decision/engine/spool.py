@@ -60,6 +60,7 @@ class Spool:
 
     def take(self, which: I8) -> NDArray[Any]:
         """These rows, once all are there; what was read of the file does not stay in memory."""
+        # A map of the file: the system reads what is asked for, and may forget it again.
         rows = self.rows()[which]
         if self._map is not None and _DROP is not None:
             self._map.madvise(_DROP)
@@ -109,6 +110,7 @@ class Allocations:
         if self._spool.length:
             self._put(state, np.ones(len(state.job_state), bool))
         begin, count = state.alloc_first[jobs], state.alloc_count[jobs]
+        # Below -1 is the place in the file, as `transitions.put_aside` left it.
         begin = np.where(begin < -1, -2 - begin, begin)
         end = np.cumsum(count)
         which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)

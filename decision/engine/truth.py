@@ -1,4 +1,7 @@
-"""`Truth` from workloads: what jobs really do, as arrays."""
+"""What jobs really do: the leaf tasks of their profiles, `Truth` with them as arrays, and `Names` of its numbers.
+
+No policy sees any of it. What a profile does is unrolled here once for both engines, with what they refuse to simulate.
+"""
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +32,9 @@ from decision.model.workload import (
 
 from .refusals import ADVICE, DECIMALS
 
-# What a profile makes a job do: its leaf tasks one after the other, and what the engines refuse to simulate.
+# --- Leaf tasks: what a profile makes a job do, one after the other --------------------------------------------------
 
-MAX_LEAVES = 100_000
+MAX_LEAVES = 100_000  # of a profile: more is rather a mistake in 'repeat', and would take memory without end
 
 
 class LeafKind(IntEnum):
@@ -83,7 +86,9 @@ def flatten(name: str, workload: Workload, no_network: str = "") -> tuple[LeafTa
 def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) -> Iterator[LeafTask]:
     if any(name == outer for outer, _ in path):
         raise ConfigError(f"{_place(workload)}: profile {name!r} contains itself; break the cycle")
-    profile = _profile(name, workload)
+    if name not in workload.profiles:
+        raise ConfigError(f"{_place(workload)}: there is no profile {name!r}; add it")
+    profile = workload.profiles[name]
     if profile.exit_code < -1:
         raise _refusal(name, workload, f"exit code {profile.exit_code}; Batsim takes no code below -1")
     if not isinstance(profile, Composed):
@@ -127,12 +132,6 @@ def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
             alone = len(profile.flops) == 1  # SimGrid computes on one host without looking at what it sends
             return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, 0.0 if alone else max(profile.bytes, default=0.0)
     raise TypeError(f"{type(profile).__name__} has parts")
-
-
-def _profile(name: str, workload: Workload) -> Profile:
-    if name not in workload.profiles:
-        raise ConfigError(f"{_place(workload)}: there is no profile {name!r}; add it")
-    return workload.profiles[name]
 
 
 def _refusal(name: str, workload: Workload, reason: str) -> ConfigError:
@@ -204,11 +203,11 @@ def sendings(leaf: LeafTask, executors: int) -> Iterator[tuple[int, int, float]]
     return (pair for pair in pairs if pair[2] > 0)
 
 
-# What the numbers of `Truth` mean to people.
+# --- Names: what the numbers of `Truth` mean to people ---------------------------------------------------------------
 
 
 class Names:
-    """What the numbers of `Truth` mean to people: jobs by truth, growing with dynamic jobs."""
+    """Jobs by their index in `Truth`, with those that are registered while the simulation goes on."""
 
     def __init__(self, no_network: str = "") -> None:
         self.no_network = no_network  # why jobs cannot communicate, where they cannot
@@ -229,7 +228,7 @@ class Names:
         return job_id in self._ids
 
     def job(self, truth: int) -> Job:
-        """What a job is."""
+        """The job of an index, as its workload or its registration has it."""
         for jobs in self._lists():
             if truth < len(jobs):
                 return jobs[truth]
@@ -238,19 +237,19 @@ class Names:
 
     def texts(self, field: str, truths: NDArray[np.integer]) -> list[str]:
         """The ``id`` or ``profile`` of some jobs."""
-        found, first = np.empty(len(truths), object), 0
+        texts, first = np.empty(len(truths), object), 0
         for jobs in self._lists():
             here = (truths >= first) & (truths < first + len(jobs))
             rows = truths[here] - first
             if isinstance(jobs, JobColumns):
-                found[here] = getattr(jobs, field).take(rows).made()
+                texts[here] = getattr(jobs, field).take(rows).made()
             else:
-                found[here] = [getattr(jobs[row], field) for row in rows.tolist()]
+                texts[here] = [getattr(jobs[row], field) for row in rows.tolist()]
             first += len(jobs)
-        return found.tolist()
+        return texts.tolist()
 
     def leaves(self, truth: int) -> tuple[LeafTask, ...]:
-        """What a job does."""
+        """The leaf tasks of the job of an index."""
         if truth in self._leaves:
             return self._leaves[truth]
         row = truth
@@ -293,10 +292,13 @@ class Names:
         return [*(jobs for _, jobs in self._parts), self._added]
 
 
+# --- Truth: all jobs, profiles and external events as arrays ---------------------------------------------------------
+
 _EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK, POWER_SUPPLY: SUPPLY_CHANGES}
 
 
-_TIES = 16384  # instants at which several jobs are submitted, sorted at once
+# Instants at which several jobs are submitted, sorted at once: their ids are texts, and all at once take memory.
+_TIES = 16384
 
 
 def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
@@ -308,9 +310,9 @@ def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     same = times[1:] == times[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     begins = np.flatnonzero(np.diff(times[tied], prepend=np.nan))
-    for some in np.split(tied, begins[_TIES::_TIES]):
-        keys = list(zip(times[some].tolist(), jobs.id.take(order[some]).made(), strict=True))
-        order[some] = order[some][sorted(range(len(some)), key=keys.__getitem__)]
+    for tie in np.split(tied, begins[_TIES::_TIES]):
+        keys = list(zip(times[tie].tolist(), jobs.id.take(order[tie]).made(), strict=True))
+        order[tie] = order[tie][sorted(range(len(tie)), key=keys.__getitem__)]
     return jobs if (np.diff(order) == 1).all() else jobs.take(order)
 
 
@@ -350,9 +352,9 @@ def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...],
         truth = _with_profile(truth, leaves, moldable)
     if at >= len(truth.size):
         truth = truth._replace(**{name: np.resize(getattr(truth, name), 2 * at + 64) for name in _BY_JOB})
-    said = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
-    said |= {"told": round(float(told(job.estimate)), DECIMALS), "profile": names.profiles[key]}
-    for name, value in said.items():
+    values = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
+    values |= {"told": round(float(told(job.estimate)), DECIMALS), "profile": names.profiles[key]}
+    for name, value in values.items():
         getattr(truth, name)[at] = value
     return truth
 
@@ -517,12 +519,12 @@ def _width(leaves: tuple[LeafTask, ...]) -> int:
 
 
 def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.ndarray]:
-    events = [event for one in lists for event in one]
+    events = [event for listed in lists for event in listed]
     numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in events]
     return {
         "event_time": np.array([e.timestamp for e in events], np.float64),
         "event_kind": np.array([_EVENT_KIND.get(e.type, 0) for e in events], np.int8),
-        "event_host_end": np.cumsum([len(some) for some in numbers], dtype=np.int64),
-        "event_host": np.array([number for some in numbers for number in some], np.int32),
-        "list_end": np.cumsum([len(one) for one in lists], dtype=np.int64),
+        "event_host_end": np.cumsum([len(hosts) for hosts in numbers], dtype=np.int64),
+        "event_host": np.array([host for hosts in numbers for host in hosts], np.int32),
+        "list_end": np.cumsum([len(listed) for listed in lists], dtype=np.int64),
     }

@@ -17,7 +17,7 @@ def trailing_zeros(_context: Any, word: Any) -> Any:
 
 @Intrinsic
 def count_ones(_context: Any, word: Any) -> Any:
-    """Number of bits set."""
+    """Number of bits that are set in a word."""
     return _of_word(lambda builder, word, _: builder.ctpop(word))
 
 

@@ -1,4 +1,7 @@
-"""`ClusterState`: jobs, queue, hosts and allocations as arrays; `PlatformFacts`: what never changes."""
+"""The cluster as arrays: `PlatformFacts`, which never change, and `ClusterState`: jobs, queue, hosts, allocations.
+
+Kernels know kinds and states as plain integers; the enums of `decision.model.record` have the same values for people.
+"""
 
 from enum import IntEnum
 from typing import Any
@@ -11,8 +14,6 @@ from decision.model.platform import Host, Platform
 from decision.model.record import FinalState, HostState
 
 from .hops import network_codes
-
-# A platform as arrays.
 
 # Pstates of a host
 PSTATE_NONE, PSTATE_COMPUTING, PSTATE_SLEEP, PSTATE_VIRTUAL = -1, 0, 1, 2
@@ -68,6 +69,7 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         network=network_codes(platform.topology),
         place=np.array(platform.places or range(len(hosts)), np.int32),
     )
+    # Most hosts of a cluster are alike, and a row is filled once for all of them.
     alike: dict[Any, list[int]] = {}
     for i, host in enumerate(hosts):
         alike.setdefault((host.pstates, host.sleep), []).append(i)
@@ -122,7 +124,6 @@ def _fill_sleep(facts: PlatformFacts, rows: list[int], host: Host) -> None:
         facts.on_time[rows] = 1.0 / facts.speed[rows, first.switch_on]
 
 
-# Plain integers for the kernels; the enums carry the same values for people.
 SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING, UNAVAILABLE = (int(s) for s in HostState)
 N_HOST_STATES = len(HostState)
 
@@ -140,9 +141,9 @@ REJECTED = ENDED + int(FinalState.REJECTED)
 
 FAILED = 2  # in ClusterState.suspended
 
-
 FORECAST = 64  # steps of a forecast of supply that are kept
-INTERVALS = 1 << 22  # of allocations: more are in memory only where somebody may still ask for them
+# Intervals of allocations that stay in memory, 32 MB of them; more do only where somebody may still ask for them.
+INTERVALS = 1 << 22
 
 
 class ClusterState(Bundle):
@@ -206,7 +207,7 @@ class ClusterState(Bundle):
 
 
 def nb_hosts(state: ClusterState) -> int:
-    """Number of compute hosts."""
+    """Number of compute hosts, whatever they are doing."""
     return len(state.host_state)
 
 
@@ -277,6 +278,8 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):
             changed[name] = _longer(getattr(state, name), room, _FILL.get(name, 0))
+        # One array for both, as `new_state` has it: what a policy expects is the walltime, until a prediction of its
+        # own says otherwise.
         changed["expected_runtime"] = changed["walltime"]
     if nb_intervals > len(state.interval_first):
         room = max(nb_intervals, 2 * len(state.interval_first))

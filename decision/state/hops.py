@@ -58,6 +58,7 @@ def _across_groups(chassis, routers, nodes, a, b):
     if a == b:
         return 0
     a, b = a // nodes, b // nodes
+    # As SimGrid's dragonfly: to another group leads one router, that of the group's own number, in the first chassis.
     router, to_router = a % routers, b % routers
     at, to = a // routers % chassis, b // routers % chassis
     group, to_group = a // routers // chassis, b // routers // chassis
@@ -76,6 +77,7 @@ def choose_near(network, places, size, chosen):
         size: hosts of the job, at most F.
         chosen: (F,) bool, receives the choice.
     """
+    # Hops by how many hosts are so far: counting takes one pass for a centre, sorting would take more.
     longest = 0  # hops: no way is longer than twice that from the first one
     for place in places:
         longest = max(longest, 2 * count_hops(network, places[0], place))
@@ -87,6 +89,7 @@ def choose_near(network, places, size, chosen):
         number[:] = 0
         for place in places:
             number[count_hops(network, places[centre], place)] += 1
+        # The nearest `size` hosts of this centre, ring by ring.
         hops, left, total = 0, size - number[0], 0
         while left > 0:
             hops += 1
@@ -94,6 +97,7 @@ def choose_near(network, places, size, chosen):
             left -= number[hops]
         if total < least:
             best, least, radius, at_radius = centre, total, hops, left + number[hops]
+    # All within the radius, and of those at its edge as many as are needed, the first ones.
     for i in range(len(places)):
         hops = count_hops(network, places[best], places[i])
         chosen[i] = hops < radius or (hops == radius and at_radius > 0)

@@ -1,7 +1,11 @@
-"""What a policy decides: a plan, as arrays that kernels fill and drivers carry out.
+"""What a policy decides: a plan, as arrays that kernels fill and drivers carry out; and whether it may be done.
 
 A plan is a list of actions in the order in which they are carried out. Host sets are intervals in a pool of the
 plan, so that writing a plan allocates nothing.
+
+Here alone is known on which hosts a job may start, to which pstates a host may go, and which jobs can be cut. A
+policy's plan is checked with it before anybody else sees the plan (`decision.policies.plan_check`), and the compiled
+engine checks each command with it when the command's time comes (`decision.engine.kernels.commands`).
 """
 
 import numpy as np
@@ -41,6 +45,7 @@ class PlanArrays(Bundle):
 def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) -> PlanArrays:
     """An empty plan with room for every job and host of `state`, and at least so many actions and intervals."""
     jobs, hosts = len(state.size), len(state.host_state)
+    # One action for each job and some for each host are room for nearly all plans; a longer one is given as such.
     room = max(nb_actions, jobs + 4 * hosts + 16)
     pool = max(nb_intervals, 4 * hosts + 16)
     return PlanArrays(
@@ -94,6 +99,7 @@ def put_first(plan, kind, jobs):
     count, more = plan.nb_actions, len(jobs)
     for _ in range(more):
         add(plan, kind, 0)
+    # From the end, or actions would be written over before they have moved.
     for at in range(count - 1, -1, -1):
         for column in (plan.job, plan.value, plan.begin, plan.end):
             column[at + more] = column[at]
@@ -138,11 +144,7 @@ def add_interval(plan, action, first, last):
     plan.end[action] = at + 1
 
 
-# What may be done to a cluster: on which hosts a job may start, to which pstates a host may go, which jobs can be cut.
-#
-# The only place that knows. A policy's plan is checked with it before anybody else sees the plan
-# (`decision.policies.plan_check`), and the compiled engine checks each command with it when the command's time comes
-# (`decision.engine.kernels.commands`).
+# --- Whether it may be done ------------------------------------------------------------------------------------------
 
 # Why not
 FINE, NO_HOST, SAME_HOST, NOT_FREE, NO_PSTATE = range(5)
@@ -190,6 +192,7 @@ def switch_fault(state, facts, host, pstate):
         return NO_PSTATE
     if changes_speed_only(state, facts, host, pstate):
         return FINE
+    # A host that wakes or falls asleep is in a virtual pstate, from which no switch begins.
     if kind == PSTATE_SLEEP:
         return FINE if present == PSTATE_COMPUTING and state.host_state[host] == IDLE else NOT_FREE
     return FINE if present == PSTATE_SLEEP and state.host_state[host] in (SLEEPING, IDLE) else NOT_FREE

@@ -51,7 +51,7 @@ def reset(state, facts, pstates, now):
 
 @kernel
 def tick(state, now):
-    """It is `now` seconds."""
+    """Time has passed: it is `now` seconds."""
     state.now = now
 
 
@@ -152,6 +152,7 @@ def start(state, job, first, last, begin, end):
     state.start_time[job] = now
     state.alloc_first[job] = state.nb_intervals
     state.alloc_count[job] = end - begin
+    # Hosts are counted by interval, and the bitmap of free ones is changed by word.
     for i in range(begin, end):
         at = state.nb_intervals
         state.interval_first[at] = first[i]
@@ -164,6 +165,7 @@ def start(state, job, first, last, begin, end):
         state.nb_in_state[IDLE] -= last[i] - first[i] + 1
         state.nb_in_state[COMPUTING] += last[i] - first[i] + 1
         _clear_free(state, first[i], last[i])
+    # In the order in which they are expected to end, which EASY and other policies go through.
     _insert_running(state, job, now + state.walltime[job])
 
 
@@ -190,6 +192,7 @@ def end(state, facts, job, final_state):
     state.ended[state.nb_ended] = job
     state.nb_ended += 1
     now, here, free, begin = state.now, 0, 0, state.alloc_first[job]
+    # A host that left while the job ran is idle once it is back; one that sleeps or switches cannot have run it.
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             state.host_job[host] = -1
@@ -296,6 +299,7 @@ def set_aside(state, hidden):
     """
     waiting = state.queue[: state.nb_queued].copy()
     nb_hidden = 0
+    # Marked as rejected, so that no policy starts one, and moved behind the queue, so that none sees one.
     for i in range(len(waiting)):
         if hidden[i]:
             state.job_state[waiting[i]] = REJECTED
@@ -396,6 +400,7 @@ def _refresh_free(state, facts, host):
     elif was and not can:
         state.free[word] &= ~bit
         state.nb_free -= 1
+    # Another host may have this one's share of the power now.
     if state.supply < len(state.host_state):
         _share_power(state)
 

@@ -81,7 +81,7 @@ class JobView:
 
     @property
     def submit_time(self) -> float:
-        """Seconds."""
+        """When it was submitted, in seconds."""
         return float(self._state.submit_time[self.number])
 
     @property
@@ -160,7 +160,7 @@ class ClusterView:
 
     @property
     def now(self) -> float:
-        """Seconds."""
+        """Simulated time in seconds, as Batsim's messages say it."""
         return float(self.arrays.now)
 
     @property

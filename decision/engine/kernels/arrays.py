@@ -89,12 +89,14 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
 @kernel
 def pack(kind, arg):
     """The code of an activity or message: what it is, and its job, host, workload, ..., >= 0."""
+    # Four bits for the kind: there are 12 activities and 12 messages. What is left has room for a code itself, as that
+    # of a message on its way has.
     return kind + 16 * arg
 
 
 @kernel
 def code_kind(code):
-    """What a code is."""
+    """What a code is: an activity, or a message."""
     return code & 15
 
 
@@ -138,8 +140,8 @@ class Truth(Bundle):
 class Sim(Bundle):
     """The simulation's moving parts. C activities, J jobs, H hosts; R = H + 1, or 0 where messages take no time."""
 
-    network: Int  # address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %
-    flows: Int  # address of `network.flows`, 0 where no job communicates
+    network: Int  # address of the `links.LinkState`: a seventh pointer in `World` would slow every run by 3 %
+    flows: Int  # address of the root `network.flows`, 0 where no job communicates
     root: Int  # address of `server.engine`, for loops that are compiled apart from it
     # the clock and totals of the energy model
     now: Float  # seconds
@@ -198,26 +200,33 @@ class Sim(Bundle):
     changed_away: Int  # 1 + the first host that came back and had fallen asleep or woken while it was away; 0 for none
     changes_once: Int  # 1 where hosts that change their speed make one row of the energy trace, not one after it, too
     nb_rests: Int  # rests of suspended jobs so far
+    # Activities under way, in the order in which they began: SimGrid ends those of one instant in that order.
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
     code: I8  # (C,) whom its end wakes
+    # Those that take no time: the clock stands while one is there.
     instant: I8  # (C,) whom the end of an instant activity wakes, or CANCELLED
     instant_left: F8  # (C,) seconds to it
+    # Who is awake in this instant (`rounds`).
     actor: I8  # (C,) who is awake: the codes of activities that are over now, or CANCELLED
     request: I1  # (C,) what each of them has asked SimGrid's kernel for
     request_arg: I8  # (C,) which host it measures, or how many requests it has still to make
+    # The server's mailbox. Its length is a power of two, so that a position in the ring takes one `&` and no division.
     mail: I8  # (power of 2,) ring of message codes
+    # Submitters of jobs, one for each workload, and of external events, one for each list.
     workload_at: I8  # (K,) the workload's next job
     workload_sent: I8  # (K,) one past its last job that the server knows
     workload_clock: F8  # (K,) seconds: when its submitter last woke
     list_at: I8  # (M,) the list's next event
     list_sent: I8  # (M,) one past its last event that the server knows
     list_clock: F8  # (M,) seconds: when who submits its events last woke
+    # What the next question says, in the order in which the server heard of it.
     log_kind: I1  # (G,)
     log_time: F8  # (G,) seconds
     log_arg: I8  # (G,) job, switch request, event or kill request
     log_value: F8  # (G,) joules of LOG_ENERGY
     command_time: F8  # (A,) seconds: when the reply sends each command
+    # Jobs, by their number in the state.
     truth_of: I4  # (J,) truth of a job
     leaf: I4  # (J,) present leaf, counted from 0
     start_time: F8  # (J,) seconds, not rounded as the state's
@@ -231,7 +240,9 @@ class Sim(Bundle):
     kill_state: I1  # (J,) NOT_KILLED, KILL_ASKED, KILL_DONE
     progress: F8  # (J,) of the leaf that was killed
     rest: F8  # (J,) seconds that a job takes which is what was left of another; 0 for what profiles say
+    # Batsim writes its jobs file in this order.
     finished: I4  # (J,) jobs in the order in which the server heard of their end
+    # Ways of messages to the server, and then hosts as they are: the state has them as the policy knows them.
     route_latency: F8  # (R,) seconds, of messages from each host and from the master
     route_rate: F8  # (R,) share per second of a message's byte after that
     host_state: I1  # (H,) HostState, as it is
@@ -239,10 +250,12 @@ class Sim(Bundle):
     in_state: I8  # (6,) hosts in each HostState
     time_in_state: F8  # (6,) host-seconds in each HostState up to each host's last change; IDLE is what is left of all
     loading: I4  # (J,) jobs whose tasks began since time last passed: their hosts are loaded when it does
+    # Energy: a host's joules are brought up to date when its load or pstate changes, or somebody asks, as SimGrid does.
     host_joules: F8  # (H + S,) joules up to host_joules_at, also of S storage hosts
     host_watts: F8  # (H + S,) watts since then
     first_watts: F8  # (H + S,) those of pstate 0, in which a host is taken to be before it is first measured; then -1
     host_joules_at: F8  # (H + S,) seconds
+    # Requests to switch hosts, each with its hosts as intervals: their last host makes the answer.
     target: I4  # (H,) pstate that the host switches to
     switch: I4  # (H,) request that it switches for
     switch_left: I4  # (Q,) hosts of a request that still switch
@@ -251,6 +264,7 @@ class Sim(Bundle):
     switch_pstate: I4  # (Q,)
     switch_first: I4  # (Y,)
     switch_last: I4  # (Y,)
+    # Requests to kill jobs.
     kill_begin: I8  # (Z,) jobs of a kill request
     kill_end: I8  # (Z,)
     kill_job: I4  # (Z,)
@@ -293,6 +307,7 @@ def addresses(world: World) -> tuple[int, ...]:
 def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: Sequence[Route] = ()) -> Sim:
     """A simulation at time 0 of which nothing has happened; `routes` are the platform's."""
     workloads, lists = len(truth.workload_end), len(truth.list_end)
+    # A guess: one that is too low costs some calls of `grow_sim`, one that is too high costs memory.
     room = 4 * nb_hosts + 2 * (workloads + lists) + 1024
     log = nb_jobs + len(truth.event_time) + room
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
@@ -358,6 +373,7 @@ def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
+# Which arrays of `Sim` become longer together.
 _JOB_ARRAYS = (
     *("truth_of", "leaf", "start_time", "end_time", "leaf_start", "walltime_left", "rate", "exit_code"),
     *("over", "energy", "kill_state", "progress", "rest", "finished", "loading"),
@@ -377,6 +393,7 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
     wanted |= dict.fromkeys(("kill_begin", "kill_end"), sim.nb_kills + room)
     wanted["kill_job"] = sim.nb_kill_jobs + room
     changed = _lengthen(sim, wanted)
+    # A log that became a question is empty for what comes next.
     logged = 0 if sim.log_sent else int(sim.nb_logged)
     changed |= _lengthen(sim, dict.fromkeys(_LOG_ARRAYS, logged + room + at_once), logged)
     mail = sim.mail_tail - sim.mail_head + room
@@ -409,6 +426,7 @@ def _lengthen(arrays: Bundle, wanted: dict, used: int | None = None) -> dict:
     for name, length in wanted.items():
         old = getattr(arrays, name)
         if length > old.shape[-1]:
+            # At least twice as long, so that a run of n things copies each of them about twice.
             new = np.zeros((*old.shape[:-1], max(int(length), 2 * old.shape[-1])), old.dtype)
             kept = old[..., :used]
             new[..., : kept.shape[-1]] = kept

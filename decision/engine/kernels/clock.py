@@ -36,6 +36,8 @@ def put(world, code):
 def put_reply(world, code):
     """Put the reply's first message into the mailbox, before those that came later than it."""
     sim = world.sim
+    # The reply comes from outside, once those who were awake with the server have acted to the end: it moves before the
+    # messages of later rounds than its own, one by one.
     put(world, code)
     at, mask = sim.mail_tail - 1, len(sim.mail) - 1
     for i in range(at, at - sim.nb_late_mail, -1):
@@ -63,9 +65,13 @@ def log(world, kind, arg, value):
 @kernel
 def six_decimals(seconds):
     """A time as Batsim writes it into messages, as it does all numbers, and as the state has it."""
+    # Batsim prints six decimals, and what prints them rounds the exact binary number. The product below is rounded
+    # itself, which shows only where it comes out at a half: then the part that it lost says to which side.
     scaled = seconds * 1e6
     whole = np.rint(scaled)  # not round: it goes through an integer, which overflows after 292,000 years
     if abs(scaled - whole) == 0.5:  # what the product was rounded by says to which side
+        # Dekker's exact product: the two halves times 1e6 have no error, so `lost` is exactly what `scaled` is short
+        # of.
         high = seconds * _SPLIT - (seconds * _SPLIT - seconds)
         lost = (high * 1e6 - scaled) + (seconds - high) * 1e6
         if lost > 0.0:
@@ -78,6 +84,7 @@ def six_decimals(seconds):
 @kernel
 def twelve_decimals(seconds):
     """A time as Batsim 5 writes it into messages: from 8192 s on that is all of it."""
+    # From 2^13 s on neighbouring numbers are 1.8e-12 s apart: twelve decimals show each of them.
     whole = np.floor(seconds)
     return seconds if seconds >= 8192.0 else (whole * 1e12 + np.rint((seconds - whole) * 1e12)) / 1e12
 
@@ -85,12 +92,13 @@ def twelve_decimals(seconds):
 @kernel
 def whole_milliseconds(seconds):
     """A time rounded up to the millisecond, as calls of Batsim 5 are; 1 ns above one counts as that one."""
+    # First to whole nanoseconds, or the rounding error of a sum such as 0.1 + 0.2 would cost a millisecond.
     return np.ceil(np.rint(seconds * 1e9) / 1e6) / 1e3
 
 
 @kernel
 def begin_sleep(world, seconds, code):
-    """Wake `code` after `seconds`."""
+    """Let a sleep begin, whose end wakes `code` after `seconds`."""
     _begin(world, seconds, 1.0, code)
 
 
@@ -105,6 +113,8 @@ def _begin(world, left, rate, code):
     sim = world.sim
     if sim.nb_activities + sim.nb_instant >= len(sim.actor):  # all may be over at once
         raise InternalError("the engine has no room for another activity")
+    # SimGrid ends a sleep below its precision, and a task without work, without letting time pass. Where messages take
+    # time the next message is a later instant, so that there these are activities like others.
     brief = rate == np.inf if _is_task(code) else left < TIME_PRECISION
     if brief and not takes_time(world):
         sim.instant[sim.nb_instant] = code
@@ -172,9 +182,16 @@ def is_instant(world, code):
 def cancel(world, code):
     """End an activity without waking its actor, also where it is over now."""
     sim = world.sim
+    # It is under way, or takes no time, or is over in this instant with an actor that has not acted yet. The last two
+    # are marked and not removed: requests are by place in `sim.actor`.
     for i in range(sim.nb_activities):
         if sim.code[i] == code:
-            _remove(world, i)
+            if _is_task(code):
+                sim.nb_tasks -= 1
+            sim.nb_activities -= 1
+            for later in range(i, sim.nb_activities):  # they stay in the order in which they began
+                sim.left[later], sim.pace[later] = sim.left[later + 1], sim.pace[later + 1]
+                sim.code[later] = sim.code[later + 1]
             break
     for i in range(sim.nb_instant):
         if sim.instant[i] == code:
@@ -182,17 +199,6 @@ def cancel(world, code):
     for i in range(sim.nb_actors):
         if sim.actor[i] == code:
             sim.actor[i] = a.CANCELLED
-
-
-@kernel
-def _remove(world, at):
-    sim = world.sim
-    if _is_task(sim.code[at]):
-        sim.nb_tasks -= 1
-    last = sim.nb_activities - 1
-    sim.nb_activities = last
-    for i in range(at, last):
-        sim.left[i], sim.pace[i], sim.code[i] = sim.left[i + 1], sim.pace[i + 1], sim.code[i + 1]
 
 
 @kernel
@@ -211,10 +217,12 @@ def pass_to_next_end(world):
     if sim.nb_activities + sim.nb_instant == 0:
         return False
     seconds = _next_end(world)
+    # An instant activity leaves the clock where it is.
     if seconds > 0.0:
         sim.now += seconds
         if sim.now > LAST_INSTANT:
             return False
+        # The state has the time that messages say; the engine's own has all digits, or errors would add up.
         transitions.tick(world.state, six_decimals(sim.now))
         _spend(world, seconds)
     _wake_actors(world)
@@ -255,6 +263,7 @@ def _wake_actors(world):
     """Move what is over from the activities to `sim.actor`, keeping the order of both; then the instant ones."""
     sim, left, awake = world.sim, 0, 0
     for i in range(sim.nb_activities):
+        # The wider of SimGrid's two precisions first: it rules out nearly all with one comparison.
         if sim.left[i] < TIME_PRECISION and _is_over(world, i):
             if _is_task(sim.code[i]):
                 sim.nb_tasks -= 1
@@ -276,6 +285,7 @@ def _is_over(world, at):
     """Whether an activity with next to nothing left is over. What follows a latency takes its
     place: a message's byte, or a task that communicates."""
     sim, code = world.sim, world.sim.code[at]
+    # A task's precision is a share of its work, a sleep's is in seconds.
     if sim.left[at] >= WORK_PRECISION and _is_task(code):
         return False
     if a.code_kind(code) == a.FLOW_BEGINS:
@@ -285,6 +295,7 @@ def _is_over(world, at):
         return False
     if a.code_kind(code) != a.LATENCY_ENDS:
         return True
+    # A message waits for its route's latency, then for its byte; a link without a limit passes that at once.
     message = a.code_arg(code)
     rate = sim.route_rate[sender_of(world, message)]
     sim.left[at], sim.pace[at], sim.code[at] = 1.0, rate, a.pack(a.MESSAGE_ARRIVES, message)

@@ -55,12 +55,15 @@ def is_possible(world, at):
         return state.job_state[job] == QUEUED
     if kind == KILL:
         return first_unkillable(world, at) < 0 and first_uncuttable(world, at) < 0
+    # Batsim 4 refuses a call for a time that has passed; Batsim 5, whose calls are in milliseconds, makes it at once.
     if kind == CALL_AT:
         return plan.time[at] > world.sim.now or world.sim.calls_in_ms == 1
+    # Without the energy simulation Batsim 4 switches no host.
     if kind == SET_PSTATE:
         return world.sim.switches_on == 1 and _can_switch_all(world, at)
     if kind == START_ELSEWHERE:
         return state.job_state[job] == QUEUED
+    # A job without hosts was set to RUNNING by CHANGE_JOB_STATE, and only such a one may be ended so.
     if kind == END_ELSEWHERE:
         return state.job_state[job] == RUNNING and state.alloc_count[job] == 0
     return True
@@ -107,6 +110,7 @@ def _can_start(world, at, job):
 @kernel
 def _can_switch_all(world, at):
     state, plan, previous = world.state, world.plan, -1
+    # All hosts are checked before any changes: a command is done whole or not at all.
     for i in range(plan.begin[at], plan.end[at]):
         if interval_fault(state, plan.first[i], plan.last[i], previous)[0] != FINE:
             return False
@@ -122,6 +126,7 @@ def handle_command(world, at):
     """The server's part of a command."""
     state, sim, plan = world.state, world.sim, world.plan
     kind, job = plan.kind[at], plan.job[at]
+    # What the server does at once; what starts an actor comes in `begin_command`, once the sender has gone on.
     if kind == REJECT or (kind == END_ELSEWHERE and plan.value[at] == _REJECTED):
         transitions.reject(state, job)
         transitions.drop_started(state)
@@ -131,6 +136,7 @@ def handle_command(world, at):
     elif kind == CALL_AT:
         sim.nb_calls += 1
     elif kind == SET_PSTATE:
+        # The hosts switch for the policy when it decided so, and for Batsim's traces now.
         _as_decided(world, True)
         request_switch(world, at)
         _as_decided(world, False)
@@ -165,12 +171,16 @@ def begin_command(world, at):
         transitions.start(state, job, plan.first, plan.last, 0, 0)
         transitions.drop_started(state)
     elif kind == CALL_AT:
+        # Calls are rounded as the wire of the Batsim that is simulated would: Batsim 5 to milliseconds, upwards; Batsim
+        # 4 to six decimals, which messages have already and a compiled policy's plan has not.
         time = plan.time[at]
         if sim.calls_in_ms:
             time = whole_milliseconds(time)
         elif sim.policy_watches:  # it is not written into a message, in which it would be short
             time = six_decimals(time)
         if time > sim.now:
+            # Batsim's waiter sleeps for `SHORTEST_CALL` at least; a call for now is Batsim 5's alone and takes no
+            # sleep.
             begin_sleep(world, max(time - sim.now, SHORTEST_CALL), a.pack(a.CALL_IS_DUE, plan.value[at]))
         else:
             put(world, a.pack(a.MSG_CALL, plan.value[at]))
@@ -194,6 +204,7 @@ def take_suspensions(world):
     plan = world.plan
     for at in range(plan.nb_actions):
         if plan.kind[at] == SUSPEND:
+            # Batsim has no suspension: a decision process kills the job, and registers what is left of it as a new one.
             plan.kind[at] = KILL
             transitions.begin_suspension(world.state, plan.job[at], plan.value[at])
             plan.value[at] = 0
@@ -210,6 +221,8 @@ def queue_rests(world, request):
             continue
         sim.nb_suspending -= 1
         if sim.kill_state[job] == a.KILL_DONE:  # else it ended by itself
+            # The rest is a job of the same profile, but its delay is shorter by what the job ran and longer by the
+            # restart.
             ran, paid = transitions.progress(state, job, sim.restart, sim.checkpoint_every)
             rest = transitions.resubmit(state, job, sim.restart, sim.checkpoint_every)
             sim.truth_of[rest] = sim.truth_of[job]
@@ -222,6 +235,8 @@ def queue_rests(world, request):
 def register_rests(world):
     """Put two commands for each of the new rests before the plan's, as a decision process does that talks in
     messages: its profile, and the job itself."""
+    # They are among the last jobs of the state, between others that were submitted meanwhile: from the end backwards,
+    # so that the oldest is registered first.
     last = world.state.nb_jobs
     rests = np.zeros(2 * world.sim.nb_unregistered, np.int32)
     at = len(rests)
@@ -231,6 +246,7 @@ def register_rests(world):
             at -= 2
             rests[at : at + 2] = last
     put_first(world.plan, REGISTER, rests)
+    # Of each two commands the first stands for the profile, which takes a round of the server and does nothing here.
     world.plan.kind[: len(rests) : 2] = NO_ACTION
     world.sim.nb_unregistered = 0
 
@@ -253,6 +269,7 @@ def _note_kills(world, at):
     if request >= len(sim.kill_begin):
         raise InternalError("the engine has no room for another kill request")
     sim.kill_begin[request] = sim.nb_kill_jobs
+    # A job that another request is killing already belongs to that one.
     for i in range(at, _end_of_kill(world, at)):
         job = plan.job[i]
         if sim.kill_state[job] == a.NOT_KILLED:
@@ -261,6 +278,7 @@ def _note_kills(world, at):
             sim.kill_state[job] = a.KILL_ASKED
             sim.kill_job[sim.nb_kill_jobs] = job
             sim.nb_kill_jobs += 1
+        # One message of Batsim's, though the plan has an action for each job.
         if i > at:
             plan.kind[i] = MERGED
     sim.kill_end[request] = sim.nb_kill_jobs

@@ -7,11 +7,11 @@ passed, when the pstate changes, or when a task begins on this host alone.
 """
 
 from decision.compiling.jit import kernel
-from decision.engine import refusals as constants
+from decision.engine.refusals import END_ROW, PSTATE_ROW, START_ROW
 from decision.model.errors import InternalError
 from decision.state.cluster import N_HOST_STATES
 
-ROW_START, ROW_END, ROW_PSTATE = ord(constants.START_ROW), ord(constants.END_ROW), ord(constants.PSTATE_ROW)
+ROW_START, ROW_END, ROW_PSTATE = ord(START_ROW), ord(END_ROW), ord(PSTATE_ROW)
 
 
 @kernel
@@ -29,6 +29,7 @@ def put_load(world, host, flops):
     """`flops` flop/s are computed on `host` from when it was last measured."""
     sim = world.sim
     sim.host_watts[host] = _watts_at(world.facts, host, world.state.pstate[host], flops)
+    # Not looked at yet: should time pass before that, SimGrid charges it in pstate 0.
     if sim.first_watts[host] >= 0.0:
         sim.first_watts[host] = _watts_at(world.facts, host, 0, flops)
 
@@ -47,8 +48,10 @@ def measure_host(world, host):
     """Bring a host's joules up to now."""
     sim = world.sim
     now = sim.now
+    # Not twice in an instant: each time adds a rounding error, and only SimGrid's own belong here.
     if sim.host_joules_at[host] < now:
         watts = sim.host_watts[host]
+        # The first look: until now the host was taken to be in pstate 0, from now on it is in its own.
         if sim.first_watts[host] >= 0.0:
             watts = sim.first_watts[host]
             sim.first_watts[host] = -1.0
@@ -69,6 +72,7 @@ def note_pstate_change(world, host, old, load):
     """Bring the totals up to a host's new pstate, at a load of 0 or 1; `old` is the one before."""
     epsilon, pstate = world.facts.epsilon, world.state.pstate[host]
     world.sim.watts_min += epsilon[host, pstate] - epsilon[host, old]
+    # SimGrid looks at a host when its pstate changes, also where no time has passed, and charges it at the old load.
     if world.sim.energy_on:
         look_at(world, host)
         put_load(world, host, load * world.facts.speed[host, pstate])
@@ -76,7 +80,7 @@ def note_pstate_change(world, host, old, load):
 
 @kernel
 def total_joules(world):
-    """Joules of all hosts up to now. What does not fit into the sum is kept in TOTAL_REST: Batsim adds up in long
+    """Joules of all hosts up to now. What does not fit into the sum is kept in `Sim.total_rest`: Batsim adds up in long
     double, and shows differences between rows that are nanoseconds apart."""
     sim, total, rest = world.sim, 0.0, 0.0
     for host in range(len(sim.host_joules)):
@@ -104,6 +108,7 @@ def joules_now(world):
 def joules_of(world, job):
     """Joules that the hosts of `job` have used since the beginning."""
     state, total = world.state, 0.0
+    # Host by host in ascending order: another order gives another last digit.
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
@@ -115,6 +120,7 @@ def joules_of(world, job):
 @kernel
 def begin_energy(world):
     """Set each host's power at time 0."""
+    # The least load's watts are a column of Batsim's energy trace, added up host by host as pstates change.
     for host in range(len(world.state.pstate)):
         world.sim.watts_min += world.facts.epsilon[host, world.state.pstate[host]]
         set_load(world, host, 0.0)
@@ -145,6 +151,7 @@ def energy_row(world, kind):
     rows.energy_rest[at] = sim.total_rest
     rows.energy_kind[at] = kind
     rows.energy_wattmin[at] = sim.watts_min
+    # Batsim's total energy is that of the last end of a job, not of the simulation's end.
     if kind == ROW_END:
         sim.last_joules = joules
 
@@ -166,6 +173,7 @@ def pstate_row(world, request, value):
 def enter(world, host, new):
     """`host` is in another HostState; the policy may hear of it later."""
     sim, old = world.sim, world.sim.host_state[host]
+    # Host-seconds are added up when a state ends, as Batsim does, so that both round alike.
     if old != new:
         now = sim.now
         sim.in_state[old] -= 1

@@ -36,6 +36,7 @@ _TASKS_OF_JOBS = (a.TASK_ENDS, a.OVERRUN_ENDS)
 def begin_job(world, job, at):
     """A job starts on the hosts of the plan's action `at`, and begins its first leaf."""
     state, sim, plan = world.state, world.sim, world.plan
+    # Energy is measured before anything changes on the hosts: at their old load.
     energy_row(world, ROW_START)
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
     _enter_all(world, job, IDLE, COMPUTING)
@@ -45,8 +46,11 @@ def begin_job(world, job, at):
     host_row(world)
     sim.start_time[job] = sim.now
     sim.leaf[job] = 0
+    # Batsim stops a job at the walltime of its workload, all digits of it; the state has six decimals, which are all
+    # that a rest has.
     walltime = state.walltime[job] if state.nth_rest[job] else world.truth.walltime[sim.truth_of[job]]
     sim.walltime_left[job] = walltime if walltime < np.inf else -1.0
+    # A delay has one sleep, as long as the shorter of delay and walltime; a task runs beside its limit.
     if world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
         begin_delay(world, job)
     else:
@@ -63,6 +67,7 @@ def _enter_all(world, job, old, new):
     """
     state, sim = world.state, world.sim
     now, hosts, begin = sim.now, 0, state.alloc_first[job]
+    # The whole job in one step is what most runs need: no trace asks for one host, and a job may have thousands.
     may_be_away = len(world.truth.event_time) > 0
     for i in range(begin, begin + state.alloc_count[job]):
         first, end = state.interval_first[i], state.interval_last[i] + 1
@@ -72,6 +77,8 @@ def _enter_all(world, job, old, new):
                     enter(world, host, new)
         else:
             hosts += end - first
+            # All were in `old` since the job began. Those that begin were idle, and idle seconds are what is left of
+            # all.
             if new == IDLE:
                 sim.time_in_state[old] += (end - first) * (now - sim.start_time[job])
                 for host in range(first, end):
@@ -93,6 +100,7 @@ def begin_delay(world, job):
     sim = world.sim
     sim.leaf_start[job] = sim.now
     allowed, duration = sim.walltime_left[job], delay_of(world, job)
+    # Batsim compares with <: a delay as long as the walltime counts as stopped by it, though it was done.
     if allowed < 0.0 or duration < allowed:
         begin_sleep(world, duration, a.pack(a.DELAY_ENDS, job))
     else:
@@ -109,6 +117,7 @@ def delay_of(world, job):
 @kernel
 def is_one_delay(world, job):
     """Whether the job does nothing but one delay, which can be cut in two."""
+    # Tasks and sequences cannot be suspended: nobody could say what is left of them as a profile.
     truth, profile = world.truth, world.truth.profile[world.sim.truth_of[job]]
     return truth.leaf_count[profile] == 1 and truth.leaf_kind[truth.leaf_first[profile]] == a.DELAY
 
@@ -119,11 +128,13 @@ def begin_computing(world, job):
     sim, leaf = world.sim, present_leaf(world, job)
     sim.leaf_start[job] = sim.now
     sim.rate[job] = _task_rate(world, job, leaf)
+    # SimGrid looks at a host when a task begins on it alone, and at those of a larger task only when time passes.
     if sim.energy_on:
         if _nb_allocated(world, job) == 1:
             look_at(world, next_host(world, job, 0))
         sim.loading[sim.nb_loading] = job
         sim.nb_loading += 1
+    # The task waits for the latency of its way first, and has no rate until `share_network` sets one.
     if sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
         latency = ask_flows(world, SUM_LATENCY, job, leaf)
@@ -141,15 +152,19 @@ def share_network(world):
     False where arrays must grow first.
     """
     sim, network = world.sim, network_of(world)
+    # First what new flows need of links and hosts, in the order in which they began: sums are made in that order. It is
+    # noted only now, since a flow may end in the instant in which it began.
     for flow in range(network.nb_flows):
         known = network.flow_first[flow] >= 0
         if not known and not ask_flows(world, NOTE_PARTS, flow, present_leaf(world, network.flow_job[flow])):
             return False
     ask_flows(world, SET_RATES, 0, 0)
+    # A host's load follows the rate of its task.
     for flow in range(network.nb_flows):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))
+    # What is left of a task is a share of it, so that a new rate needs nothing else.
     for i in range(sim.nb_activities):
         rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
         if rate < np.inf:  # those that do not communicate have theirs already
@@ -167,6 +182,7 @@ def load_hosts(world):
     sim = world.sim
     for i in range(sim.nb_loading):
         job = sim.loading[i]
+        # A job may have been killed in the instant in which its task began.
         if sim.over[job] == 0:
             _load_hosts(world, job, present_leaf(world, job))
     sim.nb_loading = 0
@@ -194,6 +210,7 @@ def _task_rate(world, job, leaf):
     state = world.state
     begin, executor, rate = state.alloc_first[job], 0, np.inf
     hosts = _nb_allocated(world, job)
+    # SimGrid divides each host's speed by its flop and takes the least: the same division here, or last digits differ.
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             amount = flops_of(world.truth, leaf, hosts, executor)
@@ -251,8 +268,10 @@ def speed_changed(world, job):
     if sim.over[job] or world.truth.leaf_kind[leaf] == a.DELAY:
         return
     at = find(world, a.pack(a.TASK_ENDS, job))
+    # Between two leaves it has no task: the next one begins at the new speed.
     if at < 0:
         return
+    # The solver has it at its next round; here only the old load is charged up to now.
     if is_flow(world, job):
         ask_flows(world, NOTE_SPEEDS, job, leaf)
         joules_of(world, job)
@@ -269,6 +288,7 @@ def end_leaf(world, job):
     sim, truth, leaf = world.sim, world.truth, present_leaf(world, job)
     elapsed = sim.now - sim.leaf_start[job]
     if truth.leaf_kind[leaf] == a.DELAY:
+        # Batsim takes the delay itself off the walltime, and of a task what the clock says.
         elapsed = delay_of(world, job)
     else:
         end_flow(world, job)
@@ -277,10 +297,13 @@ def end_leaf(world, job):
         sim.walltime_left[job] -= elapsed
     code = truth.leaf_exit[leaf]
     sim.leaf[job] += 1
+    # A leaf with an exit code ends the whole profile: above 0 it has failed; -1 is what Batsim itself gives where a
+    # walltime was reached.
     if code != 0:
         _end_job(world, job, _FAILED if code > 0 else _WALLTIME_REACHED, code)
     elif sim.leaf[job] == truth.leaf_count[truth.profile[sim.truth_of[job]]]:
         _end_job(world, job, _SUCCESS, 0)
+    # No walltime is left for a delay that follows; a task that follows still begins, and its limit ends it at once.
     elif sim.walltime_left[job] == 0.0 and truth.leaf_kind[leaf + 1] == a.DELAY:
         _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)
 
@@ -289,6 +312,8 @@ def end_leaf(world, job):
 def end_at_walltime(world, job):
     """The job reached its walltime."""
     at = find(world, a.pack(a.TASK_ENDS, job))
+    # SimGrid does not cancel a task whose limit has passed: it computes, and draws power, until the job's actor ends,
+    # which is when the server has taken its message.
     if at >= 0 and takes_time(world):
         world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
     else:
@@ -316,6 +341,7 @@ def _end_job(world, job, final_state, exit_code):
     sim.end_time[job] = sim.now
     sim.over[job] = 1 + final_state
     _enter_all(world, job, COMPUTING, IDLE)
+    # A policy hears of the end from the server (`server._report_end`), so that it knows no more than under Batsim.
     if sim.policy_watches == 0:
         transitions.end(world.state, world.facts, job, final_state)
     host_row(world)
@@ -326,12 +352,16 @@ def kill_job(world, job):
     """Kill a running job, and remember how far its leaf was. Its energy is written down some rounds later."""
     sim, leaf, task = world.sim, present_leaf(world, job), a.pack(a.TASK_ENDS, job)
     elapsed = sim.now - sim.leaf_start[job]
+    # Batsim cancels a running task, and its actor then says -2. Where the job sleeps, the actor itself is killed, and
+    # its code stays what it was before: -1.
     if world.truth.leaf_kind[leaf] == a.DELAY:
         sim.progress[job] = elapsed / delay_of(world, job)
         exit_code = WALLTIME_CODE  # as Batsim leaves it where no task was cancelled
         if sim.energy_on:
             measure_host(world, next_host(world, job, 0))
     else:
+        # A task is under way, or takes no time, or waits for its latency, or is over in this very instant: then there
+        # is nothing to cancel.
         at, instant, waits = find(world, task), is_instant(world, task), find(world, a.pack(a.FLOW_BEGINS, job)) >= 0
         sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0 * instant
         exit_code = KILLED_CODE if at >= 0 or instant or waits else WALLTIME_CODE

@@ -70,6 +70,7 @@ class LinkState(Bundle):
 def new_network(platform: Platform | None) -> LinkState:
     """The network of a platform without any flow; without a platform, or where it has none, one of no links."""
     topology = platform.topology if platform else None
+    # A world without a network has one of no links, so that kernels need not ask; jobs that communicate were refused.
     if platform is None or not isinstance(topology, Flat | FatTree) or platform.unmodelled:
         return _network(np.zeros(0), np.zeros(1), *(np.zeros((0, 0), np.int32) for _ in range(4)))
     if isinstance(topology, Flat):
@@ -84,6 +85,7 @@ def _flat_network(topology: Flat, platform: Platform) -> LinkState:
     names = [host.properties.get("server", host.name) for host in platform.hosts]
     port = np.array([[servers.setdefault(name, len(servers)) for name in names]])
     bandwidth = np.full(2 * len(servers), topology.link.bandwidth)
+    # Added up link by link, as SimGrid does: the last digit may decide whether two tasks begin in one instant.
     latency = 2 * topology.link.latency
     backbone = []
     if topology.backbone is not None:
@@ -102,6 +104,7 @@ def _pooled_tree(topology: FatTree, place: np.ndarray) -> LinkState:
         below = prod(topology.down[:level])
         devices = topology.nb_hosts // below
         cables = prod(topology.up[: level + 1]) * topology.cables[level]
+        # All cables and all switches above together are one link: this is how `decision platform` writes such trees.
         bandwidth += [link.bandwidth * cables] * (2 * devices)
         device = place // below
         tables.append((device // topology.down[level], first + device, 0 * device, first + devices + device))
@@ -117,8 +120,12 @@ def _fat_tree(topology: FatTree, place: np.ndarray) -> LinkState:
         below, parents = prod(topology.down[:level]), prod(topology.up[:level])
         devices = topology.nb_hosts // below * parents
         ports = topology.up[level] * topology.cables[level]
+        # The receiver's place decides, its lowest digits at the lowest level, so that neighbours are reached over
+        # different switches.
         port = place // parents % ports  # d-mod-k
         column, parent = place // below, port % topology.up[level]
+        # Up: numbered by the device in the sender's subtree that the way passes, which all earlier choices of ports
+        # have fixed. Down: the same cables, seen from the receiver.
         up_to = above * ports + port
         down = first + devices * ports + (column * parents + above) * ports + parent
         tables.append((column // topology.down[level], first + column * parents * ports, up_to, down))
@@ -138,8 +145,8 @@ def _fat_tree(topology: FatTree, place: np.ndarray) -> LinkState:
 
 def _latencies(topology: FatTree) -> np.ndarray:
     """Seconds of a way by its top level, link after link."""
-    each = [link.latency for link in topology.links]
-    return np.array([sum([*each[:top], *reversed(each[:top])]) for top in range(len(each) + 1)])
+    up = [link.latency for link in topology.links]
+    return np.array([sum([*up[:top], *reversed(up[:top])]) for top in range(len(up) + 1)])
 
 
 def _network(
@@ -185,6 +192,7 @@ def _network(
 
 
 def _parts(room: int) -> dict[str, np.ndarray]:
+    # None to begin with: most runs have no flow, and `grow_network` makes room for the first.
     f8 = ("part_width", "part_amount", "slot_amount", "slot_left", "slot_share")
     arrays = {name: np.zeros(room) for name in f8}
     return arrays | {name: np.zeros(room, np.int32) for name in ("part_link", "slot_of", "slot_users")}
@@ -196,6 +204,7 @@ NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
     used = int(network.nb_parts)
+    # A flow may need each host and each link once; twice what is used, so that growing is rare.
     more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))
     for name in ("part_link", "part_width", "part_amount"):
         more[name][:used] = getattr(network, name)[:used]
@@ -209,6 +218,7 @@ def find_way(network, sender, receiver):
     A host reaches itself through the switch above it.
     """
     way, top, count = network.way, 1, 0
+    # Up to the lowest level at which both are in one subtree.
     while network.subtree[top - 1, sender] != network.subtree[top - 1, receiver]:
         top += 1
     for level in range(top):
@@ -218,6 +228,7 @@ def find_way(network, sender, receiver):
         way[count] = network.backbone[0]
         count += 1
     port = _NO_CABLE
+    # Down, from that level.
     for level in range(top - 1, -1, -1):
         way[count] = network.down_towards[level, receiver]
         if network.has_cables:
@@ -236,6 +247,8 @@ def _next_port(network, level, sender, receiver, port):
     """
     below, cables = network.below[level], network.cables[level]
     child = network.place[receiver] // network.stride[level] % below
+    # The first port after the one above that leads to the child. One would expect the search to begin anew at each
+    # switch; SimGrid's loop does not, and its ways are what Batsim's run times come from.
     if port < below * cables:
         later = child + below * max(-((child - port - 1) // below), 0)
         if later < below * cables:

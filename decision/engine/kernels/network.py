@@ -1,4 +1,9 @@
-"""Tasks that communicate: what they need of links and hosts; `rates` has what these let them have."""
+"""Tasks that communicate: what they wait for, what they need of links and hosts, and at what rate they get it.
+
+A task that communicates waits for the longest latency that its bytes meet (`SUM_LATENCY`). Then it is a *flow*: its
+*parts* are what it needs of each link and host (`NOTE_PARTS`), and all flows have new rates whenever one begins or
+ends, or a host changes its speed (`SET_RATES`). `decision.engine.reference.network` is the same to be read.
+"""
 
 from decision.compiling.bundle import bundle_at
 from decision.compiling.entry import Interface
@@ -9,137 +14,12 @@ from decision.model.errors import InternalError
 from . import arrays as a
 from .links import LinkState, find_way, top_of_way
 
-# The rates that links and hosts let flows have.
-#
-# They are those of SimGrid 3.32's model L07 with its solver "fair bottleneck", to the last bit, because the solver
-# calls a link full once it has less than 1e-5 bytes/s left: where several links fill up at once, rounding decides which
-# ones do. So what is left of a link is counted down by one flow after the other, the latest first, as in SimGrid.
-#
-# In each round every flow rises by what the tightest of its links and hosts has for it, and each link loses what its
-# flows rose. The flows of a full link rise no more; but links lose their last rise again in every round that follows.
-# That is SimGrid's own rule, and without it run times differ by up to 12 %.
-#
-# Links that a single flow uses, and hosts, all go the same way where they are equally wide and the flow needs as much
-# of each: they are one slot.
-
 LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
-_MOST_IDLE = 1000  # rounds in a row in which no flow stops to rise
-_LOOK_BACK = 32  # slots of a flow that are compared with a new one
-_RISES, _STOPS, _FROZEN = range(3)
-
-
-@kernel
-def set_rates(network):
-    """The rates of all flows, from links and hosts."""
-    flows, slots = network.nb_flows, _fill_slots(network)
-    for flow in range(flows):
-        network.flow_rate[flow] = 0.0
-        network.flow_frozen[flow] = _RISES
-    rising, idle = flows, 0
-    while rising > 0:
-        _raise(network, slots)
-        _use_up(network)
-        frozen = _freeze(network)
-        idle = 0 if frozen > 0 else idle + 1  # rounding can leave a little of a slot to the next round
-        if idle > _MOST_IDLE:
-            raise InternalError("flows rise for ever")
-        rising -= frozen
-
-
-@kernel
-def _fill_slots(network):
-    """One slot for each link of several flows, and for those of one flow that are equal; returns how many."""
-    slots, entry = 0, 0
-    for flow in range(network.nb_flows):
-        network.flow_slot[flow] = entry
-        own = slots
-        for part in range(network.flow_first[flow], network.flow_end[flow]):
-            link, width, amount = network.part_link[part], network.part_width[part], network.part_amount[part]
-            shared = link >= 0 and network.users[link] > 1
-            if shared:
-                at = network.slot[link]
-            else:
-                at = _equal_slot(network, own, slots, width, amount)
-            if at < 0:
-                at = slots
-                slots += 1
-                network.slot_left[at] = width
-                network.slot_users[at] = 0
-                network.slot_share[at] = -1.0 if shared else amount  # until the first round
-                if shared:
-                    network.slot[link] = at
-            elif not shared:
-                continue
-            network.slot_users[at] += 1
-            network.slot_of[entry] = at
-            network.slot_amount[entry] = amount
-            entry += 1
-    network.flow_slot[network.nb_flows] = entry
-    for part in range(network.nb_parts):
-        if network.part_link[part] >= 0:
-            network.slot[network.part_link[part]] = -1
-    return slots
-
-
-@kernel
-def _equal_slot(network, own, slots, width, amount):
-    """The flow's own slot of this width and amount, -1 where there is none among the last ones."""
-    for at in range(slots - 1, max(own, slots - _LOOK_BACK) - 1, -1):
-        if network.slot_share[at] == amount and network.slot_left[at] == width:
-            return at
-    return -1
-
-
-@kernel
-def _raise(network, slots):
-    """Each flow that may rise does, by what the tightest of its slots has for it."""
-    share, left, users = network.slot_share, network.slot_left, network.slot_users
-    for at in range(slots):
-        if users[at] > 0:
-            share[at] = left[at] / users[at]
-    for flow in range(network.nb_flows):
-        if network.flow_frozen[flow] == _RISES:
-            rise = LARGEST_RATE
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                rise = min(rise, share[network.slot_of[entry]] / network.slot_amount[entry])
-            if network.flow_limit[flow] > 0.0:
-                rise = min(rise, network.flow_limit[flow] - network.flow_rate[flow])
-            network.flow_rise[flow] = rise
-            network.flow_rate[flow] += rise
-            if network.flow_rate[flow] == network.flow_limit[flow]:
-                network.flow_frozen[flow] = _STOPS
-
-
-@kernel
-def _use_up(network):
-    """Slots lose what flows rose, the latest flow first; those that are frozen lose them their last rise again."""
-    left = network.slot_left
-    for flow in range(network.nb_flows - 1, -1, -1):
-        rise = network.flow_rise[flow]
-        for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-            at = network.slot_of[entry]
-            rest = left[at] - network.slot_amount[entry] * rise
-            left[at] = rest if rest >= SHARE_PRECISION else 0.0
-
-
-@kernel
-def _freeze(network):
-    """Flows of a full slot, or at their limit, rise no more; returns how many have just come to that."""
-    left, frozen, count = network.slot_left, network.flow_frozen, 0
-    for flow in range(network.nb_flows):
-        if frozen[flow] == _RISES:
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                if left[network.slot_of[entry]] <= 0.0:
-                    frozen[flow] = _STOPS
-                    break
-    for flow in range(network.nb_flows):
-        if frozen[flow] == _STOPS:
-            frozen[flow] = _FROZEN
-            count += 1
-            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
-                network.slot_users[network.slot_of[entry]] -= 1
-    return count
-
+# Rounds in a row in which no flow stops to rise: rounding makes one now and then, an error of ours would make all.
+_MOST_IDLE = 1000
+# Slots of a flow that are compared with a new one. A bound, since to compare with all takes the square of the hosts.
+_LOOK_BACK = 32
+_RISES, _STOPS, _FROZEN = range(3)  # of flow_frozen; STOPS since this round
 
 _network_at = bundle_at(LinkState)
 
@@ -206,8 +86,11 @@ def _latency_of(world, job, leaf):
                 if bytes_between(truth, leaf, count, i, j) > 0.0:
                     top = max(top, top_of_way(network, network.hosts[i], network.hosts[j]))
     else:
+        # Every pair communicates, so the longest way is between subtrees; from the first host's own, some way leaves
+        # it.
         for i in range(1, count):  # two subtrees that are not one part from the first host's on some way
             top = max(top, top_of_way(network, network.hosts[0], network.hosts[i]))
+    # Below its precision SimGrid begins the flow without waiting.
     latency = network.latency[top]
     return latency if latency >= TIME_PRECISION else 0.0
 
@@ -222,6 +105,7 @@ def begin_flow(world, job):
     network.nb_flows = at + 1
     world.sim.rates_changed = 1
     network.flow_job[at] = job
+    # What it needs is noted when rates are set: it may end before that.
     network.flow_first[at] = network.flow_end[at] = -1
 
 
@@ -233,6 +117,8 @@ def end_flow(world, job):
         return
     network = network_of(world)
     first, end = network.flow_first[at], network.flow_end[at]
+    # Links have a user less, and the parts and flows after it move up, so that both stay in the order in which they
+    # began.
     for part in range(first, end):
         if network.part_link[part] >= 0:
             network.users[network.part_link[part]] -= 1
@@ -272,9 +158,11 @@ def _note_speeds(world, job, leaf):
     """A host of a flow has changed its speed."""
     network, flow = network_of(world), _find_flow(world, job)
     world.sim.rates_changed = 1
+    # Its parts are still to be noted, and that reads the new speeds.
     if network.flow_first[flow] < 0:
         return
     hosts, part = _list_hosts(world, job), network.flow_first[flow]
+    # A flow's hosts are its first parts, as `_note_parts` lists them.
     for i in range(hosts):
         if flops_of(world.truth, leaf, hosts, i) > 0.0:
             network.part_width[part] = _speed(world, i)
@@ -304,6 +192,7 @@ def _limit(world, leaf, hosts):
         for i in range(1, hosts):
             top = top_of_way(network, network.hosts[0], network.hosts[i])
             delay = max(delay, network.latency[top] * bytes_between(truth, leaf, hosts, 0, i))
+    # SimGrid bounds a flow by the window over twice the latency, weighted by what the pair sends.
     if delay > 0.0:
         limit = TCP_WINDOW / (2.0 * delay)
     for i in range(hosts):
@@ -319,6 +208,7 @@ def _note_parts(world, flow, leaf):
     network, truth = network_of(world), world.truth
     hosts = _list_hosts(world, network.flow_job[flow])
     touched = _count_bytes(world, leaf, hosts)
+    # Where they do not fit, `amount` is cleared all the same, and the caller asks again with longer arrays.
     fits = network.nb_parts + hosts + touched <= len(network.part_link)
     part = network.nb_parts
     network.flow_first[flow] = part if fits else -1
@@ -355,11 +245,150 @@ def _count_bytes(world, leaf, hosts):
             if sent > 0.0:
                 for k in range(find_way(network, network.hosts[i], network.hosts[j])):
                     link = network.way[k]
+                    # The first bytes on this link: it is listed once.
                     if network.amount[link] == 0.0:
                         network.touched[touched] = link
                         touched += 1
                     network.amount[link] += sent
     return touched
+
+
+# --- The rates that links and hosts let flows have -------------------------------------------------------------------
+#
+# They are those of SimGrid 3.32's model L07 with its solver "fair bottleneck", to the last bit, because the solver
+# calls a link full once it has less than 1e-5 bytes/s left: where several links fill up at once, rounding decides which
+# ones do. So what is left of a link is counted down by one flow after the other, the latest first, as in SimGrid.
+#
+# In each round every flow rises by what the tightest of its links and hosts has for it, and each link loses what its
+# flows rose. The flows of a full link rise no more; but links lose their last rise again in every round that follows.
+# That is SimGrid's own rule, and without it run times differ by up to 12 %.
+#
+# Links that a single flow uses, and hosts, all go the same way where they are equally wide and the flow needs as much
+# of each: they are one slot.
+
+
+@kernel
+def set_rates(network):
+    """The rates of all flows, from links and hosts."""
+    flows, slots = network.nb_flows, _fill_slots(network)
+    for flow in range(flows):
+        network.flow_rate[flow] = 0.0
+        network.flow_frozen[flow] = _RISES
+    rising, idle = flows, 0
+    # Water filling: all rise together until a link or host is full, and those that use it stay where they are.
+    while rising > 0:
+        _raise(network, slots)
+        _use_up(network)
+        frozen = _freeze(network)
+        idle = 0 if frozen > 0 else idle + 1  # rounding can leave a little of a slot to the next round
+        if idle > _MOST_IDLE:
+            raise InternalError("flows rise for ever")
+        rising -= frozen
+
+
+@kernel
+def _fill_slots(network):
+    """One slot for each link of several flows, and for those of one flow that are equal; returns how many."""
+    slots, entry = 0, 0
+    for flow in range(network.nb_flows):
+        network.flow_slot[flow] = entry
+        first = slots
+        for part in range(network.flow_first[flow], network.flow_end[flow]):
+            link, width, amount = network.part_link[part], network.part_width[part], network.part_amount[part]
+            # Only a link that several flows use must be one for all. Others merge where they are equal, so that a task
+            # over many hosts is few slots.
+            shared = link >= 0 and network.users[link] > 1
+            if shared:
+                at = network.slot[link]
+            else:
+                at = _equal_slot(network, first, slots, width, amount)
+            if at < 0:
+                at = slots
+                slots += 1
+                network.slot_left[at] = width
+                network.slot_users[at] = 0
+                network.slot_share[at] = -1.0 if shared else amount  # until the first round
+                if shared:
+                    network.slot[link] = at
+            # An equal part is in that slot already.
+            elif not shared:
+                continue
+            network.slot_users[at] += 1
+            network.slot_of[entry] = at
+            network.slot_amount[entry] = amount
+            entry += 1
+    network.flow_slot[network.nb_flows] = entry
+    # `slot` is -1 again for the next call; to clear all links would cost more than those that were used.
+    for part in range(network.nb_parts):
+        if network.part_link[part] >= 0:
+            network.slot[network.part_link[part]] = -1
+    return slots
+
+
+@kernel
+def _equal_slot(network, first, slots, width, amount):
+    """The slot from `first` on of this width and amount, -1 where there is none among the last ones."""
+    # Parts that are equal follow each other mostly, so the last ones are enough; one that is missed costs time, not
+    # truth.
+    for at in range(slots - 1, max(first, slots - _LOOK_BACK) - 1, -1):
+        if network.slot_share[at] == amount and network.slot_left[at] == width:
+            return at
+    return -1
+
+
+@kernel
+def _raise(network, slots):
+    """Each flow that may rise does, by what the tightest of its slots has for it."""
+    share, left, users = network.slot_share, network.slot_left, network.slot_users
+    # What each slot has for each of its users.
+    for at in range(slots):
+        if users[at] > 0:
+            share[at] = left[at] / users[at]
+    for flow in range(network.nb_flows):
+        if network.flow_frozen[flow] == _RISES:
+            rise = LARGEST_RATE
+            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
+                rise = min(rise, share[network.slot_of[entry]] / network.slot_amount[entry])
+            # Its own limit, by the slowest host or TCP's window, holds whatever links have.
+            if network.flow_limit[flow] > 0.0:
+                rise = min(rise, network.flow_limit[flow] - network.flow_rate[flow])
+            network.flow_rise[flow] = rise
+            network.flow_rate[flow] += rise
+            if network.flow_rate[flow] == network.flow_limit[flow]:
+                network.flow_frozen[flow] = _STOPS
+
+
+@kernel
+def _use_up(network):
+    """Slots lose what flows rose, the latest flow first; those that are frozen lose them their last rise again."""
+    left = network.slot_left
+    # The latest first, and frozen ones too: both are SimGrid's, and decide what rounding leaves of a link.
+    for flow in range(network.nb_flows - 1, -1, -1):
+        rise = network.flow_rise[flow]
+        for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
+            at = network.slot_of[entry]
+            rest = left[at] - network.slot_amount[entry] * rise
+            left[at] = rest if rest >= SHARE_PRECISION else 0.0
+
+
+@kernel
+def _freeze(network):
+    """Flows of a full slot, or at their limit, rise no more; returns how many have just come to that."""
+    left, frozen, count = network.slot_left, network.flow_frozen, 0
+    for flow in range(network.nb_flows):
+        if frozen[flow] == _RISES:
+            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
+                if left[network.slot_of[entry]] <= 0.0:
+                    frozen[flow] = _STOPS
+                    break
+    # Those that were at their limit in `_raise`, and those of full slots: they are users of nothing from now on.
+    for flow in range(network.nb_flows):
+        if frozen[flow] == _STOPS:
+            frozen[flow] = _FROZEN
+            count += 1
+            for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
+                network.slot_users[network.slot_of[entry]] -= 1
+    return count
 
 
 # --- As a root, for runs in which jobs communicate -----------------------------------------------------------------
@@ -384,5 +413,6 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
 @kernel
 def ask_flows(world, operation, which, leaf):
     """As `flows`, which must be there: `Sim.network` has its address where jobs communicate."""
+    # By address: most runs have no communication, and need not compile any of this.
     given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, which, leaf)
     return _call_flows(world.sim.flows, given)

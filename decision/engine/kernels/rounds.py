@@ -55,107 +55,6 @@ from .jobs import (
 from .network import end_flow
 from .switches import reach_pstate, set_target_pstate
 
-# Who sends the server one message after the other: submitters of jobs, lists of external events, and the reply.
-#
-# What is due goes to the server in one message; then they sleep again. How long is counted from when they last woke, as
-# in Batsim: where messages take time, the next one is as much later.
-
-
-@kernel
-def continue_sender(world, kind, arg):
-    """The sender of a handled message takes its next step."""
-    if kind == a.MSG_COMMAND:
-        world.sim.next_command += 1
-        continue_reply(world)
-    elif kind == a.MSG_COMPLETED:
-        if takes_time(world):
-            end_overrun(world, arg)
-    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
-        if kind == a.MSG_HELLO:
-            world.sim.workload_clock[arg] = world.sim.now
-        _continue_submitter(world, arg)
-    elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
-        if kind == a.MSG_EVENTS_HELLO:
-            world.sim.list_clock[arg] = world.sim.now
-        _continue_event_list(world, arg)
-
-
-@kernel
-def continue_reply(world):
-    """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
-    sim, plan = world.sim, world.plan
-    at = sim.next_command
-    while at < plan.nb_actions and plan.kind[at] < 0:  # merged into the one before
-        at += 1
-    sim.next_command = at
-    code = a.pack(a.MSG_COMMAND, at) if at < plan.nb_actions else a.pack(a.MSG_READY, 0)
-    time = sim.reply_now
-    if at < plan.nb_actions:
-        time = sim.command_time[at] if sim.timed_commands else time
-    if sim.calls_in_ms == 1 and time == world.state.now:  # the question's time, with the digits it had
-        time = twelve_decimals(sim.now)
-    if time > sim.now:
-        sim.nb_late_mail = 0
-        begin_sleep(world, time - sim.now, a.pack(a.REPLY_WAKES, code))
-    else:
-        put_reply(world, code)
-
-
-@kernel
-def _continue_submitter(world, w):
-    """The submitter of workload `w` sends what is due, sleeps until its next job, or says goodbye."""
-    truth, woke = world.truth, world.sim.workload_clock[w]
-    at = world.sim.workload_at[w]
-    if at == truth.workload_end[w]:
-        put(world, a.pack(a.MSG_BYE, w))
-    elif truth.submit_time[at] > woke:
-        begin_sleep(world, truth.submit_time[at] - woke, a.pack(a.SUBMITTER_WAKES, w))
-    else:
-        submit_due(world, w)
-
-
-@kernel
-def submit_due(world, w):
-    """One message with the job that was waited for and all others that are due."""
-    sim, truth = world.sim, world.truth
-    note_first_submission(world)
-    at = sim.workload_at[w]
-    sim.workload_sent[w] = at
-    sim.workload_clock[w] = sim.now
-    at += 1
-    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.now:
-        at += 1
-    sim.workload_at[w] = at
-    put(world, a.pack(a.MSG_SUBMITTED, w))
-
-
-@kernel
-def _continue_event_list(world, m):
-    """Event list `m` sends what is due, sleeps until its next event, or says goodbye."""
-    truth, woke = world.truth, world.sim.list_clock[m]
-    at = world.sim.list_at[m]
-    if at == truth.list_end[m]:
-        put(world, a.pack(a.MSG_EVENTS_BYE, m))
-    elif truth.event_time[at] > woke:
-        begin_sleep(world, truth.event_time[at] - woke, a.pack(a.EVENT_LIST_WAKES, m))
-    else:
-        send_due_events(world, m)
-
-
-@kernel
-def send_due_events(world, m):
-    """One message with the event that was waited for and all others that are due."""
-    sim, truth = world.sim, world.truth
-    at = sim.list_at[m]
-    sim.list_sent[m] = at
-    sim.list_clock[m] = sim.now
-    at += 1
-    while at < truth.list_end[m] and truth.event_time[at] <= sim.now:
-        at += 1
-    sim.list_at[m] = at
-    put(world, a.pack(a.MSG_EVENTS, m))
-
-
 # What an actor has asked for in this round
 (
     NO_REQUEST,  # it waits again, or is done
@@ -209,6 +108,7 @@ def settle(world):
         return
     for i in range(sim.nb_actors):
         kind, arg = a.code_kind(sim.actor[i]), a.code_arg(sim.actor[i])
+        # In the order of the actors, since a host is measured once in an instant.
         if sim.actor[i] == a.CANCELLED:
             pass
         elif kind in (a.TASK_ENDS, a.OVERRUN_ENDS):
@@ -235,6 +135,8 @@ def _wake(world, i):
     sim, kind = world.sim, a.code_kind(world.sim.actor[i])
     if kind == a.OVERRUN_ENDS:
         end_flow(world, a.code_arg(sim.actor[i]))
+    # Without energy all but tasks and switches are at their message in the first round. With it each has one request
+    # more: the submitters' first measures all hosts.
     if kind in (a.DELAY_ENDS, a.TASK_ENDS, a.WALLTIME_ENDS):
         _wake_job(world, i)
     elif kind == a.SWITCH_ENDS:  # Batsim 5 has these without energy, too
@@ -255,6 +157,8 @@ def _wake_job(world, i):
         end_at_walltime(world, job)
     else:
         end_leaf(world, job)
+    # It ended, and measures hosts where there is energy; or goes on with a delay, which takes no round, or a task,
+    # which SimGrid wants told of its flop, bytes and hosts before it begins.
     if world.sim.over[job]:
         if world.sim.energy_on:
             _measure_own(world, i, 0)
@@ -270,6 +174,7 @@ def _wake_job(world, i):
 def _measure_own(world, i, host):
     """A job that ended measures its hosts from `host` on, one a round, and then all of them."""
     sim, job = world.sim, a.code_arg(world.sim.actor[i])
+    # Hosts that somebody else has measured in this instant take no round.
     host = next_host(world, job, host)
     while host >= 0 and sim.host_joules_at[host] >= sim.now:
         host = next_host(world, job, host + 1)
@@ -342,6 +247,7 @@ def rounds_of_killer(world, at):
     """
     sim = world.sim
     request = sim.nb_kills - 1
+    # The killer begins in the round after the server made it, one actor before those that come after the server.
     next_round(world)
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         if sim.over[sim.kill_job[i]] == 0:
@@ -364,6 +270,7 @@ def _rounds_of_kill(world, job):
     if sim.energy_on == 0:
         next_round(world)
         return
+    # Whoever writes the energy down takes rounds for that, as one more actor that is awake.
     i = sim.nb_actors
     if i >= len(sim.actor):
         raise InternalError("the engine has no room for another actor")
@@ -400,6 +307,7 @@ def _go_on(world, i):
         _ask(world, i, COUNT_DOWN, 1)
     elif request == COUNT_DOWN and sim.request_arg[i] > 1:
         sim.request_arg[i] -= 1
+    # The task's three requests are met: now it begins, and after it its limit, so that at equal times the task ends.
     elif request == COUNT_DOWN and kind in (a.DELAY_ENDS, a.TASK_ENDS) and sim.over[arg] == 0:
         sim.request[i] = BEGIN_TASK
     elif request == COUNT_DOWN:
@@ -429,3 +337,107 @@ def _send(world, i):
         continue_sender(world, a.code_kind(arg), a.code_arg(arg))
     elif kind != a.OVERRUN_ENDS:
         put(world, a.pack(a.MSG_COMPLETED, arg))
+
+
+# --- Who sends the server one message after the other ----------------------------------------------------------------
+#
+# Submitters of jobs, lists of external events, and the reply. What is due goes to the server in one message; then they
+# sleep again. How long is counted from when they last woke, as in Batsim: where messages take time, the next one is as
+# much later.
+
+
+@kernel
+def continue_sender(world, kind, arg):
+    """The sender of a handled message takes its next step."""
+    if kind == a.MSG_COMMAND:
+        world.sim.next_command += 1
+        continue_reply(world)
+    elif kind == a.MSG_COMPLETED:
+        if takes_time(world):
+            end_overrun(world, arg)
+    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
+        if kind == a.MSG_HELLO:
+            world.sim.workload_clock[arg] = world.sim.now
+        _continue_submitter(world, arg)
+    elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
+        if kind == a.MSG_EVENTS_HELLO:
+            world.sim.list_clock[arg] = world.sim.now
+        _continue_event_list(world, arg)
+
+
+@kernel
+def continue_reply(world):
+    """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
+    sim, plan = world.sim, world.plan
+    at = sim.next_command
+    while at < plan.nb_actions and plan.kind[at] < 0:  # merged into the one before
+        at += 1
+    sim.next_command = at
+    code = a.pack(a.MSG_COMMAND, at) if at < plan.nb_actions else a.pack(a.MSG_READY, 0)
+    time = sim.reply_now
+    if at < plan.nb_actions:
+        time = sim.command_time[at] if sim.timed_commands else time
+    # Batsim 5 writes times with twelve decimals, so that a reply at the question's own time is at what that said.
+    if sim.calls_in_ms == 1 and time == world.state.now:  # the question's time, with the digits it had
+        time = twelve_decimals(sim.now)
+    if time > sim.now:
+        sim.nb_late_mail = 0
+        begin_sleep(world, time - sim.now, a.pack(a.REPLY_WAKES, code))
+    else:
+        put_reply(world, code)
+
+
+@kernel
+def _continue_submitter(world, w):
+    """The submitter of workload `w` sends what is due, sleeps until its next job, or says goodbye."""
+    truth, woke = world.truth, world.sim.workload_clock[w]
+    at = world.sim.workload_at[w]
+    if at == truth.workload_end[w]:
+        put(world, a.pack(a.MSG_BYE, w))
+    # Counted from when it woke and not from now: Batsim's submitter reads its clock before it sends.
+    elif truth.submit_time[at] > woke:
+        begin_sleep(world, truth.submit_time[at] - woke, a.pack(a.SUBMITTER_WAKES, w))
+    else:
+        submit_due(world, w)
+
+
+@kernel
+def submit_due(world, w):
+    """One message with the job that was waited for and all others that are due."""
+    sim, truth = world.sim, world.truth
+    note_first_submission(world)
+    at = sim.workload_at[w]
+    sim.workload_sent[w] = at
+    sim.workload_clock[w] = sim.now
+    at += 1
+    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.now:
+        at += 1
+    sim.workload_at[w] = at
+    put(world, a.pack(a.MSG_SUBMITTED, w))
+
+
+@kernel
+def _continue_event_list(world, m):
+    """Event list `m` sends what is due, sleeps until its next event, or says goodbye."""
+    truth, woke = world.truth, world.sim.list_clock[m]
+    at = world.sim.list_at[m]
+    if at == truth.list_end[m]:
+        put(world, a.pack(a.MSG_EVENTS_BYE, m))
+    elif truth.event_time[at] > woke:
+        begin_sleep(world, truth.event_time[at] - woke, a.pack(a.EVENT_LIST_WAKES, m))
+    else:
+        send_due_events(world, m)
+
+
+@kernel
+def send_due_events(world, m):
+    """One message with the event that was waited for and all others that are due."""
+    sim, truth = world.sim, world.truth
+    at = sim.list_at[m]
+    sim.list_sent[m] = at
+    sim.list_clock[m] = sim.now
+    at += 1
+    while at < truth.list_end[m] and truth.event_time[at] <= sim.now:
+        at += 1
+    sim.list_at[m] = at
+    put(world, a.pack(a.MSG_EVENTS, m))

@@ -67,6 +67,7 @@ def engine(state, facts, truth, sim, rows, plan, operation, now):
         return 0
     if operation == COUNT_JOBS:
         return jobs_to_come(world)
+    # REPLY and CARRY_OUT load the plan; only the second goes on at once, which saves a call for each decision.
     if operation != ADVANCE:
         loaded = load_reply(world, now)
         if operation == REPLY:
@@ -90,6 +91,7 @@ def begin_world(world):
     begin_energy(world)
     world.sim.nb_submitters = len(truth.workload_end)
     world.sim.nb_event_lists = len(truth.list_end)
+    # Batsim starts its submitters before the server asks its first question: their messages wait in the mailbox.
     for w in range(len(truth.workload_end)):
         put(world, a.pack(a.MSG_HELLO, w))
     for m in range(len(truth.list_end)):
@@ -108,8 +110,13 @@ def rewind(world, pstates, energy, first, last, clock):
     first question is open then.
     """
     sim = world.sim
+    # `begin_again` sets all numbers to what they were at first, and these are the run's own.
     network, flows, root, restart, every = sim.network, sim.flows, sim.root, sim.restart, sim.checkpoint_every
-    _forget_kills(world)
+    # Arrays by job are written before they are read again, but for these two: no job was killed, none is a rest.
+    for i in range(sim.nb_kill_jobs):
+        sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
+    if sim.nb_rests > 0:
+        sim.rest[: world.state.nb_jobs] = 0.0
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     begin_again(sim)
     sim.network, sim.flows, sim.root, sim.restart, sim.checkpoint_every = network, flows, root, restart, every
@@ -129,20 +136,11 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.workload_at[0] = first
     sim.workload_sent[0] = first
     world.truth.workload_end[0] = last
+    # The last event that is over tells how much power there is at `clock`.
     if len(sim.list_at) > 0:
         sim.list_at[0] = max(np.searchsorted(world.truth.event_time, clock, side="right") - 1, 0)
         sim.list_sent[0] = sim.list_at[0]
     begin_world(world)
-
-
-@kernel
-def _forget_kills(world):
-    """No job was killed, and none is what was left of another."""
-    sim = world.sim
-    for i in range(sim.nb_kill_jobs):
-        sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
-    if sim.nb_rests > 0:
-        sim.rest[: world.state.nb_jobs] = 0.0
 
 
 @kernel
@@ -169,7 +167,7 @@ def load_reply(world, now):
 def advance(world):
     """Go on until the decision process must be asked (ASK), all is over (DONE), nothing can happen any more
     (DEADLOCK), arrays must grow first (GROW), or a command is impossible (BAD_COMMAND; which,
-    number REFUSED_COMMAND says).
+    `Sim.refused_command` says).
 
     The plan holds the commands of the reply that is being carried out.
     """
@@ -177,6 +175,7 @@ def advance(world):
         return _advance_over_network(world)
     sim = world.sim
     while True:
+        # The server takes what is in its mailbox, and the rest of the world stands still.
         while sim.mail_head < sim.mail_tail:
             if sim.rates_changed and not share_network(world):
                 return a.GROW
@@ -186,6 +185,8 @@ def advance(world):
             if result != NOT_OVER:
                 return result
         sim.mail_head = sim.mail_tail = 0  # the next message takes the memory of the first
+        # The mailbox is empty, and time may pass. Here, between two instants, arrays may grow: no kernel below stops in
+        # the middle.
         if not _has_room(world) or (sim.rates_changed and not share_network(world)):
             return a.GROW
         load_hosts(world)
@@ -199,6 +200,7 @@ def _advance_over_network(world):
     """`advance` where messages take time: the server takes one after the other."""
     sim = world.sim
     while True:
+        # One message at a time is on its way: the server asks for the next only when it has handled the last.
         if sim.in_transit == 0 and sim.mail_head < sim.mail_tail:
             begin_transfer(world)
         if not _has_room(world) or (sim.rates_changed and not share_network(world)):
@@ -206,6 +208,7 @@ def _advance_over_network(world):
         load_hosts(world)
         if not pass_to_next_end(world):
             return a.DEADLOCK
+        # Is the message there? Those before it act before the server does, those after it with what it starts.
         at = 0
         while at < sim.nb_actors and a.code_kind(sim.actor[at]) != a.MESSAGE_ARRIVES:
             at += 1
@@ -229,6 +232,7 @@ def _take_at_once(world, code):
     if not _is_possible(world, kind, arg):
         return a.BAD_COMMAND
     load_hosts(world)
+    # What takes no time ends with this message: first the sleepers.
     instant, slow, awake, tail = world.sim.nb_instant > 0, False, False, world.sim.mail_tail
     if instant:
         end_instant(world, False)
@@ -238,11 +242,13 @@ def _take_at_once(world, code):
             tail = world.sim.mail_tail
             end_instant(world, True)
             awake = first_round(world)
+    # The server's turn, and then its sender's.
     result = _handle(world, kind, arg)
     if result != NOT_OVER:
         return result
     must_ask = _must_ask(world, tail)
     continue_sender(world, kind, arg)
+    # And the tasks that take no time, which end after the server has acted.
     if instant and not slow:
         end_instant(world, True)
         awake = first_round(world)
@@ -266,6 +272,7 @@ def _take_on_arrival(world, at):
         tail = sim.mail_tail
         other_rounds(world, awake)
         awake = False
+    # The server's turn.
     result = _handle(world, kind, arg)
     if result != NOT_OVER:
         return result
@@ -279,6 +286,7 @@ def _take_on_arrival(world, at):
 def _go_on(world, kind, arg, at, awake, must_ask):
     """The rounds after a message was handled, and what its command sets going; actor `at` is the first after the
     server."""
+    # The killer ends its jobs in rounds of its own, in which the others who are awake go on.
     if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
         awake = rounds_of_killer(world, at)
     tail = world.sim.mail_tail
@@ -291,6 +299,7 @@ def _go_on(world, kind, arg, at, awake, must_ask):
         begin_command(world, arg)
     if not must_ask:
         return NOT_OVER
+    # What was put since the reply's round came after it.
     world.sim.nb_late_mail = world.sim.mail_tail - tail
     world.sim.decision_waits = 0
     world.sim.log_sent = 1
@@ -299,7 +308,7 @@ def _go_on(world, kind, arg, at, awake, must_ask):
 
 @kernel
 def _is_possible(world, kind, arg):
-    """Whether a message is none of an impossible command; REFUSED_COMMAND says which."""
+    """Whether a message is none of an impossible command; `Sim.refused_command` says which."""
     if kind == a.MSG_COMMAND and not is_possible(world, arg):
         world.sim.refused_command = arg
         return False
@@ -312,6 +321,8 @@ def _measures_first(world, kind, arg):
     sim = world.sim
     done = kind == a.MSG_SWITCHED and sim.switch_left[sim.switch[arg]] == 1
     asked = kind == a.MSG_COMMAND and world.plan.kind[arg] == SET_PSTATE
+    # Batsim writes a row of energy before it changes a pstate, and a row takes a round for each host that is not up to
+    # date.
     return sim.energy_on == 1 and (done or asked) and (sim.host_joules_at < sim.now).any()
 
 
@@ -380,6 +391,7 @@ def _is_finished(world):
 def _report_submissions(world, w):
     state, sim, truth = world.state, world.sim, world.truth
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
+        # As a message says it: a policy may not know more digits than under Batsim.
         walltime = six_decimals(truth.walltime[t])
         job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.told[t])
         sim.truth_of[job] = t
@@ -403,8 +415,11 @@ def _report_events(world, m):
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
                 job = state.host_job[host]
+                # It switched while it was away: Batsim 4.2.1 ends itself here. The run goes on, and its end warns of
+                # it.
                 if sim.host_state[host] != UNAVAILABLE and sim.changed_away == 0:
                     sim.changed_away, sim.changed_away_at = host + 1, sim.now
+                # A job that ran on a host that left went on; it may have ended by now.
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
         elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.policy_watches:
@@ -444,6 +459,7 @@ def _has_room(world):
     state, sim = world.state, world.sim
     commands = world.plan.nb_actions - sim.next_command + world.plan.nb_intervals
     mail = sim.mail_tail - sim.mail_head
+    # Generous on purpose: an array that grows early costs memory, one that overflows ends the run.
     more = commands + sim.nb_activities + sim.nb_instant + mail + 3 * len(state.host_state) + 64
     logged = 0 if sim.log_sent else sim.nb_logged
     if sim.nb_suspending and jobs_to_come(world) > len(state.size):

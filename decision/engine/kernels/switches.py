@@ -18,6 +18,8 @@ def request_switch(world, action):
     sim, plan = world.sim, world.plan
     request = _note_request(world, action)
     pstate = plan.value[action]
+    # Batsim writes both rows when a request begins, the second with -1 or -2 for what the hosts are on their way to;
+    # the last host of the request writes them again.
     energy_row(world, ROW_PSTATE)
     wakes = world.facts.pstate_kind[plan.first[plan.begin[action]], pstate] == PSTATE_COMPUTING
     pstate_row(world, request, SWITCHING_TO_COMPUTE if wakes else SWITCHING_TO_SLEEP)
@@ -57,6 +59,7 @@ def _switch(world, host, pstate):
     state, facts = world.state, world.facts
     old = state.pstate[host]
     wakes = facts.pstate_kind[host, pstate] == PSTATE_COMPUTING
+    # From one computing pstate to another: at once, and a job that runs there goes on at the new speed.
     if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
         transitions.set_pstate(state, facts, host, pstate)
         note_pstate_change(world, host, old, 0.0)
@@ -66,19 +69,19 @@ def _switch(world, host, pstate):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
         world.sim.switch[host] = -1
         return
+    # To or from sleep: Batsim models the time as one flop in a virtual pstate, at that pstate's speed and power.
     virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
     enter(world, host, SWITCHING_ON if wakes else SWITCHING_OFF)
     transitions.begin_switch(state, facts, host, virtual, wakes)
     note_pstate_change(world, host, old, 1.0)
     world.sim.nb_switching += 1
-    begin_task(
-        world, facts.speed[host, virtual], a.pack(a.SWITCH_ENDS, host)
-    )  # one flop, at the virtual pstate's speed
+    begin_task(world, facts.speed[host, virtual], a.pack(a.SWITCH_ENDS, host))
 
 
 @kernel
 def set_target_pstate(world, host):
     """A host has fallen asleep or woken up: it leaves the virtual pstate."""
+    # Its energy is charged up to here in the virtual pstate, a round before the host counts as asleep or awake.
     old = world.state.pstate[host]
     transitions.set_pstate(world.state, world.facts, host, world.sim.target[host])
     note_pstate_change(world, host, old, 0.0)
@@ -103,18 +106,12 @@ def _end_switch(world, host):
 def report_switched(world, host):
     """The server hears that a host has switched; with the request's last host the next question says so."""
     if _is_last_of_request(world, host, True):
-        if world.sim.policy_watches:
-            _end_switches(world, world.sim.switch[host])
+        if world.sim.policy_watches:  # the policy hears of all at once, also of one that has left meanwhile
+            for other in range(len(world.sim.switch)):
+                if world.sim.switch[other] == world.sim.switch[host]:
+                    _end_switch(world, other)
         host_row(world)
         log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
-
-
-@kernel
-def _end_switches(world, request):
-    """The policy hears that all hosts of a request have switched."""
-    for host in range(len(world.sim.switch)):
-        if world.sim.switch[host] == request:  # also one that has left meanwhile
-            _end_switch(world, host)
 
 
 @kernel
@@ -125,6 +122,7 @@ def _is_last_of_request(world, host, takes_time):
     if sim.switch_left[request] > 0:
         return False
     pstate_row(world, request, sim.switch_pstate[request])
+    # Batsim 5 has no second row for a change that takes no time.
     if sim.changes_once == 0 or takes_time:
         energy_row(world, ROW_PSTATE)
     return True
@@ -139,6 +137,7 @@ def forget_requests(world):
     sim, left = world.sim, 0
     sim.nb_energy_rows = 0
     sim.nb_pstate_rows = 0
+    # Open requests move to the front; their hosts follow them to the new number.
     for request in range(sim.nb_switches):
         is_open = sim.switch_left[request] > 0
         for host in range(len(sim.switch)):

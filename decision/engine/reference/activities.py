@@ -1,4 +1,8 @@
-"""Actors of the reference engine, what they ask the kernel for, and the activities whose ends they wait for."""
+"""Actors of the reference engine, what they ask the kernel for, and the activities whose ends they wait for.
+
+An actor is a generator of requests. Some of them begin an activity, which takes time: a sleep, a parallel task, or a
+message on its way. `kernel` runs the first and counts down the second.
+"""
 
 import math
 from collections.abc import Callable, Generator
@@ -6,15 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-import numpy as np
+from decision.engine.refusals import TIME_PRECISION, WORK_PRECISION
 
-from decision.engine.refusals import TIME_PRECISION, WORK_PRECISION, JobPhase
-from decision.engine.truth import LeafKind, LeafTask, amounts, sendings
-from decision.model.hosts import format_hosts
-from decision.model.record import NULL_RUNTIME, FinalState
-from decision.model.workload import Job
-
-from .machines import Flow, HostMachine
+from .machines import HostMachine
+from .network import Flow
 
 _T = TypeVar("_T")
 
@@ -43,7 +42,7 @@ class Sleep:
 
 @dataclass(slots=True)
 class Wait:
-    """Wait for the end of a running task, at most `limit` seconds; the answer is an `WaitResult`."""
+    """Wait for the end of a running task, at most `limit` seconds; the answer is a `WaitResult`."""
 
     task: "ParallelTask"
     limit: float | None
@@ -92,7 +91,7 @@ class Activity:
     wakes: list[tuple[SimActor, Any]] = field(default_factory=list)
 
     def left(self) -> float:
-        """Seconds to its end."""
+        """Seconds to its end, at its present rate."""
         return 0.0
 
     def spend(self, seconds: float) -> bool:
@@ -135,7 +134,7 @@ class ParallelTask(Activity):
     remains: float = 1.0  # share that is left
     rate: float = 0.0  # share per second
     limit: Pause | None = None
-    loads: bool = False  # whether its machines are loaded: from the next pass of time on
+    loads: bool = False  # whether its machines are loaded: from the next pass of time on, when SimGrid computes loads
 
     def __post_init__(self) -> None:
         if self.sent:
@@ -172,7 +171,7 @@ class ParallelTask(Activity):
             self.latency -= seconds
             if self.latency < TIME_PRECISION:
                 self.latency = 0.0
-            return False
+            return False  # its bytes flow from now on
         self.remains -= self.rate * seconds
         if self.remains < WORK_PRECISION:
             self.remains = 0.0
@@ -205,69 +204,3 @@ class Transfer(Activity):
 
     def machines(self) -> list[HostMachine]:
         return [self.sender] if self.sender else []
-
-
-# A job of the reference engine: what it is, what it does, and how far it is.
-
-
-@dataclass(slots=True, eq=False)
-class SimJob:
-    """A job, and all that Batsim remembers of it."""
-
-    facts: Job
-    leaves: tuple[LeafTask, ...]
-    moldable: bool  # whether it may get another number of hosts than it requests
-    phase: JobPhase = JobPhase.UNKNOWN
-    final: FinalState | None = None
-    machines: list[HostMachine] = field(default_factory=list)  # its allocation, ascending
-    executors: list[HostMachine] = field(
-        default_factory=list
-    )  # one machine per executor; without a mapping, `machines`
-    actor: SimActor | None = None
-    leaf: LeafTask | None = None  # the present one
-    leaf_begin: float = 0.0  # seconds
-    task: ParallelTask | None = None  # of the present leaf, where it computes
-    start: float = 0.0  # seconds
-    runtime: float = 0.0  # seconds
-    joules: float | np.longdouble = -1.0  # on its hosts while it ran, where energy is simulated
-    return_code: int = -1
-    kill_asked: bool = False
-    metadata: str = ""
-
-    @property
-    def id(self) -> str:
-        """The full id."""
-        return self.facts.id
-
-    @property
-    def allocation(self) -> str:
-        """Its hosts as Batsim writes them."""
-        return format_hosts(machine.id for machine in self.machines)
-
-    def end(self, state: FinalState, now: float) -> None:
-        """Note that the job ends now. Batsim writes no runtime of 0."""
-        self.phase, self.final = JobPhase.ENDED, state
-        self.runtime = (now - self.start) or NULL_RUNTIME
-
-    def work(self, leaf: LeafTask) -> dict[HostMachine, float]:
-        """Flop of the leaf on each machine; executors on one machine add up."""
-        work = dict.fromkeys(self.executors, 0.0)
-        for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
-            work[machine] += flops
-        return work
-
-    def sent(self, leaf: LeafTask) -> dict[tuple[HostMachine, HostMachine], float]:
-        """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
-        sent: dict[tuple[HostMachine, HostMachine], float] = {}
-        if leaf.sent > 0:
-            for i, j, amount in sendings(leaf, len(self.executors)):
-                pair = self.executors[i], self.executors[j]
-                sent[pair] = sent.get(pair, 0.0) + amount
-        return sent
-
-    def progress(self, now: float) -> float:
-        """Share of the present leaf that is done."""
-        assert self.leaf is not None
-        if self.leaf.kind is LeafKind.DELAY:
-            return (now - self.leaf_begin) / self.leaf.amount
-        return 1.0 - self.task.remains if self.task else 0.0

@@ -1,7 +1,8 @@
-"""Batsim's actors, one generator each: who submits, who executes, who kills, who waits, who switches, who asks.
+"""Batsim's actors, one generator each: who submits, who calls, who executes, who kills, who switches.
 
 Each mirrors a process of Batsim 4.2.1 with all its requests to the kernel, also those that only take a round
-(`STEP`): they decide who comes first where several things happen at one instant.
+(`STEP`): they decide who comes first where several things happen at one instant. At the end is what a command makes the
+server do when its time comes, which is what starts most of the actors.
 """
 
 from collections.abc import Sequence
@@ -27,19 +28,11 @@ from decision.engine.truth import LeafKind, LeafTask
 from decision.model.hosts import format_hosts
 from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent, Workload
-from decision.protocol import Message
-from decision.protocol.messages import Answer, DecisionEvent, TaskProgress
+from decision.protocol.messages import DecisionEvent, TaskProgress
 
-from .activities import STEP, Ask, Call, ParallelTask, SimJob, Sleep, Steps, Wait, WaitResult
+from .activities import STEP, Call, ParallelTask, Steps, Wait, WaitResult
 from .machines import HostMachine
-from .simulation import Simulation
-
-
-def sleep(seconds: float) -> Steps[None]:
-    """Sleep; 0 seconds are no sleep at all."""
-    if seconds > 0:
-        yield Sleep(seconds)
-
+from .simulation import SimJob, Simulation, sleep
 
 # --- Submitters ----------------------------------------------------------------------------------------------
 
@@ -50,23 +43,21 @@ def submit_jobs(sim: Simulation, workload: Workload) -> Steps[None]:
     yield from sim.send(server.on_hello)
     clock = sim.now
     due: list[SimJob] = []
+    # At one time by id as text, as Batsim sorts: w0!10 is before w0!2.
     for job in sorted((sim.jobs[facts.id] for facts in workload.jobs), key=lambda job: (job.facts.submit_time, job.id)):
         if job.facts.submit_time > clock:
             if due:
                 yield from sim.send(partial(server.on_submitted, due))
             due = []
+            # Counted from when it last woke, as Batsim does: by what sending took, the next jobs come later.
             yield from sleep(job.facts.submit_time - clock)
             clock = sim.now
         due.append(job)
-        yield from _note_first_joules(sim)
+        if sim.options.energy and sim.tables.first_joules < 0:  # Batsim's total counts from the first submission
+            sim.tables.first_joules = yield from sim.joules(sim.machines)
     if due:
         yield from sim.send(partial(server.on_submitted, due))
     yield from sim.send(server.on_jobs_bye)
-
-
-def _note_first_joules(sim: Simulation) -> Steps[None]:
-    if sim.options.energy and sim.tables.first_joules < 0:
-        sim.tables.first_joules = yield from sim.joules(sim.machines)
 
 
 def submit_events(sim: Simulation, events: Sequence[MachineEvent]) -> Steps[None]:
@@ -83,24 +74,12 @@ def submit_events(sim: Simulation, events: Sequence[MachineEvent]) -> Steps[None
             yield from sleep(event.timestamp - clock)
             clock = sim.now
         due.append(event)
+    # The last ones. A list is never empty: without events nobody submits any.
     yield from sim.send(partial(server.on_external, due))
     yield from sim.send(server.on_events_bye)
 
 
-# --- The decision process ------------------------------------------------------------------------------------
-
-
-def ask_decision(sim: Simulation, question: Message) -> Steps[None]:
-    """Ask the decision process, and pass its commands on one by one, each at its time."""
-    reply: Message = yield Ask(question)
-    for command in reply.events:
-        if isinstance(command, Answer):
-            continue  # Batsim asked nothing and reads no answer
-        sim.reader.check_time(command, reply.now)
-        yield from sleep(command.timestamp - sim.now)
-        yield from sim.send(partial(sim.server.on_command, command))
-    yield from sleep(reply.now - sim.now)
-    yield from sim.send(sim.server.on_ready)
+# --- Calls ---------------------------------------------------------------------------------------------------
 
 
 def call_later(sim: Simulation, time: float) -> Steps[None]:
@@ -115,6 +94,7 @@ def call_later(sim: Simulation, time: float) -> Steps[None]:
 def execute(sim: Simulation, job: SimJob) -> Steps[None]:
     """Run a job on its machines, and tell the server how it ended unless it was killed."""
     job.start = sim.now
+    # Joules first, while hosts still have their old load; each host that is not up to date takes a round.
     if sim.options.energy:
         job.joules = yield from sim.joules(job.machines)
         yield from sim.energy_row(START_ROW)
@@ -124,12 +104,14 @@ def execute(sim: Simulation, job: SimJob) -> Steps[None]:
     sim.host_row()
     job.return_code = yield from _run_leaves(sim, job)
     yield from _end_job(sim, job, _final_state(job.return_code))
+    # The killer tells of those that it killed.
     if job.final is not FinalState.COMPLETED_KILLED:
         yield from sim.send(partial(sim.server.on_completed, job))
 
 
 def _run_leaves(sim: Simulation, job: SimJob) -> Steps[int]:
     """Run the leaves in turn; returns the job's return code."""
+    # Seconds of walltime that are left; below 0 where there is none.
     left = job.facts.walltime if job.facts.walltime != float("inf") else -1.0
     code = 0
     for leaf in job.leaves:
@@ -138,6 +120,7 @@ def _run_leaves(sim: Simulation, job: SimJob) -> Steps[int]:
             code, left = yield from _delay(leaf, left)
         else:
             code, left = yield from _compute(sim, job, leaf, left)
+        # A leaf with an exit code ends the whole profile, as one that was stopped does.
         if code != 0:
             break
     return code
@@ -155,9 +138,10 @@ def _delay(leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
 def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
     """Compute the leaf; a walltime just as long is met. Returns return code and seconds left."""
     begin = sim.now
-    for _ in range(TASK_STEPS):
+    for _ in range(TASK_STEPS):  # Batsim sets flops, bytes and hosts of SimGrid's activity: a request each
         yield STEP
     job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf))
+    # The task begins, and a round later its limit: at equal times the task is over first.
     yield Call(partial(sim.kernel.begin, job.task))
     outcome = yield Wait(job.task, left if left >= 0 else None)
     code = {WaitResult.DONE: leaf.exit_code, WaitResult.LATE: WALLTIME_CODE, WaitResult.CANCELLED: KILLED_CODE}[outcome]
@@ -178,6 +162,7 @@ def _final_state(return_code: int) -> FinalState:
 def _end_job(sim: Simulation, job: SimJob, state: FinalState) -> Steps[None]:
     """Free the job's machines and write its energy down."""
     job.end(state, sim.now)
+    # A machine that is away stays so in the trace, and is idle once it is back.
     for machine in job.machines:
         machine.job = ""
         machine.doing = HostState.IDLE
@@ -193,9 +178,10 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
     """Kill those of the jobs that still run, and tell the server how far each was."""
     progress: dict[str, TaskProgress] = {}
     for job in jobs:
+        # It may have ended since the command came; the answer names it all the same.
         if job.phase is not JobPhase.RUNNING or job.actor is None:
             continue
-        if job.task:
+        if job.task:  # its progress is asked for, which is a request
             yield STEP
         assert job.leaf is not None
         progress[job.id] = task_progress(job.leaf, job.progress(sim.now))
@@ -210,8 +196,9 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
 # --- Hosts ---------------------------------------------------------------------------------------------------
 
 
-def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: HostState) -> Steps[None]:
+def switch(switches: "Switches", machine: HostMachine, way: int, pstate: int, state: HostState) -> Steps[None]:
     """Compute one flop in the virtual pstate `way`; then the host is in `pstate` and in `state`."""
+    sim = switches.sim
     yield Call(partial(machine.set_pstate, way, sim.now))
     for _ in ("flops", "host", "priority"):
         yield STEP
@@ -220,10 +207,10 @@ def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: 
     yield Wait(task, None)
     yield Call(partial(machine.set_pstate, pstate, sim.now))
     sim.enter(machine, state)
-    yield from sim.send(partial(sim.server.on_switched, machine, pstate))
+    yield from sim.send(partial(switches.on_switched, machine, pstate))
 
 
-# What the reference engine does when a command's time comes, once `decision.engine.commands` has read it.
+# --- Commands, once `decision.engine.commands` has read them ---------------------------------------------------
 #
 # Each command is checked whole before it changes anything. Where Batsim 4.2.1 would stop with an assertion, a
 # `PolicyError` names the time, the job and the hosts.
@@ -254,13 +241,18 @@ class CommandHandler:
             case commands.CallLater(time):
                 return self._call_later(time)
             case commands.SetPstate(hosts, pstate):
-                return self._set_pstate([self.sim.machines[host] for host in hosts], pstate)
+                machines = [self.sim.machines[host] for host in hosts]
+                self._check(refusals.switch_refusal(machines, pstate))
+                return self.switches.request(machines, pstate)
             case commands.QueryEnergy():
                 return self._query_energy()
             case commands.SetRegistration(allowed):
                 self.sim.server.registration_open = allowed
-            case commands.Register() as register:
-                self._register(register)
+            case commands.Register(facts, leaves, moldable):
+                job = self.sim.add_job(facts, leaves, moldable)
+                self.sim.submit(job)
+                if self.sim.options.acknowledge_dynamic_jobs:
+                    self.sim.server.report_submitted(job)
             case commands.SetMetadata(job, text):
                 job.metadata = text
         return None
@@ -277,6 +269,7 @@ class CommandHandler:
         self._check(refusals.phase_refusal(job.id, "start", job.phase))
         self._check(refusals.size_refusal(job.id, job.facts.size, job.moldable, len(executors)))
         self._check(refusals.start_refusal(job.id, command.alloc, machines, self.sim.options.energy))
+        # It counts as running from now on, though it acts only in the next round.
         job.phase, job.machines, job.executors = JobPhase.RUNNING, machines, executors
         self.sim.server.nb_running += 1
         job.actor = yield Call(partial(self.sim.kernel.start, execute(self.sim, job), machines[0]))
@@ -290,7 +283,8 @@ class CommandHandler:
         for job in jobs:
             if job.actor is None:
                 raise self.sim.refuse(refusals.never_executed(job.id))
-        asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]
+        # Batsim ignores a request of which all jobs are being killed already.
+        asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]  # the others are being killed already
         for job in asked:
             job.kill_asked = True
         if asked:
@@ -313,12 +307,6 @@ class CommandHandler:
             alloc = job.allocation if job.actor else ""
             raise self.sim.refuse(refusals.become_refusal(job.id, wanted, job.phase, alloc))
 
-    def _register(self, command: commands.Register) -> None:
-        job = self.sim.add_job(command.job, command.leaves, command.moldable)
-        self.sim.submit(job)
-        if self.sim.options.acknowledge_dynamic_jobs:
-            self.sim.server.report_submitted(job)
-
     # --- Calls, hosts, energy -----------------------------------------------------------------------------
 
     def _call_later(self, time: float) -> Steps[None]:
@@ -330,10 +318,6 @@ class CommandHandler:
     def _query_energy(self) -> Steps[None]:
         joules = yield from self.sim.joules(self.sim.machines)
         self.sim.server.outbox.append(words.consumed_energy(self.sim.message_time, float(joules)))
-
-    def _set_pstate(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
-        self._check(refusals.switch_refusal(machines, pstate))
-        return self.switches.request(machines, pstate)
 
 
 @dataclass(slots=True, eq=False)
@@ -351,13 +335,13 @@ class Switches:
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
         self.requests: list[SwitchRequest] = []  # oldest first
-        self.nb_switching = 0  # hosts on their way to or from sleep
 
     def request(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
         """Change the hosts' pstate: at once between computing pstates, else through a virtual pstate."""
         tables = self.sim.tables
         request = SwitchRequest(format_hosts(machine.id for machine in machines), pstate, set(machines))
         self.requests.append(request)
+        # Two rows before anything changes: of energy, and of what the hosts are on their way to.
         yield from self.sim.energy_row(PSTATE_ROW)
         to_compute = machines[0].facts.is_computing_pstate(pstate)
         way = SWITCHING_TO_COMPUTE if to_compute else SWITCHING_TO_SLEEP
@@ -382,20 +366,21 @@ class Switches:
 
     def _go(self, machine: HostMachine, way: int, pstate: int, during: HostState, after: HostState) -> Steps[None]:
         self.sim.enter(machine, during)
-        yield Call(partial(self.sim.kernel.start, switch(self.sim, machine, way, pstate, after), machine))
-        self.nb_switching += 1
+        yield Call(partial(self.sim.kernel.start, switch(self, machine, way, pstate, after), machine))
+        self.sim.server.nb_switching += 1
 
     def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
-        """A host has arrived in its pstate."""
+        """The server hears that a host has fallen asleep or woken up."""
+        # Only with the last host of a request are rows written, and is the decision process told.
         request = yield from self._mark_done(machine, pstate)
         if request:
             self.sim.host_row()
         self._report(request)
-        self.nb_switching -= 1
+        self.sim.server.nb_switching -= 1
 
     def _mark_done(self, machine: HostMachine, pstate: int) -> Steps[SwitchRequest | None]:
         """Note that a host has arrived; returns the request that it completes."""
-        request = next(each for each in self.requests if each.pstate == pstate and machine in each.left)
+        request = next(waiting for waiting in self.requests if waiting.pstate == pstate and machine in waiting.left)
         request.left.remove(machine)
         if request.left:
             return None

@@ -36,7 +36,8 @@ from .activities import (
     Wait,
     WaitResult,
 )
-from .machines import HostMachine, PlatformLinks
+from .machines import HostMachine
+from .network import PlatformLinks
 
 
 class ActorKernel:
@@ -74,12 +75,13 @@ class ActorKernel:
         return actor
 
     def begin(self, task: ParallelTask) -> None:
-        """Let a task begin."""
+        """Let a task begin; SimGrid looks at its machine where it is on one alone, and at others when time passes."""
         for machine in task.work:
             if len(task.work) == 1:
                 machine.look(self.now)
             machine.task = task
         self._fresh.append(task)
+        # Its bytes flow after the longest latency that any of them meets; SimGrid skips one below its precision.
         if task.sent:
             latency = self.network.latency(task)
             if latency >= TIME_PRECISION:
@@ -92,6 +94,7 @@ class ActorKernel:
         """End a task early; who waits for it goes on, `CANCELLED`, after the requests of this round."""
         self._end(task)
         self._lift_limit(task)
+        # Not at once: actors of this round have made their requests already.
         for actor, _ in task.wakes:
             actor.answer = WaitResult.CANCELLED
             self._cancelled.append(actor)
@@ -107,11 +110,13 @@ class ActorKernel:
     def _round(self) -> Generator[Any, Any, None]:
         actors, self._ready = self._ready, []
         requests = []
+        # All go on to their next request, one after the other; who asks the decision process goes on at once.
         for actor in actors:
             request = self._step(actor, actor.answer)
             while isinstance(request, Ask):
                 request = self._step(actor, (yield request.question))
             requests.append((actor, request))
+        # Then the requests are met in the same order.
         for actor, request in requests:
             if request is not None:
                 self._meet(actor, request)
@@ -137,20 +142,18 @@ class ActorKernel:
                 actor.sleep = Pause([(actor, None)], seconds)
                 self._begin(actor.sleep)
             case Wait(task, limit):
-                self._wait(actor, task, limit)
+                actor.task = task
+                task.wakes = [(actor, WaitResult.DONE)]
+                if limit is not None:  # begins after its task: at equal times the task is over
+                    task.limit = Pause([(actor, WaitResult.LATE)], limit)
+                    self._begin(task.limit)
             case Put(item):
                 self._put(actor, item)
             case Get():
                 self._get(actor)
 
-    def _wait(self, actor: SimActor, task: ParallelTask, limit: float | None) -> None:
-        actor.task = task
-        task.wakes = [(actor, WaitResult.DONE)]
-        if limit is not None:
-            task.limit = Pause([(actor, WaitResult.LATE)], limit)
-            self._begin(task.limit)
-
     def _put(self, actor: SimActor, item: Any) -> None:
+        # The message sets off when both are there: who sends it, and the server that wants the next one.
         if self._reader is None:
             self._waiting_puts.append((actor, item))
             return
@@ -165,6 +168,8 @@ class ActorKernel:
         self._transfer(sender, [(sender, None), (actor, item)])
 
     def _transfer(self, sender: SimActor, wakes: list[tuple[SimActor, Any]]) -> None:
+        # From the sender's host to the master's; the master's own messages have the loopback of its zone, if there is
+        # one.
         route = sender.machine.route if sender.machine else self._home
         self._begin(Transfer(wakes, sender.machine, route.latency, route.byte_rate))
 
@@ -182,14 +187,18 @@ class ActorKernel:
         """
         if not self._running:
             return False
+        # SimGrid computes loads and rates now: tasks that began are a load from here on, and communication has shares.
         for task in self._fresh:
             task.loads = True
         self._fresh = []
         self.network.share()
-        seconds = self._next_end()
+        # Where something takes no time, nothing but the brief activities can be over.
+        stays = any(activity.left() == 0 for activity in self._brief)
+        seconds = 0.0 if stays else min(activity.left() for activity in self._running)
         self.now += seconds
         if self.now > LAST_INSTANT:
             return False
+        # First all that end are over, and then they wake their actors, in the order in which they began.
         over = [
             activity for activity in (self._running if seconds > 0 else self._brief) if self._spend(activity, seconds)
         ]
@@ -208,12 +217,6 @@ class ActorKernel:
             self.network.begin(activity)
         return False
 
-    def _next_end(self) -> float:
-        """Seconds to the next end; where something takes none, nothing but the brief activities can be over."""
-        if any(activity.left() == 0 for activity in self._brief):
-            return 0.0
-        return min(activity.left() for activity in self._running)
-
     def _end(self, activity: Activity) -> None:
         self._remove(activity)
         for machine in activity.machines():
@@ -226,6 +229,7 @@ class ActorKernel:
 
     def _wake(self, activity: Activity) -> None:
         for actor, answer in activity.wakes:
+            # A task and its limit end each other: whichever comes first is the answer.
             if answer is WaitResult.DONE and actor.task:
                 self._lift_limit(actor.task)
             if answer is WaitResult.LATE and actor.task:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.engine.batsim5_words import Calls
+from decision.engine.batsim5 import Calls
 from decision.protocol import messages as m
 
 

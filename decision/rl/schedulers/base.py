@@ -27,8 +27,6 @@ from decision.state.plan_arrays import PlanArrays
 
 from .decision_points import Cycles, EpisodeProgress
 
-# Observations: which one a scheduler reads, how large it is, and what stands where in it.
-
 
 class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which observation a scheduler reads, and what its kernels must know: kept in checkpoints.
@@ -52,7 +50,7 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,) of an observation."""
+        """(D,): how many numbers an observation has."""
         raise NotImplementedError
 
     @property
@@ -154,7 +152,7 @@ class Image(NamedTuple):
 
 Layouts = Layout | Sequences | Pool | Image
 
-# What the kernels of a scheduler are given and return, and those of schedulers that need none of their own.
+# --- What the kernels of a scheduler are given and return ------------------------------------------------------------
 #
 # All take the state, the facts of the platform and the scheduler's own memory, as `Encoder.new_memory` makes it.
 
@@ -308,7 +306,7 @@ class ChoosingScheduler(Scheduler):
     env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings
     observations: ClassVar[Mapping[str, Mapping[str, Any]]]  # name of each encoder, and settings that it stands for
     encoder_type: ClassVar[type[Encoder]]
-    needs_value: ClassVar[bool] = False  # whether jobs must say what they are worth
+    needs_value: ClassVar[bool] = False  # whether jobs must say their value
     needs_qos: ClassVar[bool] = False  # and their quality of service
     draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.rl.learning.ppo`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
@@ -390,7 +388,7 @@ class ParametricScheduler(Scheduler):
     added: ClassVar[int] = 0  # so many of them, the last ones, are not in older checkpoints, where they count as 0
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Where learning begins."""
+        """The numbers at which learning begins."""
         raise NotImplementedError
 
     def policy(self, weights: NDArray[np.float64], name: str) -> CompiledPolicy:

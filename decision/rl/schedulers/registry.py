@@ -66,7 +66,7 @@ def find_scheduler(name: str) -> Scheduler:
 
 
 def choosing() -> list[ChoosingScheduler]:
-    """Those that have environments."""
+    """The schedulers that choose, and so have environments."""
     return [scheduler for scheduler in records().values() if isinstance(scheduler, ChoosingScheduler)]
 
 

@@ -123,7 +123,7 @@ class LaunchpadEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields
             )
 
 
-class Launchpad(ChoosingScheduler):
+class Green(ChoosingScheduler):
     """Launchpad: which ready job starts, or takes the hosts of one that is worth less, while power comes and goes.
 
     Venkataswamy, Grigsby, Grimshaw and Qi, JSSPP 2024. Jobs have a value, a QoS and a deadline; at most as many hosts
@@ -270,4 +270,4 @@ def _highest(workload: Workload) -> tuple[float, float, float]:
     return float(rows[:, VALUE].max()), float((rows[:, VALUE] / (sizes(workload) * run)).max()), float(run.max())
 
 
-register(Launchpad())
+register(Green())

@@ -1,18 +1,17 @@
 """Learning schedulers: networks, PPO, evolution, checkpoints, and learned policies where policies run.
 
-Design
-------
-`ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `learner` puts both
-in turn. `evolution` is the other algorithm, and `ranking` what it learns: list scheduling, judged by whole schedules.
-`bc` and `crr` learn from recorded choices alone (`choices` has their files, `data_learner` the loop), and `sac` from
-these and from what it sees in environments (`sac_learner`); `critics` has their values of actions, `replay` their
-transitions. `training` adds to each curves, checkpoints and a state from which a stopped run goes on bit by bit. With
-`overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
-update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the
-policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever
-weights are newest, which learn the same in no two runs.
+Design ------ An algorithm is a module that reads from top to bottom, its update first: `ppo` (`update_ppo`, then what
+collects rollouts, and the learner that does both in turn), `offline` (behaviour cloning and critic-regularised
+regression, from recorded choices alone; `choices` has their files), `sac` (from these and from what it sees in
+environments), and `evolution` (CMA-ES; `evolution_learner` judges candidates by whole schedules, `prices_learner` by
+what schedules cost in the engine). `stack` learns several trainings of PPO at once. `training` adds to each curves,
+checkpoints and a state from which a stopped run goes on bit by bit; `schedulers` begins a training from a record, and
+validates. With `overlap` a rollout is collected while the learner still works on the one before it, so the policy that
+acts is one update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios
+are to the policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take
+whatever weights are newest, which learn the same in no two runs.
 
-`validation` says from the first minute what comes of what is learned: rewards are relative to what an episode has seen,
+A validation says from the first minute what comes of what is learned: rewards are relative to what an episode has seen,
 and may fall while waits become shorter. Its sequences of jobs are short and few, so that it costs a few per cent; it is
 made at fixed steps, so that a training that was stopped leaves the same curves.
 
@@ -21,9 +20,9 @@ jobs that a few starved ones decide; rewards for slowdown and waiting time (trie
 halved the slowdown at one and a half times the wait. A hundred numbers that compiled schedules are made with are
 learned from the means themselves.
 
-What can be learned is a table, `config.SCHEDULERS`: settings of an environment, networks that fit it, a preset. The
-rest is one for all, so that the schedulers which deep back-filling is compared with are trained, resumed, deployed and
-evaluated as it is. Rejected: a module and a command for each of them.
+What can be learned are the records of `decision.rl.schedulers`: settings of an environment, networks that fit it,
+presets. The rest is one for all, so that the schedulers which deep back-filling is compared with are trained, resumed,
+deployed and evaluated as it is. Rejected: a command for each of them.
 
 Networks get features that are computed once per observation with numpy (`Network.prepare`): sorting a cluster's cores
 costs as much as the whole network, and a rollout is learned from several times.

@@ -155,7 +155,10 @@ class JobsNetwork(Network):
         features = out[:, self.nb_cluster :].reshape(n, window, _JOB)
         features[..., 0] = size
         features[..., 1:3] = _log_scale(jobs[..., :2])
-        features[..., 3] = _log_scale(_ratio(jobs[..., 2]) if endless else jobs[..., 2])
+        waited = jobs[..., 2]
+        if endless:  # w / (w + 1) back to w
+            waited = np.asarray(waited / np.maximum(1 - waited, np.float32(1e-7)), np.float32)
+        features[..., 3] = _log_scale(waited)
         features[..., 4] = jobs[..., 3]
         features[..., 5] = size <= free[:, None] + _ROUNDING
         features[..., 6] = _log_scale(ready)
@@ -319,11 +322,6 @@ def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
     pool = (within[:, None, :] < size[..., None] - _ROUNDING).sum(axis=2)
     ready = np.where(pool == 0, 0.0, 2.0 ** (np.minimum(pool, last) - last))
     return pools, pools[:, 0], ready.astype(np.float32)
-
-
-def _ratio(share: Floats) -> Floats:
-    """x / (x + 1) to x."""
-    return np.asarray(share / np.maximum(1 - share, np.float32(1e-7)), np.float32)
 
 
 def _log_scale(share: Floats) -> Floats:

@@ -64,7 +64,11 @@ class RecordedChoices:
     def __init__(self, demonstrations: Demonstrations, network: Network) -> None:
         self._seen, self._network = demonstrations.observation, network
         self.rows = demonstrations.choices
-        self._prepared = None if demonstrations.observation.packed else self._prepare_all()
+        self._prepared: Tensor | None = None
+        if not demonstrations.observation.packed:  # in parts: what is prepared may be larger than what was seen
+            chunks = range(0, len(self._seen), _CHUNK)
+            prepared = [network.prepare(self._seen[at : at + _CHUNK]) for at in chunks]
+            self._prepared = torch.from_numpy(np.concatenate(prepared))
         columns = demonstrations.mask, demonstrations.action, demonstrations.reward, ~demonstrations.terminated
         self._mask, self._action, self._reward, self._goes_on = map(torch.from_numpy, columns)
 
@@ -93,10 +97,6 @@ class RecordedChoices:
         if self._prepared is not None:
             return self._prepared[torch.from_numpy(rows)]
         return torch.from_numpy(self._network.prepare(self._seen[rows]))
-
-    def _prepare_all(self) -> Tensor:
-        chunks = range(0, len(self._seen), _CHUNK)
-        return torch.from_numpy(np.concatenate([self._network.prepare(self._seen[at : at + _CHUNK]) for at in chunks]))
 
 
 class Recent:
@@ -466,7 +466,7 @@ class DataLearner(NetworkLearner):
 
 
 class BcLearner(DataLearner):
-    """Learns by `update_bc`."""
+    """A learner whose updates are `update_bc`."""
 
     losses = BcLosses._fields
 
@@ -483,7 +483,7 @@ class BcLearner(DataLearner):
 
 
 class CrrLearner(DataLearner):
-    """Learns by `update_crr`."""
+    """A learner whose updates are `update_crr`."""
 
     losses = CrrLosses._fields
 

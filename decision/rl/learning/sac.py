@@ -293,7 +293,7 @@ class SacLearner(NetworkLearner):
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments that it acts in."""
         self._envs.close()
 
 

@@ -156,7 +156,8 @@ Layouts = Layout | Sequences | Pool | Image
 #
 # All take the state, the facts of the platform and the scheduler's own memory, as `Encoder.new_memory` makes it.
 
-BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)  # a run or an episode begins: forget all of the last one
+# A run or an episode begins: forget all of the last one
+BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)
 
 # A cycle begins; returns 1 where there is something to choose in it, else 0
 OPEN = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle)
@@ -311,7 +312,7 @@ class ChoosingScheduler(Scheduler):
     draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.rl.learning.ppo`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
-    calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
+    calls: ClassVar[bool] = False  # whether it asks for cycles (`decision_points.call_at`)
     most_calls: ClassVar[int | None] = None  # asked for and not yet made at a time; None: as many as there are cycles
     opens_first: ClassVar[bool] = False  # whether a run begins with a cycle, before any job comes
 
@@ -417,6 +418,7 @@ def convert_settings(scheduler: Scheduler, given: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: for a name that it does not have, or a value that does not fit.
     """
+    # names first: msgspec's own message would not say which there are
     known = scheduler.Settings.__struct_fields__
     for name in given:
         if name not in known:

@@ -37,6 +37,7 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
     """The arrays of a memory's `Confidence` with room for more jobs."""
     longer = Confidence(**new_confidence(jobs))
     longer.previous[: len(memory.previous)] = memory.previous
+    # places depend on the number of places: users are put in anew
     for at in np.flatnonzero(memory.user >= 0).tolist():
         place = place_of_user(longer, int(memory.user[at]))
         for name in ("user", "last", "confidence"):
@@ -48,9 +49,8 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
 def place_of_user(memory, user):
     """Where a user is, or is to be."""
     mask = len(memory.user) - 1
-    at = (
-        user * 40503
-    ) & mask  # Knuth's multiplier for 16 bits (2 ** 16 over the golden ratio): users are often in a row
+    # Knuth's multiplier for 16 bits (2 ** 16 over the golden ratio): users are often numbered in a row
+    at = (user * 40503) & mask
     while memory.user[at] != user and memory.user[at] >= 0:
         at = (at + 1) & mask
     return at

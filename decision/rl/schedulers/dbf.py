@@ -108,7 +108,7 @@ def _all_fit(state, cycles):
         return True
     for at in range(cycles.nb_queued):
         free -= state.size[cycles.queue[at]]
-        if free < 0:
+        if free < 0:  # of a long queue few jobs are looked at
             return False
     return True
 

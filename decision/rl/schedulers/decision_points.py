@@ -57,6 +57,7 @@ def forget(cycles):
 @kernel
 def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
+    # hosts came or went: for a cycle that is as an end; before the first decision nothing has been seen to change
     moved = cycles.changes_seen != state.nb_capacity_changes and cycles.changes_seen >= 0
     called = state.now > cycles.call - TOLERANCE
     if called:
@@ -116,6 +117,7 @@ def note_start(state, cycles, plan, at, action):
     end = state.now + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
+    # the state is not changed: transitions do that when the plan is carried out
     cycles.nb_free -= state.size[job]
     cycles.nb_busy += state.size[job]
     cycles.nb_running += 1

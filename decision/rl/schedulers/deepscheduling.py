@@ -198,20 +198,24 @@ def deepscheduling_begin(state, facts, memory):
 @OPEN.entry_with(DeepSchedulingMemory)
 def deepscheduling_look(state, facts, cycles, plan, memory):
     """Do what is due, see all that comes at one instant together; whether there is something to choose."""
-    if cycles.next_shown < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:  # not before the last arrival of the instant
         return 0
+    # the time that has passed, and who has ended, before anything changes
     _sum_urgency(state, memory)
     for i in range(state.nb_ended):
         learn_from(state, memory, state.ended[i])
     forget_gone(state, memory)
+    # bookings whose hosts are awake now start; then servers that were idle for long enough sleep
     planned = plan.nb_actions
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)
     memory.nb_falling_asleep = sleep_due(state, facts, memory, plan, memory.timeout)
     memory.nb_available = count_available(memory)
     _fill_window(cycles, memory)
-    # a choice, if the minute is over and there is something to choose
-    if _is_due(state, memory):
+    # a choice, if the minute is over and there is something to choose; where no job waits, an event must be later than
+    # the last choice, or void would be asked for again and again at one instant
+    late = memory.next_choice <= state.now + TOLERANCE
+    if late and (memory.nb_shown > 0 or state.now > memory.last_choice + TOLERANCE):
         if state.nb_jobs > 0 and _offers(state, memory):
             take_snapshot(state, facts, cycles, memory)
             return 1
@@ -223,6 +227,7 @@ def deepscheduling_look(state, facts, cycles, plan, memory):
 @ACT.entry_with(DeepSchedulingMemory)
 def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     """Bind a job of the window, if it fits; anything else lets time pass."""
+    # VOID, an empty place and a job that does not fit come to the same
     job = memory.window[action - 1] if 1 <= action <= memory.nb_shown else -1
     if job >= 0 and fits(state, memory, job):
         picked, planned = np.zeros(len(plan.free), np.uint64), plan.nb_actions
@@ -237,13 +242,6 @@ def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     _set_next(state, memory)
     _let_time_pass(state, facts, cycles, plan, memory)
     return 0
-
-
-@kernel
-def _is_due(state, memory):
-    """Whether the minute is over; where no job waits, an event must be later than the last choice."""
-    now = state.now
-    return memory.next_choice <= now + TOLERANCE and (memory.nb_shown > 0 or now > memory.last_choice + TOLERANCE)
 
 
 @kernel
@@ -288,6 +286,7 @@ def _set_next(state, memory):
 @kernel
 def _let_time_pass(state, facts, cycles, plan, memory):
     """Wake servers, and ask to be called for the next minute or timeout."""
+    # servers wake once all choices of the instant are made: a job may book more hosts of the same one
     wake_booked(state, facts, memory, plan)
     urgency = 0.0
     for i in range(memory.nb_shown):
@@ -296,6 +295,7 @@ def _let_time_pass(state, facts, cycles, plan, memory):
     due = next_timeout(state, facts, plan, memory.timeout)
     if memory.next_choice > state.now:
         due = min(due, memory.next_choice)
+    # a later call than the one that is pending is asked for when that one is over (`most_calls`)
     if due < cycles.call - TOLERANCE:
         call_at(cycles, plan, due)
 

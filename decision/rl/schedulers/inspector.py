@@ -58,7 +58,7 @@ class InspectorEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)"""
+        """(D,): the seven numbers of the job that is next."""
         return (INSPECTED,)
 
     def new_memory(self, state: ClusterState) -> "InspectorMemory":
@@ -126,6 +126,7 @@ def inspector_open(state, facts, cycles, plan, memory):
 @ACT.entry_with(InspectorMemory)
 def inspector_act(state, facts, cycles, plan, memory, action):
     """Accept or refuse the first job; one that was refused too often is accepted."""
+    # the order is looked up again: an entry keeps nothing between the observation and the choice
     at = first_in_order(state, cycles, memory)
     job = cycles.queue[at]
     if action == REFUSE and memory.refused[job] < MOST_REFUSALS:

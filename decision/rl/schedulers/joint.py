@@ -132,6 +132,7 @@ def see_all_servers(state, facts, memory, plan):
     for i in range(state.nb_queued):
         if not is_booked(memory, state.queue[i]):
             wanted += state.size[state.queue[i]]
+    # logarithms, so that weights hold on a few servers and on hundreds
     seen[CALM], seen[CALM_8] = on_log_scale(_since(state, 1)), on_log_scale(_since(state, _LAST))
     seen[WANTED] = math.log1p(wanted * servers / hosts)
     seen[SHARE_ASLEEP], seen[SHARE_BUSY] = state.nb_in_state[SLEEPING] / hosts, state.nb_in_state[COMPUTING] / hosts
@@ -306,6 +307,7 @@ def _pick_awake(state, facts, memory, plan, job, picked):
         if score[best] == -np.inf:
             break
         score[best] = -np.inf
+        # its free hosts, from the lowest; a wide job takes the next best server, too
         for i in range(facts.server_begin[best], facts.server_begin[best + 1]):
             host = facts.server_host[i]
             if left > 0 and has_host(plan.free, host):

@@ -65,9 +65,8 @@ def count_late_jobs(state, memory, running, longest, guarded):
             continue
         wait, lag, run = now - state.submit_time[job], _lag_of(state, memory, job), planned(state, memory, job)
         at = find_earliest(times, free, last, state.size[job], run)
-        if (
-            at < last
-        ):  # hosts are kept for it in the plan, as they would be if it were guarded: the next ones begin later
+        # hosts are kept for it in the plan, as if it were guarded: the next ones begin later
+        if at < last:
             begin = times[at]
             lag = max(lag, _PLANNED * (begin - now))
             last = note_reservation(times, free, last, at, state.size[job], begin + run)

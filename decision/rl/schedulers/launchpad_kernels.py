@@ -45,6 +45,7 @@ class LaunchpadMemory(Bundle):
 
 @kernel
 def fits_now(state, cycles, job):
+    """Whether as many hosts are free as a job needs."""
     return state.size[job] <= cycles.nb_free
 
 
@@ -65,6 +66,7 @@ def launchpad_observe(state, facts, cycles, plan, memory, out, mask):
     mask[pool + 1] = 1
     out[:] = 0.0
     beyond = min((cycles.nb_queued - shown) / pool, 1.0)
+    # the paper's image: hosts by steps, where jobs run and where there is power, then the first numbers of ready jobs
     if memory.image:
         cells = ROWS * len(cycles.until)
         _see_occupied(state, plan, memory, out[:cells])
@@ -73,6 +75,7 @@ def launchpad_observe(state, facts, cycles, plan, memory, out, mask):
             _see_job(state, cycles, memory, cycles.queue[slot], out[2 * cells + IMAGE_FEATURES * slot :])
         out[2 * cells + IMAGE_FEATURES * pool] = beyond
         return 0
+    # the compact one: the same as shares, for any number of hosts, and three numbers more of each job
     _see_cluster(state, cycles, plan, memory, out)
     out[CLUSTER - 4] = beyond
     density = memory.most_density
@@ -129,6 +132,7 @@ def _see_cluster(state, cycles, plan, memory, out):
     for i in range(state.nb_running):
         job = state.running[i]
         _add_busy(busy, _steps_left(state, memory, job), state.size[job] * share)
+    # and those that this decision has started so far
     for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             job = plan.job[action]
@@ -145,6 +149,7 @@ def _see_cluster(state, cycles, plan, memory, out):
 
 @kernel
 def _add_busy(busy, left, share):
+    """Count a job's hosts in the steps in which it is expected to run on."""
     for k in range(len(_AHEAD)):
         if left <= _AHEAD[k]:
             break
@@ -190,6 +195,7 @@ def _see_powered(state, cycles, out):
 
 @kernel
 def _fill(out, hosts, rows, first, last):
+    """Mark the hosts first .. last in the first rows of the image."""
     for row in range(rows):
         out[row * hosts + first : row * hosts + last + 1] = 1.0
 
@@ -210,6 +216,7 @@ def launchpad_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
     if cycles.next_shown < state.nb_queued:
         return 0
+    # a job that was suspended at this instant is asked for first; Batsim frees its hosts, and asks again
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return 0  # its hosts are not free yet
@@ -234,6 +241,7 @@ def launchpad_choose(state, facts, cycles, plan, memory, action):
 
 @kernel
 def _start_heir(state, cycles, plan, memory):
+    """Start the job that another made way for, unless it left or lost its hosts in between."""
     heir = memory.heir
     memory.heir = -1
     if heir < 0 or state.job_state[heir] != QUEUED or not fits_now(state, cycles, heir):

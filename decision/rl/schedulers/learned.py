@@ -165,7 +165,7 @@ def _plan_now(state, plan, memory):
     if not is_by_arrival(state, memory):
         running = _list_running(state, memory)  # without those that are chosen, which `choose_by_score` has put in
         chosen = best_start(state, memory, length, chosen, running, guarded, unit)
-    for i in range(chosen):
+    for i in range(chosen):  # on the lowest hosts: the order is about time, not about places
         job = memory.chosen[i]
         note_begin(state, memory, job)
         take_lowest(plan, add(plan, START, job), state.size[job])
@@ -283,6 +283,7 @@ def _score_all(state, memory, length, running, drained, unit):
             memory.key[job] = state.size[job] * planned(state, memory, job)
         return
     now, weights, by_arrival = state.now, memory.weights, is_by_arrival(state, memory)
+    # what changes with time; the rest of a score was computed when the job came
     offset = math.exp(weights[OFFSET])
     for i in range(length):
         job = memory.sorted[i]
@@ -322,6 +323,7 @@ def _delay(state, memory, running, size):
     """Seconds until so many hosts are free at the latest, if nothing else starts; inf if never."""
     if size <= state.nb_free:
         return 0.0
+    # by bisection: `freed` ascends
     low, high = 0, running
     while low < high:
         middle = (low + high) >> 1
@@ -336,6 +338,10 @@ def _delay(state, memory, running, size):
 def choose_by_score(state, memory, length, running, guarded, unit):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
     now, free, chosen = state.now, state.nb_free, 0
+    # hosts are kept for a job that would have waited so long when it begins. Doubt is the mean of log(walltime / run
+    # time): where users ask for too much, a reservation keeps hosts idle for nothing
+    doubt = memory.overestimate / (memory.nb_over + _FEW)
+    least_wait = (memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * doubt) * unit
     kept, shadow, extra, ends, sizes = False, np.inf, 0, memory.release_time, memory.release_hosts
     for i in range(length):
         job = memory.sorted[i]
@@ -343,7 +349,7 @@ def choose_by_score(state, memory, length, running, guarded, unit):
         if size > free:
             # one reservation at most, as EASY: for the first guarded job, or the first that would begin too late
             begin = np.inf if kept else max(enough_at(ends, sizes, running, free, size), now)
-            if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):
+            if not kept and (i < guarded or begin - state.submit_time[job] >= least_wait):
                 kept, shadow = True, begin
                 extra = free_hosts_at(ends, sizes, running, free, shadow) - size
             continue
@@ -358,15 +364,6 @@ def choose_by_score(state, memory, length, running, guarded, unit):
         if free == 0:
             break
     return chosen
-
-
-@kernel
-def _is_reserved(state, memory, job, begin, unit):
-    """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
-    # the mean of log(walltime / run time): where users ask for too much, a reservation keeps hosts idle for nothing
-    doubt = memory.overestimate / (memory.nb_over + _FEW)
-    least = memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * doubt
-    return begin - state.submit_time[job] >= least * unit
 
 
 class LearnedOrderPolicy(CompiledPolicy):

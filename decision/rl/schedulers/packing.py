@@ -74,6 +74,7 @@ def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     longest, now = memory.longest, state.now
     shown, until = min(cycles.nb_queued, memory.window), cycles.until
     if memory.pools > 0:
+        # pools fit any number of nodes; the paper sees each node, by requested and, where known, by predicted ends
         width = see_pools(state, cycles, plan, memory.pools, longest, observation)
         _see_slots(state, cycles, shown, longest, observation[width:])
     else:
@@ -199,10 +200,11 @@ def _let_time_pass(state, cycles, plan, memory):
     if cycles.nb_queued == 0:
         return
     if memory.tick == 0.0:
-        if cycles.nb_running == 0:
+        if cycles.nb_running == 0:  # nothing ends, and no job need come any more
             call_at(cycles, plan, state.now + _PATIENCE)
         return
     if cycles.nb_free > 0 and (memory.masked == 0 or _some_fit(state, cycles, memory)):
+        # jobs wait beside free nodes: by choice, or since none fits where nothing is masked
         _call_at_tick(state, cycles, plan, memory, memory.last_decision + memory.gap)
         if memory.doubles:
             memory.gap = min(2 * memory.gap, _LONGEST_GAP)

@@ -77,6 +77,7 @@ class ChoosingPolicy:
         self._kept = (state, facts, cycles, memory, plan)
         entries = self.scheduler.open, self.scheduler.act, self.scheduler.observe
         compile_ahead(*entries)
+        # kernels take addresses: passing an array of them costs less than passing bundles (`compiling.bundle`)
         self._addresses[:] = [holder.address for holder in (*self._kept, *entries)]
 
     def __repr__(self) -> str:

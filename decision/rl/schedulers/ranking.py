@@ -142,6 +142,7 @@ def plan_by_rank(state, plan, memory):
         # for how long no share of the hosts would be free, if this job started; not after its own end
         blocked = enough_at(ends, sizes, running, free - size, max(len(state.host_state) // _SHARE, 1)) - now
         seen[RankNumber.BLOCKED] = _long(min(blocked, state.expected_runtime[job])) - 0.5
+        # nobody is held back on an idle cluster, nor where all could start: what for?
         if not idle and not calm and _answer(weights[HOLD], seen) > 0.0:
             continue
         spare -= size if late else 0
@@ -176,6 +177,7 @@ def _rank(state, memory, running):
         _see(state, job, begin, state.now, free, seen)
         memory.key[job] = -_answer(memory.weights[ORDER], seen)
         memory.ranked[i] = job
+    # stable: ties stay in order of arrival
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
 
 

@@ -16,6 +16,7 @@ _ENTRY_POINTS = "decision.schedulers"  # group of installed packages' entry poin
 
 _S = TypeVar("_S", bound=Scheduler)
 _RECORDS: dict[str, Scheduler] = {}
+# What else knows the records (Gymnasium's registry) hears of later ones, too
 _LISTENERS: list[Callable[[Scheduler], None]] = []
 
 

@@ -205,6 +205,7 @@ def repair_observe(state, facts, cycles, plan, memory, observation, mask):
     if memory.at >= memory.nb_wide:
         observation[:] = 0.0
     else:
+        # hosts that the window still needs after this job: what it leaves to them is what it costs
         others = 0
         for job in memory.jobs[memory.at + 1 : memory.nb_wide]:
             others += state.size[job]

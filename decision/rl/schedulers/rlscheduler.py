@@ -75,6 +75,7 @@ class RLSchedulerMemory(Bundle):
 @kernel
 def open_committed(state, cycles, plan, committed):
     """A cycle begins; returns whether there is something to choose: not while a job that was chosen does not fit."""
+    # the committed job starts before anything is chosen, or keeps all else from being chosen
     if committed[0] >= 0:
         at = 0
         while at < cycles.nb_queued and cycles.queue[at] != committed[0]:
@@ -90,7 +91,7 @@ def open_committed(state, cycles, plan, committed):
 def start_or_commit(state, cycles, plan, committed, at):
     """Start the job at a place of the queue; or else let others start that it will not wait for, and return False."""
     job = cycles.queue[at]
-    if state.size[job] <= cycles.nb_free:
+    if state.size[job] <= cycles.nb_free:  # then the next choice is open at once
         committed[0] = -1
         start_at(state, cycles, plan, at)
         return True

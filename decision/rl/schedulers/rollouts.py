@@ -137,6 +137,7 @@ def plan_ends(state, memory, running):
     for i in range(running):
         job = state.running[i]
         began = state.start_time[job]
+        # never beyond the walltime's end, at which it is killed
         end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
         memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
     sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
@@ -170,6 +171,7 @@ def mark_own(memory, width, chosen):
 def make_sets(state, memory, width, running, guarded):
     """All different sets; returns how many."""
     sets = 1
+    # all that fits, and what EASY starts
     for keeps in range(2):
         _start(state, memory, sets, width, running, guarded, -1, keeps)
         sets += _is_new(memory, sets, width)

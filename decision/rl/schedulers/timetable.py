@@ -101,6 +101,7 @@ def decide_by_timetable(state, facts, memory, plan):
 @kernel
 def _plan_now(state, plan, memory):
     """Fill the plan for this instant, and ask for the next step."""
+    # suspensions of this instant first: Batsim frees the hosts, and asks again
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return  # their hosts are not free yet
@@ -119,6 +120,7 @@ def _plan_now(state, plan, memory):
     # first the timetable, by the first score: it raises the second score of those that it has room for
     for i in range(jobs):
         _enter(state, memory, memory.jobs[i])
+    # then who runs, by the second
     sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
     _choose(state, memory, jobs)
     _carry_out(state, plan, memory, jobs)

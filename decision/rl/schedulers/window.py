@@ -116,6 +116,7 @@ def place_of(cycles, head, tail, slot):
 def slot_begun(state, cycles, head, tail, starts, by, room):
     """The slot whose job began first by a time (seconds), of those that need at most so many hosts; -1 for none."""
     slot, first = -1, np.inf
+    # who began first comes first; of those that began together, who is first in the window
     for candidate in range(head + tail):
         at = place_of(cycles, head, tail, candidate)
         if at < 0 or state.size[cycles.queue[at]] > room:
@@ -163,6 +164,7 @@ def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, 
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
     wait = state.now - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
+    # with the mask for "fits" the flag says "is there", and the other way round: both are told either way
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting
     return can

@@ -413,29 +413,26 @@ class JointPolicy(CompiledPolicy):
         """`memory` with room for all of `state`."""
         jobs, running = len(state.size), len(state.running)
         if memory is None:
-            return self._new_memory(jobs, running, nb_hosts(state))
+            hosts, seen = nb_hosts(state), np.zeros(N_SEEN)
+            seen[TRADE : TRADE + len(TRADED)] = self._trade  # which stays: nothing else is written there
+            return JointMemory(
+                **new_booking(hosts),
+                **new_confidence(jobs),
+                weights=self.weights,
+                seen=seen,
+                fit=np.zeros(N_FIT),
+                per_server=self._per_server,
+                until=np.zeros(hosts),
+                vacant=np.zeros(hosts, np.int64),
+                ends=np.zeros(running),
+                sizes=np.zeros(running, np.int64),
+                **_room(jobs),
+            )
         if jobs > len(memory.key):
             memory = memory._replace(**_room(jobs), **longer_confidence(memory, jobs))
         if running > len(memory.ends):
             memory = memory._replace(ends=np.zeros(running), sizes=np.zeros(running, np.int64))
         return memory
-
-    def _new_memory(self, jobs: int, running: int, hosts: int) -> JointMemory:
-        seen = np.zeros(N_SEEN)
-        seen[TRADE : TRADE + len(TRADED)] = self._trade
-        return JointMemory(
-            **new_booking(hosts),
-            **new_confidence(jobs),
-            weights=self.weights,
-            seen=seen,
-            fit=np.zeros(N_FIT),
-            per_server=self._per_server,
-            until=np.zeros(hosts),
-            vacant=np.zeros(hosts, np.int64),
-            ends=np.zeros(running),
-            sizes=np.zeros(running, np.int64),
-            **_room(jobs),
-        )
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

@@ -95,7 +95,7 @@ def _choose_all(addresses, which, actions):
 @kernel
 def _choose(state, facts, plan, memory, which):
     """The next job that the rule books hosts for; void where there is none."""
-    shown = memory.counted[obs.SHOWN]
+    shown = memory.nb_shown
     if shown == 0:
         return obs.VOID
     if which == _FIRST_FIT or fits(state, memory, memory.window[0]):
@@ -127,7 +127,7 @@ def _shadow(state, facts, plan, memory):
         job = memory.booked[i]
         begin = state.now if _starts(plan, job) else state.now + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
-    missing, shadow = state.size[memory.window[0]] - memory.counted[obs.AVAILABLE], state.now
+    missing, shadow = state.size[memory.window[0]] - memory.nb_available, state.now
     for i in np.argsort(end):
         if missing <= 0:
             break

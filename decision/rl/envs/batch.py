@@ -124,7 +124,7 @@ class Batch:
         return (*EPISODE_METRICS, *self.setup.scheduler.metrics)
 
     def new_outputs(self) -> Outputs:
-        """Arrays for a step."""
+        """Arrays that a step of all environments is written to."""
         return new_outputs(len(self.envs), self.setup.encoder.shape[0], self.setup.encoder.actions)
 
     def seed(self, seeds: Sequence[int]) -> None:
@@ -214,7 +214,7 @@ class Batch:
             env.progress.word[0] = word
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; the environments stay readable."""
         if self._pool:
             self._pool.shutdown()
 
@@ -273,7 +273,7 @@ def _play_part(
     return refused
 
 
-# Learned choices and heuristics over the same episodes, with the same metrics.
+# --- Evaluation: learned choices and heuristics over the same episodes, with the same metrics ----------------------
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
 
@@ -316,7 +316,10 @@ def evaluate(
     if hasattr(chosen, "decide"):
         table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed, began, decide_limit)
     elif callable(chosen):
-        table, names = _run_choices(chosen, setup, rows, placed)
+        # side by side, as many as fit into memory: a network is asked once for all of them
+        chunks = [rows[at : at + TOGETHER] for at in range(0, len(rows), TOGETHER)]
+        tables, of_chunks = zip(*(_run_together(chosen, setup, chunk, placed) for chunk in chunks), strict=True)
+        table, names = np.concatenate(tables), of_chunks[0]
     else:
         raise ConfigError(f"policy {policy} is neither a heuristic nor a function of observations")
     return {name: table[:, k] for k, name in enumerate(names)}
@@ -329,12 +332,6 @@ def random_rows(setup: Setup, episodes: int, seed: int | Sequence[int]) -> NDArr
 
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]  # (E, K), and K names
-
-
-def _run_choices(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None) -> Table:
-    chunks = [first[at : at + TOGETHER] for at in range(0, len(first), TOGETHER)]
-    tables, names = zip(*(_run_together(choose, setup, chunk, placed) for chunk in chunks), strict=True)
-    return np.concatenate(tables), names[0]
 
 
 def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None) -> Table:

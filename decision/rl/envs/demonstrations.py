@@ -63,7 +63,7 @@ class Observations:
         return self._flags > 0
 
     def __len__(self) -> int:
-        """R"""
+        """R: how many rows there are."""
         return len(self._rest)
 
     def __getitem__(self, rows: Any) -> NDArray[np.float32]:
@@ -206,6 +206,7 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
     `due` (J,) gets when each job is to begin, by its number here.
     """
     env, n, end, known = environment_at(addresses), 0, -np.inf, 0
+    # up to the last start that is known: what would be chosen after it was not recorded
     for time in start:
         end = max(end, time) if np.isfinite(time) else end
     for rest in rests:

@@ -1,4 +1,4 @@
-"""One environment as arrays: what an episode is, and what compiled loops step."""
+"""One environment as arrays: what compiled loops step, what they add up, and the metrics of its episodes."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from decision.state.plan_arrays import START, PlanArrays, new_plan
 
 from .setup import Beginnings, Setup
 
-_SUSPENSIONS = 4  # of each job, with room for many of few
+_SUSPENSIONS = 4  # of each job on average: an episode with more is cut off
 
 
 class Environment(NamedTuple):
@@ -83,9 +83,10 @@ def new_environments(setup: Setup, number: int) -> list[Environment]:
 
 
 def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environment:
-    truth, room = setup.trace.truth, _room(setup)
+    # every host may end a job and begin another at one instant, while as many calls are asked for as are pending
+    truth, room = setup.trace.truth, 16 * len(setup.platform.hosts) + 1024 + 3 * _pending_calls(setup)
     state = _roomy_state(setup, facts, room)
-    own = truth._replace(workload_end=truth.workload_end.copy())
+    truth = truth._replace(workload_end=truth.workload_end.copy())  # the rest is shared by all environments
     outlook = new_outlook(state, setup.outlook or OutlookSettings())
     seen = state if setup.outlook is None else seen_through(state, outlook)
     if setup.rules.energy:
@@ -93,8 +94,8 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
     return Environment(
         state=state,
         facts=facts,
-        truth=own,
-        sim=_roomy_sim(own, setup, room),
+        truth=truth,
+        sim=_roomy_sim(truth, setup, room),
         rows=rows,
         plan=new_plan(state),
         cycles=new_cycles(state),
@@ -114,11 +115,6 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
 def _rests(setup: Setup) -> int:
     """How often jobs of an episode are suspended at most; one with more suspensions is cut off."""
     return 0 if setup.supply is None else _SUSPENSIONS * setup.rules.arrivals + 1024
-
-
-def _room(setup: Setup) -> int:
-    """Every host may end a job and begin another at one instant, while as many calls are asked for as are pending."""
-    return 16 * len(setup.platform.hosts) + 1024 + 3 * _pending_calls(setup)
 
 
 def _pending_calls(setup: Setup) -> int:
@@ -149,7 +145,7 @@ def _roomy_state(setup: Setup, facts: PlatformFacts, room: int) -> ClusterState:
 
 
 def _roomy_sim(truth: Truth, setup: Setup, room: int) -> Sim:
-    """All jobs may come, with whatever else there is `_room` for."""
+    """All jobs may come, with room for whatever else there is."""
     platform, rests = setup.platform, _rests(setup)
     jobs = setup.rules.arrivals + rests
     sim = grow_sim(new_sim(truth, len(platform.hosts), 0, jobs, platform.routes), jobs, room)
@@ -165,7 +161,7 @@ def _roomy_sim(truth: Truth, setup: Setup, room: int) -> Sim:
     )
 
 
-# Metrics of episodes, and the sums that they and the rewards are computed from.
+# --- Metrics of episodes, and the sums that they and the rewards are computed from ---------------------------------
 
 MEANINGS = {  # of the metrics that every environment has; the words of a paper are DBF's
     "return": "sum of the rewards",
@@ -232,8 +228,8 @@ def add_time(env, window, seconds):
 
 
 @kernel
-def add_worth(env):
-    """Add up what the jobs were worth that have just ended."""
+def add_value(env):
+    """Add up the value of the jobs that have just ended."""
     state = env.state
     for i in range(state.nb_ended):
         job = state.ended[i]
@@ -270,6 +266,7 @@ def place_planned(env, rules, begin):
 
 @kernel
 def _place(env, rules, job):
+    """A job starts: what it waited, and what it will be."""
     state = env.state
     waited = state.now - state.submit_time[job]
     if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
@@ -279,6 +276,7 @@ def _place(env, rules, job):
         env.progress.last_end = max(env.progress.last_end, state.now + run)
         env.progress.slowdown += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
         env.progress.nb_placed += 1
+    # sums over the queue are kept by differences: adding up the queue at each step would cost by its length
     if env.cycles.nb_queued == 0:  # what is left of the sums is rounding
         env.progress.waiting = 0.0
         env.progress.load = 0.0
@@ -352,7 +350,7 @@ def begun_in(env: Environment) -> Begun:
     return Begun(start[~rest], np.column_stack([row[rest], nth[rest], start[rest]]))
 
 
-# One block of memory for the arrays of many environments, so that stepping them touches few pages.
+# --- One block of memory for the arrays of many environments, so that stepping them touches few pages --------------
 #
 # An environment has a hundred arrays. Each in pages of its own, those of a hundred environments are more pages than a
 # processor remembers the places of. A large block also gets large pages from the operating system.
@@ -373,7 +371,8 @@ def gather(envs: Sequence[E], fields: Sequence[str], lazy: Sequence[str]) -> lis
     for env in envs:
         changed: dict[str, dict[str, np.ndarray]] = {field: {} for field in fields}
         places: dict[int, np.ndarray] = {}
-        for field, name, array in sorted(_arrays(env, fields, lazy), key=_size):
+        # numbers come first, then the small arrays
+        for field, name, array in sorted(_arrays(env, fields, lazy), key=lambda e: (e[2].ndim > 0, e[2].nbytes)):
             if id(array) not in places:
                 at = _aligned(at) if array.ndim or not places else at  # numbers lie side by side
                 place = block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -396,11 +395,6 @@ def _arrays(env: Any, fields: Sequence[str], lazy: Sequence[str]) -> list[tuple[
     ]
 
 
-def _size(entry: tuple[str, str, np.ndarray]) -> tuple[bool, int]:
-    """Numbers come first, then the small arrays."""
-    _, _, array = entry
-    return array.ndim > 0, array.nbytes
-
-
 def _aligned(size: int) -> int:
+    """Bytes up to the next line."""
     return -(-size // _LINE) * _LINE

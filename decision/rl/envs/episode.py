@@ -44,128 +44,13 @@ from decision.state.transitions import set_aside
 from .environment import (
     EPISODE_METRICS,
     add_time,
-    add_worth,
+    add_value,
     leave_late,
     measure_episode,
     note_longest,
     place_planned,
     world_of,
 )
-
-# From a decision to the next question of an episode: the plan is carried out, and time passes.
-
-
-@kernel
-def to_next_question(env, rules, window, supplied):
-    """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more.
-
-    `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
-    does by itself that is one under a supply (`decision.policies.wrappers.supply`).
-    """
-    before, idle, watts, switched = env.state.now, 0, 0.0, 0
-    _end_in_time(env)
-    if rules.energy:
-        forget_requests(world_of(env))
-        idle, watts, switched = see_servers(env.state, env.facts, env.plan)
-    code = _carry_out(env, rules)
-    if supplied and rules.suspends_beyond:
-        code = _keep_to_supply(env, rules, code)
-    clear(env.plan, env.state)
-    if code == ASK:
-        _prepare_question(env, rules, supplied)
-    add_time(env, window, env.state.now - before)
-    if rules.energy:
-        env.progress.joules = joules_now(world_of(env))
-        _count_servers(env.progress, before, env.state.now, idle, watts, switched)
-    if _has_ended(env, rules, code):
-        _note_end(env, rules, code)
-        return False
-    return True
-
-
-@kernel
-def _end_in_time(env):
-    """Have the engine ask at the very instant at which the episode ends."""
-    if env.progress.timed == 0:
-        env.progress.timed = 1
-        env.plan.time[add(env.plan, CALL_AT, -1)] = env.progress.ends_at
-
-
-@kernel
-def _keep_to_supply(env, rules, code):
-    """Let jobs beyond the supply of power make way until none is; returns the last code of `_carry_out`."""
-    while code == ASK and runs_beyond(env.state, 0):
-        clear(env.plan, env.state)
-        make_way(env.state, env.plan, 0)
-        code = _carry_out(env, rules)
-    return code
-
-
-@kernel
-def _prepare_question(env, rules, supplied):
-    """Hide jobs that are too late, and predict."""
-    if supplied and rules.rejects_late and is_any_late(env.state):
-        env.progress.nb_hidden = set_aside(env.state, too_late(env.state))
-    if env.outlook.estimate != Estimator.WALLTIME:
-        look_ahead(env.state, env.outlook)
-
-
-@kernel
-def _has_ended(env, rules, code):
-    """Whether no other question comes: the engine has none, the time is over, or all jobs are, which may end it."""
-    if code != ASK or env.state.now >= env.progress.ends_at - TOLERANCE:
-        return True
-    return rules.ends_with_jobs == 1 and _all_are_over(world_of(env))
-
-
-@kernel
-def _note_end(env, rules, code):
-    """The episode is over: terminated where nothing is left to be done, else truncated."""
-    state = env.state
-    over = rules.ends_with_jobs == 1 and (code == DONE or (code == ASK and _all_are_over(world_of(env))))
-    over |= rules.drains == 1 and code in (DONE, DEADLOCK)
-    if code == ASK:
-        begin_decision(env.seen, env.cycles)  # for the last observation
-    env.progress.refused_plan = code == BAD_COMMAND
-    for i in range(state.nb_queued, state.nb_queued + env.progress.nb_hidden):
-        leave_late(env, state.queue[i])
-    end_episode(env.progress, over)
-
-
-@kernel
-def _carry_out(env, rules):
-    """Carry the plan out and let time pass; returns a code of `advance`, GROW where the episode must be cut off."""
-    world, state, plan = world_of(env), env.state, env.plan
-    for i in range(plan.nb_actions if rules.worth else 0):
-        if plan.kind[i] == REJECT:
-            leave_late(env, plan.job[i])
-    code = ask_engine(world, CARRY_OUT, state.now)
-    if code == UNCARRIED:
-        code = GROW
-    if code == GROW and world.sim.nb_rests + world.sim.nb_suspending == 0:
-        raise InternalError("an environment has no room for what happens next")
-    if rules.worth:
-        add_worth(env)
-    return code
-
-
-@kernel
-def _all_are_over(world):
-    """Whether all jobs have come, and none waits or runs; those that leave now because they are late count as over."""
-    sim = world.sim
-    return world.state.nb_queued + world.state.nb_running == 0 and sim.workload_at[0] == world.truth.workload_end[0]
-
-
-@kernel
-def _count_servers(progress, begin, end, idle, watts, switched):
-    """Add up what servers did between two times (seconds), from when on it counts."""
-    counted = progress.counted_from
-    seconds = max(end - max(begin, counted), 0.0)
-    progress.idle_servers += idle * seconds
-    progress.wasted += watts * seconds
-    if begin >= counted:
-        progress.nb_switched += switched
-
 
 _ALL = 2**62  # jobs that are seen by who sees the whole queue
 _SHARED_METRICS = len(EPISODE_METRICS)
@@ -178,6 +63,7 @@ def begin_episode(env, rules, kernels, beginning):
         beginning = _draw_beginning(env)
     restart(env, rules, kernels, beginning)
     _to_first_choice(env, rules, kernels)
+    # the same episode twice, where a reward compares it with what a fixed action would have made of it
     if rules.baseline_action >= 0:
         while not is_over(env.progress):
             step(env, rules, kernels, rules.baseline_action)
@@ -190,6 +76,7 @@ def begin_episode(env, rules, kernels, beginning):
 @kernel
 def _draw_beginning(env):
     """Any of a group's beginnings, which is any of the groups."""
+    # one random number for both: its whole part is the group, its fraction the place there
     group, word = env.beginnings.group, env.progress.word
     place = uniform(word[0]) * (len(group) - 1)
     word[0] = next_word(word[0])
@@ -200,7 +87,7 @@ def _draw_beginning(env):
 
 @kernel
 def _to_first_choice(env, rules, kernels):
-    """From the beginning of an episode."""
+    """From the beginning of an episode, where some schedulers choose before any job comes."""
     if rules.opens_first:
         env.cycles.call = -np.inf
         begin_decision(env.seen, env.cycles)
@@ -236,9 +123,10 @@ def step(env, rules, kernels, action):
     progress = env.progress
     if progress.nb_steps >= len(progress.actions):
         raise InternalError("an episode has no room for another choice")
+    # what does not fit is kept as -1; the kernel gets the action as it is
     progress.actions[progress.nb_steps] = action if 0 <= action < 2**31 else -1
     progress.nb_steps += 1
-    planned, reward = env.plan.nb_actions, 0.0
+    planned, reward = env.plan.nb_actions, 0.0  # what the plan has from here on this choice has added
     goes_on = call_act(kernels.act, (env.seen, env.facts, env.cycles, env.plan, env.memory, action)) != 0
     place_planned(env, rules, planned)
     if not goes_on and not is_over(progress):
@@ -253,6 +141,7 @@ def step(env, rules, kernels, action):
 
 @kernel
 def _paid(env, kernels, moment):
+    """What the scheduler's kernel pays at this moment."""
     return call_reward(kernels.reward, (env.seen, env.facts, env.cycles, env.progress, env.memory, moment))
 
 
@@ -267,8 +156,8 @@ def measure_all(env, kernels, out):
     """EPISODE_METRICS, then the scheduler's own."""
     measure_episode(env, out)
     if len(out) > _SHARED_METRICS:
-        own = out[_SHARED_METRICS:]
-        call_measure(kernels.measure, (env.seen, env.facts, env.cycles, env.progress, env.memory, own))
+        of_scheduler = out[_SHARED_METRICS:]
+        call_measure(kernels.measure, (env.seen, env.facts, env.cycles, env.progress, env.memory, of_scheduler))
 
 
 @kernel
@@ -293,13 +182,19 @@ def _to_next_cycle(env, rules):
     """Show the next arrival of this instant, or let time pass; False where the episode is over."""
     if _show_arrival(env, rules):
         return True
-    while _reject_late(env, rules) and to_next_question(env, rules, rules.window, True):
+    while True:
+        # the decision is made: jobs that were too late for it, and hidden, leave with it
+        if rules.rejects_late:
+            reject_hidden(env.state, env.plan, env.progress.nb_hidden)
+            ask_when_late(env.state, env.plan, env.progress.nb_hidden)
+            env.progress.nb_hidden = 0
+        if not to_next_question(env, rules, rules.window, True):
+            return False
         if begin_decision(env.seen, env.cycles):
             note_longest(env)
             return True
         if _show_arrival(env, rules):
             return True
-    return False
 
 
 @kernel
@@ -311,6 +206,7 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
     """
     restart(env, rules, kernels, beginning)
     begin_decision(env.seen, env.cycles)
+    # as the engine asks it in a run; cycles are kept up to date for the metrics alone
     while not is_over(env.progress):
         if not ask(policy, env.state, env.facts, memory, env.plan):
             return False
@@ -337,14 +233,97 @@ def _to_next_decision(env, rules):
         pass
 
 
+# --- From a decision to the next question: the plan is carried out, and time passes ----------------------------------
+
+
 @kernel
-def _reject_late(env, rules):
-    """A decision is made: jobs leave that were too late for it. True."""
-    if rules.rejects_late:
-        reject_hidden(env.state, env.plan, env.progress.nb_hidden)
-        ask_when_late(env.state, env.plan, env.progress.nb_hidden)
-        env.progress.nb_hidden = 0
+def to_next_question(env, rules, window, supplied):
+    """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more.
+
+    `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
+    does by itself that is one under a supply (`decision.policies.wrappers.supply`).
+    """
+    before, idle, watts, switched = env.state.now, 0, 0.0, 0
+    if env.progress.timed == 0:  # the engine is to ask at the very instant at which the episode ends
+        env.progress.timed = 1
+        env.plan.time[add(env.plan, CALL_AT, -1)] = env.progress.ends_at
+    if rules.energy:  # what servers do until the next question they do from now on
+        forget_requests(world_of(env))
+        idle, watts, switched = see_servers(env.state, env.facts, env.plan)
+    code = _carry_out(env, rules)
+    if supplied and rules.suspends_beyond:
+        # jobs beyond the supply of power make way, at the same instant, until none is
+        while code == ASK and runs_beyond(env.state, 0):
+            clear(env.plan, env.state)
+            make_way(env.state, env.plan, 0)
+            code = _carry_out(env, rules)
+    clear(env.plan, env.state)
+    # the next question sees what a policy under a supply and a prediction would: no jobs that are too late
+    if code == ASK:
+        if supplied and rules.rejects_late and is_any_late(env.state):
+            env.progress.nb_hidden = set_aside(env.state, too_late(env.state))
+        if env.outlook.estimate != Estimator.WALLTIME:
+            look_ahead(env.state, env.outlook)
+    add_time(env, window, env.state.now - before)
+    if rules.energy:
+        env.progress.joules = joules_now(world_of(env))
+        _count_servers(env.progress, before, env.state.now, idle, watts, switched)
+    # no other question comes: the engine has none, the time is over, or all jobs are, which may end an episode
+    out_of_time = env.state.now >= env.progress.ends_at - TOLERANCE
+    if code != ASK or out_of_time or (rules.ends_with_jobs == 1 and _all_are_over(world_of(env))):
+        _note_end(env, rules, code)
+        return False
     return True
+
+
+@kernel
+def _note_end(env, rules, code):
+    """The episode is over: terminated where nothing is left to be done, else truncated."""
+    state = env.state
+    over = rules.ends_with_jobs == 1 and (code == DONE or (code == ASK and _all_are_over(world_of(env))))
+    over |= rules.drains == 1 and code in (DONE, DEADLOCK)
+    if code == ASK:
+        begin_decision(env.seen, env.cycles)  # for the last observation
+    env.progress.refused_plan = code == BAD_COMMAND
+    for i in range(state.nb_queued, state.nb_queued + env.progress.nb_hidden):
+        leave_late(env, state.queue[i])
+    end_episode(env.progress, over)
+
+
+@kernel
+def _carry_out(env, rules):
+    """Carry the plan out and let time pass; returns a code of `advance`, GROW where the episode must be cut off."""
+    world, state, plan = world_of(env), env.state, env.plan
+    for i in range(plan.nb_actions if rules.counts_value else 0):
+        if plan.kind[i] == REJECT:
+            leave_late(env, plan.job[i])
+    code = ask_engine(world, CARRY_OUT, state.now)
+    # no room is not an error where jobs are suspended: far too often then, and the episode is cut off
+    if code == UNCARRIED:
+        code = GROW
+    if code == GROW and world.sim.nb_rests + world.sim.nb_suspending == 0:
+        raise InternalError("an environment has no room for what happens next")
+    if rules.counts_value:
+        add_value(env)
+    return code
+
+
+@kernel
+def _all_are_over(world):
+    """Whether all jobs have come, and none waits or runs; those that leave now because they are late count as over."""
+    sim = world.sim
+    return world.state.nb_queued + world.state.nb_running == 0 and sim.workload_at[0] == world.truth.workload_end[0]
+
+
+@kernel
+def _count_servers(progress, begin, end, idle, watts, switched):
+    """Add up what servers did between two times (seconds), from when on it counts."""
+    counted = progress.counted_from
+    seconds = max(end - max(begin, counted), 0.0)
+    progress.idle_servers += idle * seconds
+    progress.wasted += watts * seconds
+    if begin >= counted:
+        progress.nb_switched += switched
 
 
 @kernel

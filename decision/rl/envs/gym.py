@@ -160,7 +160,7 @@ class SchedulerVectorEnv(VectorEnv):
         return self._batch.envs[i].state
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the threads."""
+        """End the threads that step the environments."""
         self._batch.close()
 
 

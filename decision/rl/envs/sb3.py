@@ -44,11 +44,11 @@ class SchedulerVecEnv(VecEnv):
         return observation
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Remember the choices."""
+        """Remember the choices, which `step_wait` makes."""
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Make them."""
+        """Make the choices that were remembered."""
         observation, reward, terminated, truncated, info = self._envs.step(self._actions)
         over = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
@@ -80,11 +80,11 @@ class SchedulerVecEnv(VecEnv):
         raise AttributeError(f"{attr_name} cannot be set: the environments share all that they have")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """No environment is wrapped."""
+        """False of each: no environment is wrapped."""
         return [False for _ in self._get_indices(indices)]
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads that step the environments."""
         self._envs.close()
 
 

@@ -15,7 +15,7 @@ from decision.engine.refusals import EngineOptions, check_events, check_inputs, 
 from decision.engine.truth import Names, build_truth
 from decision.files import load_platform, load_workload
 from decision.files.events import check_supply, load_events
-from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
+from decision.model.dates import DAY_LEAD, sequential_groups
 from decision.model.demand import sizes
 from decision.model.errors import ConfigError, whole
 from decision.model.hosts import nearest
@@ -27,9 +27,7 @@ from decision.policies.traits import Estimator, OutlookSettings, SupplySettings
 from decision.rl.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
 from decision.rl.schedulers.registry import find_observation
 
-# With which rows of a trace episodes may begin, and how a trace goes on at its end.
-
-ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up
+ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up; memory has room for them
 
 
 class JobStream(msgspec.Struct, frozen=True):
@@ -74,7 +72,7 @@ class Rules(NamedTuple):
     opens_first: int  # `ChoosingScheduler.opens_first`
     drains: int  # 1: it terminates when nothing can happen any more; 0: that truncates it
     ends_with_jobs: int  # 1: it terminates when all of its jobs are over
-    worth: int  # 1: what jobs are worth is counted
+    counts_value: int  # 1: the value of jobs is counted
     rejects_late: int  # 1: jobs leave that cannot end in time
     suspends_beyond: int  # 1: jobs beyond the supply of power are suspended
 
@@ -113,14 +111,17 @@ def make_episodes(
         opens_first=int(scheduler.opens_first),
         drains=int(episodes.days is not None),
         ends_with_jobs=int(episodes.ends_with_jobs),
-        worth=int(supply is not None),
+        counts_value=int(supply is not None),
         rejects_late=int(supply is not None and supply.rejects_late),
         suspends_beyond=int(supply is not None and supply.suspends_beyond),
     )
     pstate = np.array([host.initial_pstate for host in platform.hosts], np.int32)
     trace = _repeated(truth, names, arrivals)
-    if episodes.days is not None:
-        trace = msgspec.structs.replace(trace, truth=_by_day(trace.truth, episodes.days))
+    if episodes.days is not None:  # the jobs of each day come at the times of its own clock
+        submit = trace.truth.submit_time.copy()
+        for day in episodes.days:
+            submit[day.first : day.first + day.jobs] += DAY_LEAD - day.midnight
+        trace = msgspec.structs.replace(trace, truth=trace.truth._replace(submit_time=submit))
     return trace, beginnings._replace(pstate=pstate), rules
 
 
@@ -170,14 +171,6 @@ def _beginnings(
     )
 
 
-def _by_day(truth: Truth, days: tuple[BusyDay, ...]) -> Truth:
-    """The same jobs, those of each day at the times of its own clock."""
-    submit = truth.submit_time.copy()
-    for day in days:
-        submit[day.first : day.first + day.jobs] += DAY_LEAD - day.midnight
-    return truth._replace(submit_time=submit)
-
-
 def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repeats: bool) -> NDArray[np.int64]:
     """The first row of the trace that is submitted at each time or later; the number of rows where there is none."""
     if not repeats:
@@ -194,6 +187,7 @@ def _repeated(truth: Truth, names: Names, arrivals: int) -> JobStream:
     if len(truth.worth):
         again["worth"] = truth.worth[row % jobs]
     submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)
+    # real run times are known of jobs that do nothing but wait; what others take, only the engine says
     does = [names.leaves(job) for job in range(jobs)]
     delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in does]
     runs = [sum(leaf.amount for leaf in leaves) for leaves in does]
@@ -315,11 +309,13 @@ def _read_events(
 def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) -> None:
     """Refuse options that neither the scheduler's settings nor its encoder have."""
     taken = inspect.signature(scheduler.make_encoder).parameters
-    own = [name for name, each in taken.items() if each.kind is each.KEYWORD_ONLY or each.default is not each.empty]
-    known = dict.fromkeys((*scheduler.Settings.__struct_fields__, *own, *inspect.signature(make_setup).parameters))
+    of_encoder = [name for name, p in taken.items() if p.kind is p.KEYWORD_ONLY or p.default is not p.empty]
+    known = dict.fromkeys(
+        (*scheduler.Settings.__struct_fields__, *of_encoder, *inspect.signature(make_setup).parameters)
+    )
     del known["options"]
     for name in options:
-        if name not in known and not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+        if name not in known and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
             hint, has = nearest(name, known), ", ".join(known)
             raise ConfigError(f"an environment of {scheduler.name} has no option {name!r}{hint} (it has {has})")
 

@@ -35,8 +35,8 @@ REMEDY = "the file is damaged: copy it again, or train again"
 _LIMITS = {MANIFEST: 1 << 20, WEIGHTS: MOST_BYTES}  # bytes of the unpacked members
 _MEMBER = b"PK\x01\x02"  # before each member's entry in a zip's directory
 _END, _END_BYTES = b"PK\x05\x06", 22  # how a zip without a comment ends
-_MOST_MEMBERS = 10_000
-_SHOWN = 200  # characters
+_MOST_MEMBERS = 10_000  # more are not opened: zipfile reads the directory as a whole
+_SHOWN = 200  # characters of a file's text in a message
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
@@ -50,7 +50,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether it did."""
+        """Whether the policy did it."""
         return self.found <= self.most
 
 
@@ -78,9 +78,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     decision: Text  # the package's version
     algorithm: Text
     config: TrainConfig
-    encoder: dict[
-        Text, Text | int | float
-    ]  # fields of a `decision.rl.schedulers.Encoder`, or what a policy's numbers see
+    encoder: dict[Text, Text | int | float]  # fields of an `Encoder`, or what a policy's numbers see
     nb_hosts: Annotated[int, msgspec.Meta(ge=1, le=2**31)]  # of the platform that was learned on
     platform: InputFacts
     workloads: tuple[InputFacts, ...]
@@ -134,7 +132,7 @@ def read_numbers(where: str, data: bytes) -> NDArray[np.float64]:
     """
     try:
         with open_zip(data) as zipped:
-            (member,) = (each for each in zipped.infolist() if "/data/" in each.filename)
+            (member,) = (info for info in zipped.infolist() if "/data/" in info.filename)
             if member.file_size > len(data) or member.compress_type != zipfile.ZIP_STORED:
                 raise zipfile.BadZipFile
             numbers = np.frombuffer(zipped.read(member), "<f8").astype(float)
@@ -259,9 +257,6 @@ def _found(tree: Any, place: str) -> str:
     return "" if isinstance(tree, dict) else f"; found {shown(repr(tree))}"
 
 
-# Which trainings differ in their seed alone.
-
-
 def kind_of(folder: Path) -> bytes | None:
     """The same for all trainings of one configuration on the same files, whatever their seed and how far they got.
 
@@ -280,7 +275,7 @@ def kind_of(folder: Path) -> bytes | None:
     return msgspec.json.encode(msgspec.structs.replace(manifest, config=config, steps=0, scores={}, gates=()))
 
 
-# Whether a learned policy may be deployed: ``decision gates`` has checked it, and it has passed.
+# --- Whether a learned policy may be deployed ----------------------------------------------------------------------
 
 
 def require_unseen(policy: str, workload: Workload) -> str:
@@ -328,9 +323,6 @@ def require_gates(policy: str) -> None:
         "runs it all the same",
         field="policy",
     )
-
-
-# Whether a learned policy is judged on jobs that it was learned from.
 
 
 def seen_jobs(policy: str, workload: Workload) -> int:

@@ -34,8 +34,6 @@ from decision.rl.envs.gym import observation_space
 from .checkpoint import Number, open_zip, read_packed
 from .config import TrainConfig
 
-# Files of choices, written and read: their numbers, and what they are of.
-
 _FORMAT = 2
 _HEAD = "choices.json"
 _NUMBERS = {  # members, and what they are of
@@ -48,7 +46,7 @@ DAMAGED = "the file is damaged: copy it again, or collect again"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What one policy gave."""
+    """A policy, and how many choices are of it."""
 
     policy: Text
     episodes: Number
@@ -96,15 +94,15 @@ def write_choices(
         sources=sources,
     )
     submit = setup.trace.truth.submit_time
-    waits = [each.start - submit[each.first :][: len(each.start)] for each in schedules]
-    rests = np.concatenate([each.rests for each in schedules])
-    came = [submit[each.first + each.rests[:, 0].astype(int)] for each in schedules]
+    waits = [schedule.start - submit[schedule.first :][: len(schedule.start)] for schedule in schedules]
+    rests = np.concatenate([schedule.rests for schedule in schedules])
+    came = [submit[schedule.first + schedule.rests[:, 0].astype(int)] for schedule in schedules]
     numbers = {
-        "first": np.array([each.first for each in schedules]),
-        "jobs": np.array([len(each.start) for each in schedules]),
-        "transitions": np.array([each.transitions for each in schedules]),
+        "first": np.array([schedule.first for schedule in schedules]),
+        "jobs": np.array([len(schedule.start) for schedule in schedules]),
+        "transitions": np.array([schedule.transitions for schedule in schedules]),
         "wait": np.maximum(np.concatenate(waits), 0.0),  # less is rounding
-        "rests": np.array([len(each.rests) for each in schedules]),
+        "rests": np.array([len(schedule.rests) for schedule in schedules]),
         "origin": rests[:, 0],
         "part": rests[:, 1],
         "rest_wait": np.maximum(rests[:, 2] - np.concatenate(came), 0.0),  # since the first submission

@@ -238,7 +238,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def algorithm(self) -> str:
-        """How it is learned."""
+        """The algorithm by which it is learned."""
         return str(self.learn.__struct_config__.tag)
 
     @property
@@ -253,7 +253,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def steps(self) -> int:
-        """In all."""
+        """Steps of the whole training."""
         return self.learn.steps
 
 
@@ -337,18 +337,15 @@ def _preset_files() -> dict[str, Any]:
 
 def _read_preset(name: str) -> dict[str, Any]:
     if name.endswith(".toml"):
-        return _parse(name, _read_text(Path(name)))
+        try:
+            text = Path(name).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{name}: cannot be read ({error}); check the path") from None
+        return _parse(name, text)
     known = _preset_files()
     if name not in known:
         raise ConfigError(f"there is no preset {name!r}{nearest(name, known)} (there are {', '.join(sorted(known))})")
     return _parse(name, known[name].read_text())
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); check the path") from None
 
 
 def _parse(name: str, text: str) -> dict[str, Any]:

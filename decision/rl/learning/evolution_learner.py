@@ -87,7 +87,7 @@ class EvolutionLearner:
 
     @property
     def iteration(self) -> int:
-        """Generations."""
+        """How many generations have been judged."""
         return self._evolution.generation
 
     @property
@@ -101,7 +101,7 @@ class EvolutionLearner:
         return self.steps >= self._evolve.steps
 
     def iterate(self) -> dict[str, float]:
-        """A generation."""
+        """Ask for candidates, judge them, and learn from that: a generation."""
         first = self._draw()
         candidates = self._evolution.ask(self._rng)
         costs, means = self._judge(candidates, first)
@@ -123,13 +123,14 @@ class EvolutionLearner:
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """What each of (n, P) candidates costs over sequences from these rows on, and means of the metrics."""
-        played = self._played([(each.ravel(), first) for each in (*self._references, *candidates)])
-        references, own = played[: len(self._references)], played[len(self._references) :]
+        weights = (*self._references, *candidates)
+        tables = self._played([(numbers.ravel(), first) for numbers in weights])
+        references, judged = tables[: len(self._references)], tables[len(self._references) :]
         done = min(self.steps / self._evolve.steps, 1.0)
         compared = [self._by_name(table) for table in references]
         env = self._config.env
-        costs = np.array([self._scheduler.cost(env, self._by_name(table), compared, done) for table in own])
-        return costs, dict(zip(self._batch.metric_names, np.mean(own, axis=(0, 1)).tolist(), strict=True))
+        costs = np.array([self._scheduler.cost(env, self._by_name(table), compared, done) for table in judged])
+        return costs, dict(zip(self._batch.metric_names, np.mean(judged, axis=(0, 1)).tolist(), strict=True))
 
     def _by_name(self, table: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Each metric of (sequences, metrics)."""
@@ -141,24 +142,24 @@ class EvolutionLearner:
     def play(self, items: Sequence[Any]) -> list[Any]:
         """For each candidate (P,) with rows: (sequences, metrics); which thread plays what makes no difference."""
         shape = self._scheduler.weights
-        policies = [self._scheduler.policy(each.reshape(shape), str(k)) for k, (each, _) in enumerate(items)]
-        found = [np.zeros((len(first), len(self._batch.metric_names))) for _, first in items]
+        policies: list[Policy] = [
+            self._scheduler.policy(weights.reshape(shape), str(k)) for k, (weights, _) in enumerate(items)
+        ]
+        if (supply := self._setup.supply) is not None:  # schedules are made under it, as runs are
+            policies = [supplied(policy, supply) for policy in policies]
+        tables = [np.zeros((len(first), len(self._batch.metric_names))) for _, first in items]
         episodes = [(p, k) for p, (_, first) in enumerate(items) for k in range(len(first))]
         threads = len(self._batch.envs)
 
         def play(thread: int) -> None:
             env = self._batch.envs[thread]
-            asked = [prepare(self._supplied(policy), env.facts, ()) for policy in policies]
+            asked = [prepare(policy, env.facts, ()) for policy in policies]
             for p, k in episodes[thread::threads]:
                 memory = asked[p].memory_for(env.state, env.plan)  # an episode begins without one
-                play_episode(self._batch, thread, asked[p].address, memory.address, int(items[p][1][k]), found[p][k])
+                play_episode(self._batch, thread, asked[p].address, memory.address, int(items[p][1][k]), tables[p][k])
 
         list(self._pool.map(play, range(threads)))
-        return found
-
-    def _supplied(self, policy: Policy) -> Policy:
-        """The policy under the supply of power of the schedules, if there is one."""
-        return policy if self._setup.supply is None else supplied(policy, self._setup.supply)
+        return tables
 
     def policy(self) -> Policy | ChooseAll:
         """That of the average over the last generations' means."""
@@ -184,7 +185,7 @@ class EvolutionLearner:
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads that play."""
         self._pool.shutdown()
 
 
@@ -211,13 +212,13 @@ class NetworkEvolution(EvolutionLearner):
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """All candidates play the same episodes."""
         rows = np.unique(first).tolist()
-        played = self._played([(each, rows) for each in candidates])
-        costs = np.array([-each["return"].mean() for each in played])
-        return costs, {name: float(np.mean([each[name].mean() for each in played])) for name in self._curves}
+        played = self._played([(weights, rows) for weights in candidates])
+        costs = np.array([-metrics["return"].mean() for metrics in played])
+        return costs, {name: float(np.mean([metrics[name].mean() for metrics in played])) for name in self._curves}
 
     def play(self, items: Sequence[Any]) -> list[Any]:
         """For each candidate (P,) with rows, the metrics of the episodes that begin there."""
-        return [evaluate(self._actor(each), self._setup, first=rows) for each, rows in items]
+        return [evaluate(self._actor(weights), self._setup, first=rows) for weights, rows in items]
 
     def _actor(self, weights: NDArray[np.float64]) -> ChooseAll:
         vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), self._network.parameters())
@@ -233,10 +234,10 @@ class NetworkEvolution(EvolutionLearner):
         return self._network.state_dict()
 
     def close(self) -> None:
-        """There are no threads."""
+        """There is nothing to end: no thread plays."""
 
 
-# Learning the joint policy by evolution: whole days of several clusters, with all trade-offs at once.
+# --- The joint policy: whole days of several clusters, with all trade-offs at once ---------------------------------
 
 _CHOICES = 100_000  # of a day; no policy needs so many
 _LEARNED = 0.8  # share of the days of a cluster that is made
@@ -276,10 +277,10 @@ class JointEvolution(EvolutionLearner):
 
     def _draw(self) -> NDArray[np.int64]:
         """As many days of each cluster."""
-        each = max(self._evolve.sequences // len(self._ends), 1)
+        days = max(self._evolve.sequences // len(self._ends), 1)
         begins = np.append(0, self._ends[:-1])
         pairs = zip(begins.tolist(), self._ends.tolist(), strict=True)
-        return np.concatenate([self._rng.integers(begin, end, each) for begin, end in pairs])
+        return np.concatenate([self._rng.integers(begin, end, days) for begin, end in pairs])
 
     def _judge(
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
@@ -288,12 +289,12 @@ class JointEvolution(EvolutionLearner):
         traded = self._rng.dirichlet(EVEN)
         again = np.arange(0, len(first), 2)
         items: list[Any] = [(None, EVEN, int(day)) for day in first]
-        for each in candidates:
-            items += [(each, EVEN, int(day)) for day in first]
-            items += [(each, traded, int(day)) for day in first[again]]
+        for weights in candidates:
+            items += [(weights, EVEN, int(day)) for day in first]
+            items += [(weights, traded, int(day)) for day in first[again]]
         played = np.array(self._played(items))
-        theirs, own = played[: len(first)], played[len(first) :].reshape(len(candidates), -1, len(_PLAYED))
-        even, uneven = own[:, : len(first)], own[:, len(first) :]
+        theirs, judged = played[: len(first)], played[len(first) :].reshape(len(candidates), -1, len(_PLAYED))
+        even, uneven = judged[:, : len(first)], judged[:, len(first) :]
         cluster = np.searchsorted(self._ends, first, side="right")
         costs = np.zeros(len(candidates))
         for c in range(len(self._ends)):

@@ -33,11 +33,12 @@ class CsvLog:
 
     def write(self, row: Mapping[str, float]) -> None:
         """Append a row; a column that it lacks stays empty."""
-        self._file.write(_csv([_text(row.get(name)) for name in self._columns]))
+        cells = [repr(row[name]) if name in row else "" for name in self._columns]
+        self._file.write(_csv(cells))
         self._file.flush()
 
     def close(self) -> None:
-        """No more rows come."""
+        """Close the file; no more rows come."""
         self._file.close()
 
 
@@ -58,11 +59,14 @@ class EventLog:
 
     def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Append values of curves at a step."""
-        values = (_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in scalars.items())
+        values = (
+            _bytes(1, _bytes(1, tag.encode()) + _varint(2 << 3 | 5) + struct.pack("<f", value))
+            for tag, value in scalars.items()
+        )
         self._record(_double(1, time.time()) + _int(2, step) + _bytes(5, b"".join(values)))
 
     def close(self) -> None:
-        """No more values come."""
+        """Close the file; no more values come."""
         self._file.close()
 
     def _record(self, content: bytes) -> None:
@@ -77,10 +81,6 @@ def _csv(cells: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def _text(value: float | None) -> str:
-    return "" if value is None else repr(value)
-
-
 def _rows_up_to(path: Path, columns: Sequence[str], last: int) -> list[bytes]:
     """Whole rows of a file, which may be of an older version with fewer columns."""
     if not path.exists() or not last:
@@ -92,6 +92,9 @@ def _rows_up_to(path: Path, columns: Sequence[str], last: int) -> list[bytes]:
             cells = dict(zip(names, row.strip().split(","), strict=False))
             kept.append(_csv([cells.get(name, "") for name in columns]).encode())
     return kept
+
+
+# Fields of protocol buffers: a varint of number and kind (0: a varint, 1: 8 bytes, 2: with its length, 5: 4 bytes)
 
 
 def _varint(number: int) -> bytes:
@@ -108,10 +111,6 @@ def _bytes(field: int, content: bytes) -> bytes:
 
 def _int(field: int, value: int) -> bytes:
     return _varint(field << 3) + _varint(value)
-
-
-def _float(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def _double(field: int, value: float) -> bytes:

@@ -25,8 +25,6 @@ from decision.rl.schedulers.window import JOB_FEATURES
 
 from .config import NetworkConfig
 
-# What a network is, and perceptrons, of which the others are made.
-
 Floats = NDArray[np.float32]
 
 
@@ -45,11 +43,11 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def actor(self, features: Tensor) -> Tensor:
-        """The logits alone."""
+        """(n, F) features to the (n, A) logits alone."""
         raise NotImplementedError
 
     def value(self, features: Tensor) -> Tensor:
-        """The values alone."""
+        """(n, F) features to the (n,) values alone."""
         raise NotImplementedError
 
     @property
@@ -76,20 +74,20 @@ class Mlp(Network):
         self.critic = perceptron((inputs, *hidden, 1), last_gain=1.0, bend=bend)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and values."""
+        """(n, A) logits, of all actions, and (n,) values."""
         return self.policy(features), self.value(features)
 
     def actor(self, features: Tensor) -> Tensor:
-        """The logits alone."""
+        """(n, F) features to the (n, A) logits alone."""
         return self.policy(features)
 
     def value(self, features: Tensor) -> Tensor:
-        """The values alone."""
+        """(n, F) features to the (n,) values alone."""
         return self.critic(features).squeeze(-1)
 
     @property
     def last_layers(self) -> tuple[nn.Linear, ...]:
-        """The policy's."""
+        """The last layer of the policy's perceptron."""
         return (cast(nn.Linear, self.policy[-1]),)
 
 
@@ -102,14 +100,14 @@ def perceptron(widths: tuple[int, ...], last_gain: float, bend: Callable[[], nn.
 
 def linear(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
     layer = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.orthogonal_(layer.weight, gain)  # with a gain of 0.01 in the last layer a policy begins nearly even
     nn.init.zeros_(layer.bias)
     return layer
 
 
-# Networks that see jobs one by one, with layers that all jobs of the window share.
+# --- Networks that see jobs one by one -----------------------------------------------------------------------------
 
-_QUANTILES = 16
+_QUANTILES = 16  # remaining times of cores, in order, that stand for all: so the width does not grow with the cores
 _JOB = 8  # features of a job
 _ROUNDING = 1e-6  # shares of cores are whole numbers of cores to within this
 _SHARPNESS = np.float32(1000.0)  # a time of a thousandth of the longest differs from none
@@ -157,7 +155,10 @@ class JobsNetwork(Network):
         features = out[:, self.nb_cluster :].reshape(n, window, _JOB)
         features[..., 0] = size
         features[..., 1:3] = _log_scale(jobs[..., :2])
-        features[..., 3] = _log_scale(_ratio(jobs[..., 2]) if endless else jobs[..., 2])
+        waited = jobs[..., 2]
+        if endless:  # w / (w + 1) back to w
+            waited = np.asarray(waited / np.maximum(1 - waited, np.float32(1e-7)), np.float32)
+        features[..., 3] = _log_scale(waited)
         features[..., 4] = jobs[..., 3]
         features[..., 5] = size <= free[:, None] + _ROUNDING
         features[..., 6] = _log_scale(ready)
@@ -165,7 +166,7 @@ class JobsNetwork(Network):
         return out
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and values."""
+        """(n, A) logits, of all actions, and (n,) values."""
         jobs, context = self._look(features)
         return self._logits(jobs, context, mask), self.critic(context).squeeze(-1)
 
@@ -176,7 +177,7 @@ class JobsNetwork(Network):
         return torch.cat([self.score(again).squeeze(-1), self.forward_score(context)], 1)
 
     def value(self, features: Tensor) -> Tensor:
-        """The values alone."""
+        """(n, F) features to the (n,) values alone."""
         return self.critic(self._look(features)[1]).squeeze(-1)
 
     @property
@@ -189,6 +190,7 @@ class JobsNetwork(Network):
         cluster = torch.relu(self.cluster(features[:, : self.nb_cluster]))
         jobs = features[:, self.nb_cluster :].unflatten(1, (self.nb_jobs, self.nb_features))
         jobs = torch.relu(self.job(jobs) + cluster.unsqueeze(1))
+        # a mean and a maximum do not depend on the order of jobs, nor on how many there are
         context = torch.cat([cluster, jobs.mean(1), jobs.amax(1)], 1)
         return jobs, torch.relu(self.context(context))
 
@@ -198,6 +200,7 @@ class JobsNetwork(Network):
         place = row * self.nb_jobs + slot
         startable = self.job_again(jobs.flatten(0, 1).index_select(0, place))
         again = torch.relu(startable + self.context_again(context).index_select(0, row))
+        # others get 0: what a masked action's logit is makes no difference
         scores = context.new_zeros(jobs.shape[0] * jobs.shape[1])
         scores = scores.index_copy(0, place, self.score(again).squeeze(-1).to(scores.dtype))
         return torch.cat([scores.view(jobs.shape[:2]), self.forward_score(context)], 1)
@@ -216,7 +219,7 @@ class PoolNetwork(JobsNetwork):
         self._share(pool.jobs, pool.features, pool.cluster, pool.more, width)
 
     def prepare(self, observation: Floats) -> Floats:
-        """As it is."""
+        """The observation as it is: its numbers are scaled already."""
         return observation
 
 
@@ -259,7 +262,7 @@ class MinutesNetwork(JobsNetwork):
         return logits.roll(1, 1), value
 
     def actor(self, features: Tensor) -> Tensor:
-        """The logits alone."""
+        """(n, F) features to the (n, A) logits alone."""
         return super().actor(features).roll(1, 1)
 
 
@@ -289,16 +292,16 @@ class PriorityNetwork(Network):
         return logits, self.value(features)
 
     def actor(self, features: Tensor) -> Tensor:
-        """The logits alone."""
+        """(n, F) features to the (n, A) logits alone."""
         return self.priority(features.unflatten(1, (-1, JOB_FEATURES))).squeeze(-1)
 
     def value(self, features: Tensor) -> Tensor:
-        """The values alone."""
+        """(n, F) features to the (n,) values alone."""
         return self.critic(features).squeeze(-1)
 
     @property
     def last_layers(self) -> tuple[nn.Linear, ...]:
-        """The priority's."""
+        """The last layer of the perceptron that jobs share."""
         return (cast(nn.Linear, self.priority[-1]),)
 
 
@@ -319,11 +322,6 @@ def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
     pool = (within[:, None, :] < size[..., None] - _ROUNDING).sum(axis=2)
     ready = np.where(pool == 0, 0.0, 2.0 ** (np.minimum(pool, last) - last))
     return pools, pools[:, 0], ready.astype(np.float32)
-
-
-def _ratio(share: Floats) -> Floats:
-    """x / (x + 1) to x."""
-    return np.asarray(share / np.maximum(1 - share, np.float32(1e-7)), np.float32)
 
 
 def _log_scale(share: Floats) -> Floats:

@@ -1,4 +1,8 @@
-"""Learning from recorded choices alone: batches are drawn from them again and again, and no environment is stepped."""
+"""Learning from recorded choices alone: behaviour cloning (BC) and critic-regularised regression (CRR).
+
+Batches are drawn from the choices again and again, and no environment is stepped. Read `update_bc` and `update_crr`
+from top to bottom; transitions and the critics' values are what SAC learns with, too.
+"""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -20,13 +24,11 @@ from .networks import ImageNetwork, Network, untrained_network
 from .ppo import NetworkActor, log_probs
 from .weights import autocast, device_of
 
-# Transitions that algorithms learn from again and again: recorded ones, and the newest of environments.
-
 _CHUNK = 8192  # observations that are prepared at once
 
 
 class Transitions(NamedTuple):
-    """n of them."""
+    """n transitions, as algorithms learn from them again and again."""
 
     features: Tensor  # (n, F) what the network takes
     mask: Tensor  # (n, A) bool, valid actions
@@ -42,13 +44,13 @@ class Transitions(NamedTuple):
 
 
 class Batches(Protocol):
-    """Where batches come from."""
+    """What transitions are drawn from: recorded ones, or the newest of environments."""
 
     def __len__(self) -> int:
-        """Transitions that there are."""
+        """How many transitions there are."""
 
     def take(self, index: NDArray[np.int64]) -> Transitions:
-        """These transitions."""
+        """The transitions of an (n,) index."""
 
 
 class RecordedChoices:
@@ -62,12 +64,16 @@ class RecordedChoices:
     def __init__(self, demonstrations: Demonstrations, network: Network) -> None:
         self._seen, self._network = demonstrations.observation, network
         self.rows = demonstrations.choices
-        self._prepared = None if demonstrations.observation.packed else self._prepare_all()
+        self._prepared: Tensor | None = None
+        if not demonstrations.observation.packed:  # in parts: what is prepared may be larger than what was seen
+            chunks = range(0, len(self._seen), _CHUNK)
+            prepared = [network.prepare(self._seen[at : at + _CHUNK]) for at in chunks]
+            self._prepared = torch.from_numpy(np.concatenate(prepared))
         columns = demonstrations.mask, demonstrations.action, demonstrations.reward, ~demonstrations.terminated
         self._mask, self._action, self._reward, self._goes_on = map(torch.from_numpy, columns)
 
     def __len__(self) -> int:
-        """Valid choices."""
+        """How many valid choices there are."""
         return len(self.rows)
 
     def take(self, index: NDArray[np.int64]) -> Transitions:
@@ -92,10 +98,6 @@ class RecordedChoices:
             return self._prepared[torch.from_numpy(rows)]
         return torch.from_numpy(self._network.prepare(self._seen[rows]))
 
-    def _prepare_all(self) -> Tensor:
-        chunks = range(0, len(self._seen), _CHUNK)
-        return torch.from_numpy(np.concatenate([self._network.prepare(self._seen[at : at + _CHUNK]) for at in chunks]))
-
 
 class Recent:
     """The newest transitions of environments, up to a number.
@@ -109,7 +111,7 @@ class Recent:
         self._columns: list[Tensor] = []
 
     def __len__(self) -> int:
-        """Those that are kept."""
+        """How many transitions are kept."""
         return self._size if self._full else self._next
 
     def add(self, batch: Transitions) -> None:
@@ -124,7 +126,7 @@ class Recent:
         self._next = (self._next + n) % self._size
 
     def take(self, index: NDArray[np.int64]) -> Transitions:
-        """These transitions."""
+        """The transitions of an (n,) index."""
         rows = torch.from_numpy(index)
         return Transitions(*(column[rows] for column in self._columns))
 
@@ -148,18 +150,18 @@ def draw(replays: tuple[Batches, ...], n: int, rng: np.random.Generator) -> Tran
     index = rng.integers(sum(sizes), size=n)
     parts = []
     for replay, size in zip(replays, sizes, strict=True):
-        own = index[(index >= 0) & (index < size)]
-        if len(own):
-            parts.append(replay.take(own))
+        of_replay = index[(index >= 0) & (index < size)]
+        if len(of_replay):
+            parts.append(replay.take(of_replay))
         index = index - size
     return parts[0] if len(parts) == 1 else Transitions(*map(torch.cat, zip(*parts, strict=True)))
 
 
-# Behaviour cloning: the network learns to choose as was recorded.
+# --- Behaviour cloning: the network learns to choose as was recorded -----------------------------------------------
 
 
 class BcLosses(NamedTuple):
-    """What an update did."""
+    """What an update of `update_bc` did, a mean over the batch."""
 
     policy_loss: float  # minus the mean logarithm of the recorded choices' probabilities
 
@@ -186,12 +188,12 @@ def update_bc(network: Network, optimizer: torch.optim.Optimizer, batch: Transit
     return BcLosses(loss.item())
 
 
-# Values of actions by an ensemble of networks whose outputs are normalised.
+# --- Values of actions, by an ensemble of networks whose outputs are normalised ------------------------------------
 #
 # PopArt (van Hasselt et al. 2016, arXiv 1602.07714): the networks learn targets of mean 0 and deviation 1, and where
 # mean and deviation of the targets move, the last layers are changed so that the values stay as they were.
 
-_LEAST, _MOST = 1e-4, 1e6  # of the deviation
+_LEAST, _MOST = 1e-4, 1e6  # of the deviation, so that rewards that are all equal divide by something
 
 
 class Critics(nn.Module):
@@ -250,6 +252,7 @@ class Critics(nn.Module):
         share = self._rate / self.weight  # the first targets count in full
         self.mean += share * (targets.mean() - self.mean)
         self.square += share * (targets.square().mean() - self.square)
+        # the last layers take the change up: deviation * (w x + b) + mean stays what it was
         ratio = deviation / self.deviation
         shift = (mean - self.mean) / self.deviation
         for network in (*self.networks, *self.targets):
@@ -266,20 +269,22 @@ class Critics(nn.Module):
 def _outputs(networks: nn.ModuleList, features: Tensor) -> Tensor:
     """(K, n, A) outputs of K networks; an encoder that they share reads the features once."""
     first = networks[0]
-    if isinstance(first, ImageNetwork) and all(cast(ImageNetwork, each).reader is first.reader for each in networks):
+    if isinstance(first, ImageNetwork) and all(
+        cast(ImageNetwork, network).reader is first.reader for network in networks
+    ):
         read = first.reader(features)
-        return torch.stack([cast(ImageNetwork, each).actor_of(read).float() for each in networks])
+        return torch.stack([cast(ImageNetwork, network).actor_of(read).float() for network in networks])
     return torch.stack([cast(Network, network).actor(features).float() for network in networks])
 
 
-# Critic-regularised regression (CRR): of the recorded choices, those are cloned that are better than the policy.
+# --- CRR: of the recorded choices, those are cloned that are better than the policy --------------------------------
 #
 # Wang et al., NeurIPS 2020 (arXiv 2006.15134), for discrete actions: the policy's mean over values is the exact sum
 # over all valid actions, and not one over a few draws. The filter is the binary one, 1 where the advantage is above 0.
 
 
 class CrrLosses(NamedTuple):
-    """What an update did."""
+    """What an update of `update_crr` did, means over the batch."""
 
     policy_loss: float
     value_loss: float  # of normalised values
@@ -302,6 +307,7 @@ def update_crr(
         batch: recorded choices.
         config: how.
     """
+    # critics: towards the reward and the value of the next state, the mean over what the policy would choose there
     with torch.no_grad():
         next_probs = log_probs(network.actor(batch.next_features), batch.next_mask).exp()
         following = (next_probs * critics.target_values(batch.next_features)).sum(1)
@@ -309,6 +315,7 @@ def update_crr(
     value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
     critics.follow(config.target_rate)
 
+    # policy: clone the choices that pass the filter; without one this is behaviour cloning beside critics
     logits = network.actor(batch.features)
     with torch.no_grad():
         weight = _passes(logits, values, batch) if config.filter == "binary" else 1.0
@@ -324,11 +331,12 @@ def improve_critics(
     critics: Critics, optimizer: torch.optim.Optimizer, batch: Transitions, target: Tensor, max_gradient: float
 ) -> tuple[float, Tensor]:
     """Move the values of the batch's choices towards the (n,) target; returns the loss, and (n, A) values of before."""
+    # first the scale, then the outputs: they are compared with targets on the scale of now
     critics.rescale(target)
     chosen = batch.action.expand(len(critics.networks), -1).unsqueeze(2)
     normalised = critics.normalised(batch.features)
-    found = normalised.gather(2, chosen).squeeze(2)
-    loss = 0.5 * (found - critics.normalise(target)).square().mean(1).sum()
+    predicted = normalised.gather(2, chosen).squeeze(2)
+    loss = 0.5 * (predicted - critics.normalise(target)).square().mean(1).sum()
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(critics.networks.parameters(), max_gradient)
@@ -337,11 +345,13 @@ def improve_critics(
 
 
 def _passes(logits: Tensor, values: Tensor, batch: Transitions) -> Tensor:
-    """(n,) 1 where the choice is worth more than what the policy would choose on average."""
+    """(n,) 1 where the choice has a higher value than what the policy would choose on average."""
     mean = (log_probs(logits, batch.mask).exp() * values).sum(1)
     chosen = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)
     return (chosen > mean).float()
 
+
+# --- The learners --------------------------------------------------------------------------------------------------
 
 _UPDATES = 100  # of an iteration
 _KEPT_ASIDE = 20  # every so many choices: agreement is measured on them
@@ -361,7 +371,7 @@ class NetworkLearner:
         return NetworkActor(copy.deepcopy(self.network).cpu(), self._draws).together
 
     def weights(self) -> Mapping[str, torch.Tensor]:
-        """The network's."""
+        """The weights of the network, by name."""
         return self.network.state_dict()
 
 
@@ -448,15 +458,15 @@ class DataLearner(NetworkLearner):
             part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Any]:
-        """All that updates change."""
+        """All that updates change: what a state of the training holds."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to end: no environment is stepped."""
 
 
 class BcLearner(DataLearner):
-    """Behaviour cloning."""
+    """A learner whose updates are `update_bc`."""
 
     losses = BcLosses._fields
 
@@ -473,7 +483,7 @@ class BcLearner(DataLearner):
 
 
 class CrrLearner(DataLearner):
-    """Critic-regularised regression."""
+    """A learner whose updates are `update_crr`."""
 
     losses = CrrLosses._fields
 
@@ -488,7 +498,7 @@ class CrrLearner(DataLearner):
         return update_crr(self.network, self._critics, self._optimizers, batch, self.config.learn)
 
     def _parts(self) -> dict[str, Any]:
-        optimizers = {f"optimizer {k}": each for k, each in enumerate(self._optimizers)}
+        optimizers = {f"optimizer {k}": optimizer for k, optimizer in enumerate(self._optimizers)}
         return {"network": self.network, "critics": self._critics, **optimizers}
 
 

@@ -55,6 +55,7 @@ class Losses(NamedTuple):
 
 def advantages(rollout: Rollout, discount: float, gae_lambda: float) -> Tensor:
     """(T, N) generalised advantage estimates: sums of (discount * lambda)^k * delta over the rest of the episode."""
+    # backwards, so that each sum goes on from the one of the step after it; where an episode ends it begins anew
     estimate = torch.empty_like(rollout.reward)
     delta = rollout.reward + discount * rollout.next_value - rollout.value
     carry = discount * gae_lambda * (~rollout.ended).float()
@@ -86,6 +87,7 @@ def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig)
     log_prob = log_probs(logits, batch.mask)
     chosen = log_prob.gather(1, batch.action.unsqueeze(1)).squeeze(1)
 
+    # policy: the ratio to the policy that collected, which pays no more than the clip beyond it
     log_ratio = chosen - batch.log_prob
     ratio = log_ratio.exp()
     weight = batch.advantage
@@ -94,7 +96,14 @@ def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig)
     clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
     policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
 
-    value_term = _value_loss(value.float(), batch.value, batch.returns, config.value_clip)
+    # value: likewise no further from that of the rollout than the clip, if there is one
+    error = (value.float() - batch.returns).square()
+    if config.value_clip:
+        near = batch.value + (value.float() - batch.value).clamp(-config.value_clip, config.value_clip)
+        error = torch.maximum(error, (near - batch.returns).square())
+    value_term = 0.5 * error.mean()
+
+    # entropy, over the valid actions: masked ones have probability 0 and add nothing
     spread = -(log_prob.exp() * log_prob).sum(1).mean()
 
     kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimator k3: unbiased, and never negative
@@ -121,12 +130,14 @@ def update_ppo(
         generator: shuffles the steps.
         autocast: entered around each pass through the network.
     """
+    # the rollout as one batch of steps: which environment they are of makes no difference from here on
     advantage = advantages(rollout, config.discount, config.gae_lambda).flatten()
     features, mask, action, log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
     whole = Minibatch(mask, action, log_prob, old_value, advantage, advantage + old_value)
     sums = torch.zeros(5)
     minibatches = 0
 
+    # several passes over the rollout, each in an order of its own
     for _ in range(config.epochs):
         order = torch.randperm(len(advantage), generator=generator)
         before, minibatches_before = sums.clone(), minibatches
@@ -141,6 +152,7 @@ def update_ppo(
             optimizer.step()
             sums += terms
             minibatches += 1
+        # stop where the policy has moved far from the one that collected: its ratios say little from there on
         if config.target_kl:
             kl = (float(sums[_KL]) - float(before[_KL])) / (minibatches - minibatches_before)
             if kl > config.target_kl:
@@ -152,23 +164,12 @@ def update_ppo(
 def losses_of(means: Tensor, returns: Tensor, value: Tensor) -> Losses:
     """From the means of what `ppo_loss` gives, and the returns with the values of the rollout."""
     policy_loss, value_loss, entropy, kl, outside = means.tolist()
-    return Losses(policy_loss, value_loss, entropy, kl, outside, _explained(returns, value))
-
-
-def _value_loss(value: Tensor, old: Tensor, returns: Tensor, clip: float) -> Tensor:
-    loss = (value - returns).square()
-    if clip:
-        near = old + (value - old).clamp(-clip, clip)
-        loss = torch.maximum(loss, (near - returns).square())
-    return 0.5 * loss.mean()
-
-
-def _explained(returns: Tensor, value: Tensor) -> float:
     spread = float(returns.var(unbiased=False))
-    return 1 - float((returns - value).var(unbiased=False)) / spread if spread > 0 else 0.0
+    explained = 1 - float((returns - value).var(unbiased=False)) / spread if spread > 0 else 0.0
+    return Losses(policy_loss, value_loss, entropy, kl, outside, explained)
 
 
-# Collecting rollouts: a policy acts in many environments side by side.
+# --- Collecting rollouts: a policy acts in many environments side by side ------------------------------------------
 
 
 class MaskedVectorEnv(Protocol):
@@ -192,7 +193,7 @@ class MaskedVectorEnv(Protocol):
         """Arrays from which the environments go on exactly as from here."""
 
     def set_state(self, state: dict[str, Any]) -> Any:
-        """Go on from there."""
+        """Go on from a `get_state`, exactly."""
 
     def close(self) -> Any:
         """They are not needed any more."""
@@ -257,6 +258,7 @@ class Collector:
         self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
         last = np.full(len(action), np.nan, np.float32)
         last[terminated] = 0.0
+        # an episode that was cut off could have gone on: the value of its last state stands for what would have come
         cut = np.flatnonzero(truncated & ~terminated)
         if len(cut):
             last[cut] = values(info["final_obs"][cut])
@@ -349,7 +351,7 @@ def as_array(value: Any) -> Any:
     return value.numpy() if isinstance(value, Tensor) else value
 
 
-# Choices by a network: the best of the valid actions, or a draw.
+# --- Choices by a network: the best of the valid actions, or a draw ------------------------------------------------
 
 
 class NetworkActor:
@@ -369,7 +371,7 @@ class NetworkActor:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Restart the draws."""
+        """Restart the draws, from a seed."""
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> int:
@@ -396,7 +398,7 @@ class NetworkActor:
         return np.where(goes_on, logits[:, :-1].argmax(1).numpy(), logits.shape[1] - 1)
 
 
-# PPO at work: rollouts and updates in turn, and its whole state to go on from.
+# --- The learner: rollouts and updates in turn, and its whole state to go on from ----------------------------------
 
 _CPU = torch.device("cpu")
 
@@ -434,7 +436,10 @@ class PpoLearner:
         self.network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
         self._behaviour = copy.deepcopy(self.network)
         # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update
-        self._learning, self._acting = (_compiled(each, ppo) for each in (self.network, self._behaviour))
+        self._learning, self._acting = (
+            cast(Network, torch.compile(network)) if ppo.compile == "on" else network
+            for network in (self.network, self._behaviour)
+        )
         self.optimizer = torch.optim.Adam(by_rate(dict(self.network.named_parameters()), ppo), **adam_of(ppo))
         self.generator = torch.Generator().manual_seed(config.seed)
         self.collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
@@ -446,7 +451,7 @@ class PpoLearner:
 
     @classmethod
     def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup) -> "PpoLearner":
-        """For a scheduler's environments."""
+        """The learner of a scheduler in its environments. Raises ConfigError where they do not fit into memory."""
         assert isinstance(scheduler, ChoosingScheduler)
         assert isinstance(config.learn, PpoConfig)
         steps = config.learn.rollout * (2 if config.learn.overlap else 1)  # an observation is in float32
@@ -459,7 +464,7 @@ class PpoLearner:
 
     @property
     def steps(self) -> int:
-        """Environment steps learned from."""
+        """How many environment steps were learned from."""
         return self.iteration * self.ppo.envs * self.ppo.rollout
 
     @property
@@ -480,7 +485,9 @@ class PpoLearner:
         """
         collected = self.pending or self._collect()
         following = self._pool.submit(self._collect) if self.ppo.overlap and not self.last else None
-        losses = self._update(collected.rollout)
+        set_rate(self.optimizer, self.next_rate())
+        precision = autocast(self.ppo, _CPU)
+        losses = update_ppo(self._learning, self.optimizer, collected.rollout, self.ppo, self.generator, precision)
         self.pending = following.result() if following else None
         self._behaviour.load_state_dict(self.network.state_dict())
         return self.row(collected, losses)
@@ -497,7 +504,7 @@ class PpoLearner:
         }
 
     def next_rate(self) -> float:
-        """Adam's for the next update."""
+        """The rate with which the next update learns."""
         self.lr = self.ppo.rate_at(self.steps / self.ppo.steps)
         return self.lr
 
@@ -506,16 +513,12 @@ class PpoLearner:
         with autocast(self.ppo, _CPU):
             return self.collector.collect(self._acting)
 
-    def _update(self, rollout: Rollout) -> Losses:
-        set_rate(self.optimizer, self.next_rate())
-        return update_ppo(self._learning, self.optimizer, rollout, self.ppo, self.generator, autocast(self.ppo, _CPU))
-
     def policy(self) -> ChooseAll:
         """The network's choices, as a deployed policy makes them."""
         return NetworkActor(copy.deepcopy(self.network), self._draws).together
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """The network's."""
+        """The weights of the network, by name."""
         return self.network.state_dict()
 
     def close(self) -> None:
@@ -555,13 +558,13 @@ def by_rate(parameters: Mapping[str, Tensor], ppo: PpoConfig) -> list[dict[str, 
     """A network's parameters by name in groups of one learning rate; `share` is how many times that of others."""
     if not ppo.critic_lr:
         return [{"params": list(parameters.values())}]
-    critics = [each for name, each in parameters.items() if name.startswith("critic.")]
-    others = [each for name, each in parameters.items() if not name.startswith("critic.")]
+    critics = [parameter for name, parameter in parameters.items() if name.startswith("critic.")]
+    others = [parameter for name, parameter in parameters.items() if not name.startswith("critic.")]
     return [{"params": others}, {"params": critics, "share": ppo.critic_lr / ppo.lr}]
 
 
 def adam_of(ppo: PpoConfig) -> dict[str, Any]:
-    """Adam's settings."""
+    """Adam's settings; eps as of the reference implementations of PPO."""
     return {"lr": ppo.lr, "eps": 1e-5, "fused": True}
 
 
@@ -573,7 +576,3 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"].fill_(now)
         else:
             group["lr"] = now
-
-
-def _compiled(network: Network, ppo: PpoConfig) -> Network:
-    return cast(Network, torch.compile(network)) if ppo.compile == "on" else network

@@ -65,7 +65,7 @@ class PricesEvolution(EvolutionLearner):
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """All candidates schedule the same sequences."""
         every = (self._none.ravel(), *candidates)
-        played = np.array(self._played([(each, int(row)) for each in every for row in first]))
+        played = np.array(self._played([(weights, int(row)) for weights in every for row in first]))
         table = played.reshape(len(every), len(first), len(_METRICS))
         judged = table[:, :, _METRICS.index(self._settings.metric)]
         means = dict(zip(_METRICS, table[1:].mean(axis=(0, 1)).tolist(), strict=True))
@@ -113,13 +113,10 @@ class Schedules:
         self.rows = np.arange(len(workload.jobs) - self.jobs + 1)
         speed = max(host.pstates[host.initial_pstate].speed for host in platform.hosts)
         self._alone = runtimes(self._workload, speed)
-        if settings.metric == "hops" and self._sizes().max() < 2:
+        if settings.metric == "hops" and max(job.size for job in workload.jobs) < 2:
             raise ConfigError(f"{workload.path or workload.name}: no job is on several hosts; hops cannot be learned")
         places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
         self._down, self._places = np.array(platform.down), places
-
-    def _sizes(self) -> NDArray[np.int64]:
-        return np.array([job.size for job in self._workload.jobs])
 
     def measure(self, policy: ComposedPolicy, row: int) -> tuple[float, ...]:
         """METRICS of the sequence that begins with a job."""

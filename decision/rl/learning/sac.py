@@ -41,7 +41,7 @@ _SHARE = 0.98  # of the greatest entropy, which is what can be tuned to
 
 
 class SacLosses(NamedTuple):
-    """What an update did."""
+    """What an update of `update_sac` did, means over the batch."""
 
     policy_loss: float
     value_loss: float  # of normalised values
@@ -68,6 +68,9 @@ def update_sac(
         config: how.
     """
     temperature = log_temperature.detach().exp() if config.temperature == 0 else torch.tensor(config.temperature)
+
+    # critics: towards the reward and the soft value of the next state, its mean over what the policy would choose of
+    # the lower of the target networks' values, plus the entropy that it has there
     with torch.no_grad():
         next_log = log_probs(network.actor(batch.next_features), batch.next_mask)
         soft = critics.target_values(batch.next_features) - temperature * next_log
@@ -76,6 +79,7 @@ def update_sac(
     value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
     critics.follow(config.target_rate)
 
+    # policy: towards the softmax of the values; no sampled action, for the mean over all of them is exact
     log = log_probs(network.actor(batch.features), batch.mask)
     policy_loss = _mean(log, temperature * log - values, batch.mask).mean()
     optimizers[0].zero_grad()
@@ -83,6 +87,7 @@ def update_sac(
     nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
     optimizers[0].step()
 
+    # temperature: up where entropy is less than wanted. What is wanted depends on how many actions are valid
     entropy = -_mean(log, log, batch.mask).detach()
     if config.temperature == 0:
         wanted = config.entropy * _SHARE * batch.mask.sum(1).log()
@@ -97,10 +102,11 @@ def _mean(log: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, log.exp() * values, 0.0).sum(1)
 
 
-# Soft actor-critic at work: it acts in environments, and learns from what it saw there and from recorded choices.
+# --- The learner ---------------------------------------------------------------------------------------------------
 #
-# First, if so configured, comes a phase of critic-regularised regression on the recorded choices alone. At the switch
-# all optimisers start again; networks and recorded choices stay.
+# It acts in environments, and learns from what it saw there and from recorded choices. First, if so configured, comes a
+# phase of critic-regularised regression on the recorded choices alone. At the switch all optimisers start again;
+# networks and recorded choices stay.
 
 _STEPS = 32  # of each environment in an iteration
 _UPDATES = 100  # of an iteration of the phase before
@@ -138,7 +144,7 @@ class SacLearner(NetworkLearner):
 
     @classmethod
     def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup, data: Demonstrations | None) -> "SacLearner":
-        """For a scheduler's environments."""
+        """The learner of a scheduler in its environments. Raises ConfigError if recorded choices are missing."""
         assert isinstance(scheduler, ChoosingScheduler)
         assert isinstance(config.learn, SacConfig)
         if config.learn.offline and data is None:
@@ -158,7 +164,7 @@ class SacLearner(NetworkLearner):
 
     @property
     def steps(self) -> int:
-        """Environment steps."""
+        """Environment steps so far; updates of the phase before are none."""
         return max(self.iteration - self._before, 0) * self.act_steps
 
     @property
@@ -176,6 +182,7 @@ class SacLearner(NetworkLearner):
             return row
         row = self.act()
         self.iteration += 1
+        # as many updates as belong to the steps so far, whatever part of them the warm-up was
         if self.steps >= self._sac.warmup:
             due = int(self.steps * self._sac.updates) + self._sac.offline
             row |= self.learn(due - self.updates)
@@ -199,7 +206,7 @@ class SacLearner(NetworkLearner):
 
     @property
     def act_steps(self) -> int:
-        """Environment steps of `act`."""
+        """Environment steps of an iteration."""
         return _STEPS * self._sac.envs
 
     def act(self) -> dict[str, float]:
@@ -211,12 +218,14 @@ class SacLearner(NetworkLearner):
             observation, reward, terminated, truncated, info = self._envs.step(action)
             self._see(observation, info)
             following, next_mask = self._features, self._mask
+            # environments reset in the step that ends an episode: its last observation is in `info`
             if (over := terminated | truncated).any():
                 following = following.clone()
                 last = np.asarray(info["final_obs"], np.float32)[over]
                 following[torch.from_numpy(over)] = torch.from_numpy(self.network.prepare(last))
                 last_mask = torch.from_numpy(info["final_info"]["action_mask"] != 0)
                 next_mask = torch.where(torch.from_numpy(over)[:, None], last_mask, next_mask)
+            # an episode that was cut off goes on, for what is learned: only where it terminated nothing follows
             goes_on = torch.from_numpy(~terminated).float()
             paid = torch.from_numpy(np.array(reward, np.float32))
             self._recent.add(Transitions(features, mask, torch.from_numpy(action), paid, following, next_mask, goes_on))
@@ -241,7 +250,7 @@ class SacLearner(NetworkLearner):
         return np.asarray((np.where(anything[:, None], even, logits) + noise).argmax(1), np.int64)
 
     def learn(self, updates: int) -> dict[str, float]:
-        """So many updates."""
+        """Make so many updates; the means of what they did."""
         config = self._sac
         recorded = () if self._recorded is None else (self._recorded,)
         losses = []
@@ -261,7 +270,7 @@ class SacLearner(NetworkLearner):
             "network": self.network.state_dict(),
             "critics": self._critics.state_dict(),
             "log_temperature": self._log_temperature.detach().clone(),
-            "optimizers": [each.state_dict() for each in self._optimizers],
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "recent": self._recent.state(),
             "envs": {name: as_tensor(value) for name, value in self._envs.get_state().items()},
             "observation": torch.from_numpy(self._observation.copy()),
@@ -284,7 +293,7 @@ class SacLearner(NetworkLearner):
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
-        """End the environments."""
+        """Close the environments that it acts in."""
         self._envs.close()
 
 

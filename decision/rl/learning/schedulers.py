@@ -35,10 +35,9 @@ from .evolution_learner import EvolutionLearner, JointEvolution, Play
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
 
-# What is shown of a training from its first minute on: metrics over sequences of jobs that stay the same.
-#
-# They are some of the jobs that are learned from, so that no others have to be kept aside; what a policy is worth is
-# said by `decision evaluate` on jobs that it has not seen.
+# Validation: metrics over sequences of jobs that stay the same, shown from the first minute of a training on. These are
+# some of the jobs that are learned from, so that no others have to be kept aside; how good a policy is
+# `decision evaluate` says, on jobs that it has not seen.
 
 PREFIX = "validation_"  # of the columns in the curves
 _SEQUENCES = 16
@@ -81,7 +80,7 @@ _EPISODE = 500  # bytes that the metrics of an episode take
 
 
 class TrainingInputs(NamedTuple):
-    """What is learned from."""
+    """The jobs, the platform and the files that are learned from."""
 
     platform: Platform
     workload: Workload  # jobs, all with a walltime; episodes begin at any of them

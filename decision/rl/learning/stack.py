@@ -40,7 +40,7 @@ from .ppo import (
 from .weights import autocast, device_of
 
 _WARM = 3  # calls before a graph is recorded
-_WORTH = 32  # environments that are worth a thread
+_PER_THREAD = 32  # environments at least, or handing them over takes longer than stepping them
 
 
 class _Whole(nn.Module):
@@ -80,22 +80,22 @@ class StackedNetwork:
     def __call__(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """(S, n, F) features to (S, n, A) logits and (S, n) values."""
         if self.number == 1:
-            return tuple(each.unsqueeze(0) for each in self._whole(features[0]))
-        own = {f"network.{name}": each for name, each in self.parameters.items()}
-        return torch.vmap(partial(functional_call, self._whole))(own, (features,))
+            return tuple(output.unsqueeze(0) for output in self._whole(features[0]))
+        parameters = {f"network.{name}": parameter for name, parameter in self.parameters.items()}
+        return torch.vmap(partial(functional_call, self._whole))(parameters, (features,))
 
     def values(self, member: int, features: Tensor) -> Tensor:
         """(n,) of (n, F) features, by one of the networks."""
         if self.number == 1:
             return self._one.value(features).float()
-        own = {f"network.{name}": each[member] for name, each in self.parameters.items()}
-        return functional_call(self._whole, own, (features,))[1]
+        parameters = {f"network.{name}": stacked[member] for name, stacked in self.parameters.items()}
+        return functional_call(self._whole, parameters, (features,))[1]
 
     def member(self, which: int) -> dict[str, Tensor]:
         """The parameters of one of the networks, on the CPU."""
-        return {name: self.own(each, which) for name, each in self.parameters.items()}
+        return {name: self.part_of(stacked, which) for name, stacked in self.parameters.items()}
 
-    def own(self, column: Tensor, which: int) -> Tensor:
+    def part_of(self, column: Tensor, which: int) -> Tensor:
         """What belongs to one of the networks, on the CPU."""
         return (column if self.number == 1 else column[which]).detach().to("cpu", copy=True)
 
@@ -106,18 +106,18 @@ class StackedNetwork:
 
     def clip(self, gradients: Sequence[Tensor], most: float) -> None:
         """Shorten the gradients of each network to a norm, as torch's clip_grad_norm_ does."""
-        flat = [each.view(self.number, -1) for each in gradients]
-        norm = torch.stack([torch.linalg.vector_norm(each, dim=1) for each in flat]).norm(dim=0)
+        flat = [gradient.view(self.number, -1) for gradient in gradients]
+        norm = torch.stack([torch.linalg.vector_norm(gradient, dim=1) for gradient in flat]).norm(dim=0)
         scale = (most / (norm + 1e-6)).clamp(max=1.0)
-        for each in flat:
-            each.mul_(scale.unsqueeze(1))
+        for gradient in flat:
+            gradient.mul_(scale.unsqueeze(1))
 
 
 def why_alone(learners: Sequence[PpoLearner]) -> str:
     """Why these cannot learn together; empty where they can."""
     first = learners[0]
-    shapes = [{name: each.shape for name, each in learner.network.state_dict().items()} for learner in learners]
-    if any(learner.ppo != first.ppo or own != shapes[0] for learner, own in zip(learners, shapes, strict=True)):
+    shapes = [{name: tensor.shape for name, tensor in learner.network.state_dict().items()} for learner in learners]
+    if any(shape != shapes[0] for shape in shapes) or any(learner.ppo != first.ppo for learner in learners):
         return "their networks or what they learn with differ"
     if any((each.iteration, each.pending is None) != (first.iteration, first.pending is None) for each in learners):
         return "one is further than another"
@@ -153,7 +153,7 @@ class PpoStack:
             group["lr"] = group["lr"].clone() if self._graphs else group["lr"]
         self._take_moments()
         environments = len(learners) * self._ppo.envs
-        workers = min(len(learners), available_cores(), max(1, environments // _WORTH))
+        workers = min(len(learners), available_cores(), max(1, environments // _PER_THREAD))
         self._parts = np.array_split(np.arange(len(learners)), workers)
         self._pool = ThreadPoolExecutor(max(1, workers - 1))
         self._acting = _Acting(self)
@@ -170,9 +170,9 @@ class PpoStack:
             following = [Collected(_copied(each.rollout), *each[1:]) for each in self._collect_beside(collected)]
         losses = self.learn([each.rollout for each in collected])
         rows = []
-        for learner, own, loss, later in zip(self.learners, collected, losses, following, strict=True):
+        for learner, rollout, loss, later in zip(self.learners, collected, losses, following, strict=True):
             learner.pending = later
-            rows.append(learner.row(own, loss))
+            rows.append(learner.row(rollout, loss))
         return rows
 
     def _collect_beside(self, collected: list[Collected]) -> list[Collected]:
@@ -189,7 +189,7 @@ class PpoStack:
             for name, parameter in learner.network.named_parameters():
                 known = moments.get(self.network.parameters[name], {})
                 learner.optimizer.state[parameter] = {
-                    key: value.detach().to("cpu", copy=True) if key == "step" else self.network.own(value, which)
+                    key: value.detach().to("cpu", copy=True) if key == "step" else self.network.part_of(value, which)
                     for key, value in known.items()
                 }
             set_rate(learner.optimizer, learner.lr)
@@ -199,9 +199,10 @@ class PpoStack:
 
     def _take_moments(self) -> None:
         """Adam's, where the learners have some."""
-        own = [dict(learner.network.named_parameters()) for learner in self.learners]
+        parameters = [dict(learner.network.named_parameters()) for learner in self.learners]
         for name, parameter in self.network.parameters.items():
-            known = [learner.optimizer.state.get(mine[name]) for learner, mine in zip(self.learners, own, strict=True)]
+            pairs = zip(self.learners, parameters, strict=True)
+            known = [learner.optimizer.state.get(named[name]) for learner, named in pairs]
             if not all(known):
                 continue
             there = self.device if self._graphs else "cpu"
@@ -214,7 +215,7 @@ class PpoStack:
 
     @torch.no_grad()
     def collect(self) -> list[Collected]:
-        """A rollout of each."""
+        """A rollout of each of the learners, side by side."""
         steps, shape = self._ppo.rollout, (len(self.learners), self._ppo.envs)
         finished = [Finished() for _ in self.learners]
         reward, last = (np.empty((steps, *shape), np.float32) for _ in range(2))
@@ -307,7 +308,7 @@ class _Acting:
         self._t.zero_()
 
     def act(self) -> NDArray[np.int64]:
-        """(S, N) choices."""
+        """(S, N) choices, drawn for the states that the environments are in."""
         self._show()
         self._replay()
         self._chosen.copy_(self._action, non_blocking=True)
@@ -388,6 +389,7 @@ class _Update:
                 else:
                     self._learn(rows)
                 minibatches += 1
+            # only one learns here with a target (`why_alone`): so the first one's divergence is asked for
             if ppo.target_kl and float((self._sums - before)[0, 3]) / (minibatches - first) > ppo.target_kl:
                 break
         return self._sums / minibatches
@@ -397,6 +399,7 @@ class _Update:
         batch = Minibatch(*(column[self._which, rows] for column in self._whole))
         with autocast(self._ppo, self._device):
             logits, value = self._stack.network(self._features[self._which, rows])
+        # the sum of the losses: no parameter of one network is in another's, so each has its own gradient
         loss, terms = torch.vmap(partial(ppo_loss, config=self._ppo))(logits, value, batch)
         gradients = [each.contiguous() for each in torch.autograd.grad(loss.sum(), parameters)]
         self._stack.network.clip(gradients, self._ppo.max_gradient)

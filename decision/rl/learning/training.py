@@ -24,8 +24,8 @@ from .stack import PpoStack, why_alone
 from .weights import device_of, dump, load
 
 _CURVES, STATE = "progress.csv", "resume.pt"
-_SAVE_EVERY = 60.0  # seconds, or so many times what saving takes
-_SHARE = 20.0
+_SAVE_EVERY = 60.0  # seconds between two savings, or more:
+_SHARE = 20.0  # times what saving takes, so that it costs 5 % at most
 
 
 class Algorithm(Protocol):
@@ -35,11 +35,11 @@ class Algorithm(Protocol):
 
     @property
     def iteration(self) -> int:
-        """Those that are done."""
+        """How many iterations are done."""
 
     @property
     def steps(self) -> int:
-        """Steps learned from."""
+        """How many steps were learned from."""
 
     @property
     def finished(self) -> bool:
@@ -61,7 +61,7 @@ class Algorithm(Protocol):
         """Go on from a `state`."""
 
     def close(self) -> None:
-        """End threads and environments."""
+        """End what runs beside: threads and environments."""
 
 
 class Training(NamedTuple):
@@ -77,7 +77,7 @@ class Training(NamedTuple):
 
     @property
     def checkpoint(self) -> Path:
-        """The file."""
+        """The file that the training leaves."""
         return self.folder / f"{self.name}.ckpt"
 
 
@@ -141,12 +141,14 @@ def run_together(
                 learners[-1].restore(state["learner"])
         del saved
         ready = list(zip(tasks, started, learners, strict=True))
-        for part in [ready] if _stackable(learners) else [[each] for each in ready]:
-            alike = _stackable([each[2] for each in part])
+        for part in [ready] if _stackable(learners) else [[training] for training in ready]:
+            alike = _stackable([learner for _, _, learner in part])
             stack = PpoStack(alike) if alike else None
             if stack is not None:
                 open_things.callback(stack.close)
-            runs = [_Run(*each, open_things, report if each is ready[0] else lambda _: None) for each in part]
+            runs = [
+                _Run(*training, open_things, report if training is ready[0] else lambda _: None) for training in part
+            ]
             _learn(runs, stack, stop)
     return [task.checkpoint for task in tasks]
 
@@ -190,7 +192,7 @@ class _Run:
             self._curves.tell(0.0, validated)
 
     def begin(self) -> None:
-        """An iteration begins."""
+        """Note when an iteration begins, and from which step on."""
         self._began, self._before, self._used = time.perf_counter(), self.learner.steps, time.process_time()
 
     @property
@@ -199,7 +201,7 @@ class _Run:
         return self.learner.finished or _rounds(self._task, self.learner.steps) > _rounds(self._task, self._before)
 
     def tell(self, learned: Mapping[str, float]) -> None:
-        """An iteration is done."""
+        """Validate if it is time, and write a row of the curves: an iteration is done."""
         rate = (self.learner.steps - self._before) / (time.perf_counter() - self._began)
         used = time.process_time() - self._used
         if self.validates:
@@ -217,7 +219,7 @@ class _Run:
 
 def _stackable(learners: Sequence[Algorithm]) -> list[PpoLearner]:
     """Those that learn in one `PpoStack`: several that can, and one on a GPU; else none."""
-    alike = [each for each in learners if isinstance(each, PpoLearner)]
+    alike = [learner for learner in learners if isinstance(learner, PpoLearner)]
     if len(alike) < len(learners) or why_alone(alike):
         return []
     return alike if len(alike) > 1 or device_of(alike[0].ppo).type == "cuda" else []

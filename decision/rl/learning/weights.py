@@ -132,15 +132,15 @@ def _check_zip(data: bytes) -> None:
 
 
 class Placed(Protocol):
-    """What a config says of it."""
+    """What a config says of where a network learns, and how exactly."""
 
     @property
     def device(self) -> str:
-        """Auto, cpu or cuda."""
+        """Where it computes: auto, cpu or cuda."""
 
     @property
     def precision(self) -> str:
-        """Auto, float32 or bfloat16."""
+        """In which numbers it computes: auto, float32 or bfloat16."""
 
 
 def device_of(learn: Placed) -> torch.device:

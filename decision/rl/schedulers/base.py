@@ -27,8 +27,6 @@ from decision.state.plan_arrays import PlanArrays
 
 from .decision_points import Cycles, EpisodeProgress
 
-# Observations: which one a scheduler reads, how large it is, and what stands where in it.
-
 
 class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which observation a scheduler reads, and what its kernels must know: kept in checkpoints.
@@ -52,7 +50,7 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,) of an observation."""
+        """(D,): how many numbers an observation has."""
         raise NotImplementedError
 
     @property
@@ -154,11 +152,12 @@ class Image(NamedTuple):
 
 Layouts = Layout | Sequences | Pool | Image
 
-# What the kernels of a scheduler are given and return, and those of schedulers that need none of their own.
+# --- What the kernels of a scheduler are given and return ------------------------------------------------------------
 #
 # All take the state, the facts of the platform and the scheduler's own memory, as `Encoder.new_memory` makes it.
 
-BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)  # a run or an episode begins: forget all of the last one
+# A run or an episode begins: forget all of the last one
+BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)
 
 # A cycle begins; returns 1 where there is something to choose in it, else 0
 OPEN = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle)
@@ -308,12 +307,12 @@ class ChoosingScheduler(Scheduler):
     env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings
     observations: ClassVar[Mapping[str, Mapping[str, Any]]]  # name of each encoder, and settings that it stands for
     encoder_type: ClassVar[type[Encoder]]
-    needs_value: ClassVar[bool] = False  # whether jobs must say what they are worth
+    needs_value: ClassVar[bool] = False  # whether jobs must say their value
     needs_qos: ClassVar[bool] = False  # and their quality of service
     draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.rl.learning.ppo`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
-    calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
+    calls: ClassVar[bool] = False  # whether it asks for cycles (`decision_points.call_at`)
     most_calls: ClassVar[int | None] = None  # asked for and not yet made at a time; None: as many as there are cycles
     opens_first: ClassVar[bool] = False  # whether a run begins with a cycle, before any job comes
 
@@ -390,7 +389,7 @@ class ParametricScheduler(Scheduler):
     added: ClassVar[int] = 0  # so many of them, the last ones, are not in older checkpoints, where they count as 0
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Where learning begins."""
+        """The numbers at which learning begins."""
         raise NotImplementedError
 
     def policy(self, weights: NDArray[np.float64], name: str) -> CompiledPolicy:
@@ -419,6 +418,7 @@ def convert_settings(scheduler: Scheduler, given: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: for a name that it does not have, or a value that does not fit.
     """
+    # names first: msgspec's own message would not say which there are
     known = scheduler.Settings.__struct_fields__
     for name in given:
         if name not in known:

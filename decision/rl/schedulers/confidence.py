@@ -10,7 +10,7 @@ import numpy as np
 from decision.compiling.bundle import F8, I4, Bundle
 from decision.compiling.jit import kernel
 
-_RECENT = 20  # jobs of a user that tell what share of a walltime the next one uses
+_RECENT = 20  # jobs of a user that tell what share of a walltime the next one uses, as DeepScheduling has it
 
 
 class Confidence(Bundle):
@@ -37,6 +37,7 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
     """The arrays of a memory's `Confidence` with room for more jobs."""
     longer = Confidence(**new_confidence(jobs))
     longer.previous[: len(memory.previous)] = memory.previous
+    # places depend on the number of places: users are put in anew
     for at in np.flatnonzero(memory.user >= 0).tolist():
         place = place_of_user(longer, int(memory.user[at]))
         for name in ("user", "last", "confidence"):
@@ -48,6 +49,7 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
 def place_of_user(memory, user):
     """Where a user is, or is to be."""
     mask = len(memory.user) - 1
+    # Knuth's multiplier for 16 bits (2 ** 16 over the golden ratio): users are often numbered in a row
     at = (user * 40503) & mask
     while memory.user[at] != user and memory.user[at] >= 0:
         at = (at + 1) & mask
@@ -66,13 +68,14 @@ def confidence_in(state, memory, job):
 
 @kernel
 def learn_from(state, memory, job):
-    """A job has ended."""
+    """Note which share of its walltime an ended job used, and the mean of its user's last ones."""
     user = state.user[job]
     if user < 0 or not state.end_time[job] >= state.start_time[job]:
         return
     at = place_of_user(memory, user)
     memory.previous[job] = memory.last[at] if memory.user[at] == user else -1
     memory.user[at], memory.last[at] = user, job
+    # summed anew along the list of the user's jobs: a running mean of the last ones would need them all the same
     total, count = 0.0, 0
     while job >= 0 and count < _RECENT:
         total += min((state.end_time[job] - state.start_time[job]) / state.walltime[job], 1.0)

@@ -1,13 +1,17 @@
-"""Deep backfilling (DBF): observation, choices and reward."""
+"""Deep backfilling (DBF): which jobs of a split window of the queue start now.
+
+Wang, Harwood and Rodriguez, Deep Back-Filling: a Split Window Technique for Deep Online Cluster Job Scheduling, HPCC
+2022. First what the kernels see, do and pay, then settings, encoder and the record, whose docstring is the table of the
+observation and says where it differs from the paper.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-import numpy as np
 
-from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.bundle import Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
@@ -41,8 +45,6 @@ from .window import (
     slot_begun,
 )
 
-# What DBF sees, does and is paid for, compiled.
-
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
 CLIPPED, ENDLESS, UNMASKED = 1, 2, 3  # their versions: how waits are seen; clipped ones, and no choice is masked
 
@@ -50,14 +52,19 @@ CLIPPED, ENDLESS, UNMASKED = 1, 2, 3  # their versions: how waits are seen; clip
 class DbfMemory(Bundle):
     """The encoder as numbers; nothing is remembered."""
 
-    number: I8  # (5,) head, tail, pools (0 for one number per core), version, whether an idle cluster must start a job
-    seconds: F8  # (2,) max_runtime, max_wait
+    head: Int  # window slots for the first jobs of the queue
+    tail: Int  # and for the last ones
+    pools: Int  # numbers about the cluster, 0 for one number per core
+    version: Int  # of the observation: CLIPPED, ENDLESS or UNMASKED
+    must_start: Int  # 1 where an idle cluster must start a job that fits
+    max_runtime: Float  # seconds that count as 1 in a run time
+    max_wait: Float  # seconds that count as a half in a wait, or as 1 with CLIPPED
 
 
 @ACT.entry_with(DbfMemory)
 def dbf_act(state, facts, cycles, plan, memory, action):
     """Start the job of a slot; anything else ends the cycle."""
-    at = place_of(cycles, memory.number[0], memory.number[1], action)
+    at = place_of(cycles, memory.head, memory.tail, action)
     if at < 0 or state.size[cycles.queue[at]] > cycles.nb_free:
         return 0
     start_at(state, cycles, plan, at)
@@ -67,7 +74,7 @@ def dbf_act(state, facts, cycles, plan, memory, action):
 @FOLLOW.entry_with(DbfMemory)
 def dbf_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; Fwd where none fits."""
-    head, tail = memory.number[0], memory.number[1]
+    head, tail = memory.head, memory.tail
     slot = slot_begun(state, cycles, head, tail, starts, state.now + TOLERANCE, cycles.nb_free)
     return slot if slot >= 0 else head + tail
 
@@ -75,17 +82,20 @@ def dbf_follow(state, cycles, memory, starts):
 @OBSERVE.entry_with(DbfMemory)
 def dbf_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    head, tail, pools, endless = memory.number[0], memory.number[1], memory.number[2], memory.number[3] == ENDLESS
-    max_runtime = memory.seconds[0]
-    if pools == 0:
-        width = _see_cores(state, cycles, max_runtime, observation)
+    head, tail, max_runtime, endless = memory.head, memory.tail, memory.max_runtime, memory.version == ENDLESS
+    if memory.pools == 0:
+        width = see_hosts(cycles.until, state.now, max_runtime, observation)
     else:
-        width = see_pools(state, cycles, plan, pools, max_runtime, observation)
+        width = see_pools(state, cycles, plan, memory.pools, max_runtime, observation)
     window = observation[width:]
-    some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
+    some = see_window(state, cycles, head, tail, max_runtime, memory.max_wait, endless, True, window, mask)
     idle = cycles.nb_free == len(cycles.until)
+    # Fwd, the last action: the paper masks it on an idle cluster, where nothing but an arrival would end the wait; with
+    # waits without an end it is masked wherever no job would gain by waiting
     mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
-    if memory.number[3] == UNMASKED and not (memory.number[4] and some and idle):
+    # without a mask the reward teaches what is valid, but a run would stand still on an idle cluster after the last
+    # arrival: there only jobs that fit can be chosen
+    if memory.version == UNMASKED and not (memory.must_start and some and idle):
         mask[:] = 1
     return 0
 
@@ -98,7 +108,7 @@ def _all_fit(state, cycles):
         return True
     for at in range(cycles.nb_queued):
         free -= state.size[cycles.queue[at]]
-        if free < 0:
+        if free < 0:  # of a long queue few jobs are looked at
             return False
     return True
 
@@ -108,6 +118,7 @@ def dbf_reward(state, facts, cycles, progress, memory, moment):
     """R(t), the paper's equation 2, at the end of each cycle."""
     if moment != CYCLE_ENDS:
         return 0.0
+    # each part is over its maximum so far, so that all are in [0, 1] whatever the load of the trace
     weight = progress.parameters
     idle = cycles.nb_free / len(cycles.until)
     queued = cycles.nb_queued / progress.most_queued if progress.most_queued > 0.0 else 0.0
@@ -116,10 +127,11 @@ def dbf_reward(state, facts, cycles, progress, memory, moment):
 
 
 @kernel
-def _see_cores(state, cycles, max_runtime, out):
-    until, now, scale = cycles.until, state.now, 1.0 / max_runtime
+def see_hosts(until, now, longest, out):
+    """Remaining time of each host's job over the longest, 0 where it is free, 1 at most; returns how many hosts."""
+    scale = 1.0 / longest
     for host in range(len(until)):
-        left = (until[host] - now) * scale
+        left = (until[host] - now) * scale  # -inf where it is free, inf where it is away
         left = left if left > 0.0 else 0.0
         out[host] = left if left < 1.0 else 1.0
     return len(until)
@@ -132,11 +144,13 @@ def see_pools(state, cycles, plan, pools, max_runtime, out):
     now, scale = state.now, 1.0 / max_runtime
     out[:pools] = 0.0
     out[0] = cycles.nb_free
+    # hosts that are neither free nor run a job are away: with the longest
     away = hosts - cycles.nb_free
     for i in range(state.nb_running):
         size = state.size[state.running[i]]
         out[_pool(pools, (state.expected_end[i] - now) * scale)] += size
         away -= size
+    # jobs that this decision has started so far are in the plan, and not in the state
     for at in range(plan.nb_actions):
         if plan.kind[at] == START:
             size = state.size[plan.job[at]]
@@ -155,7 +169,7 @@ def _pool(pools, left):
         return pools - 1
     if left <= 0.0:
         return 1
-    fraction, exponent = math.frexp(left)
+    fraction, exponent = math.frexp(left)  # exact, as no logarithm is; a power of two belongs to the pool that it ends
     return max(1, pools - 1 + exponent - (fraction == 0.5))
 
 
@@ -166,7 +180,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class DbfSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of DBF."""
+    """What DBF's environment can be set to."""
 
     head: Slots = 16  # jobs of the window from the queue's head
     tail: Slots = 4  # and from its tail
@@ -233,8 +247,13 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
         """
         pools = self.cluster if self.name == BY_POOL else 0
         return DbfMemory(
-            number=np.array([self.head, self.tail, pools, self.version, must_start]),
-            seconds=np.array([self.max_runtime, self.max_wait], float),
+            head=self.head,
+            tail=self.tail,
+            pools=pools,
+            version=self.version,
+            must_start=must_start,
+            max_runtime=self.max_runtime,
+            max_wait=self.max_wait,
         )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
@@ -364,7 +383,7 @@ class Dbf(ChoosingScheduler):
         return self.draws if settings.mask else "all"
 
     def reward_parameters(self, settings: DbfSettings) -> tuple[float, ...]:
-        """w1, w2 and w3."""
+        """The weights w1, w2 and w3 of the reward."""
         return settings.idle_weight, settings.queue_weight, settings.waiting_weight
 
     def layout(self, encoder: DbfEncoder) -> Layout:

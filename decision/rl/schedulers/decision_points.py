@@ -57,11 +57,13 @@ def forget(cycles):
 @kernel
 def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
+    # hosts came or went: for a cycle that is as an end; before the first decision nothing has been seen to change
     moved = cycles.changes_seen != state.nb_capacity_changes and cycles.changes_seen >= 0
     called = state.now > cycles.call - TOLERANCE
     if called:
         cycles.call = np.inf
     _follow_hosts(state, cycles)
+    # arrivals of this instant are the last of the queue: they are shown later, one by one
     old = state.nb_queued
     while old > 0 and state.queue[old - 1] >= cycles.nb_shown:
         old -= 1
@@ -115,6 +117,7 @@ def note_start(state, cycles, plan, at, action):
     end = state.now + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
+    # the state is not changed: transitions do that when the plan is carried out
     cycles.nb_free -= state.size[job]
     cycles.nb_busy += state.size[job]
     cycles.nb_running += 1
@@ -150,6 +153,7 @@ def wake_at(facts, plan, host):
 
 @kernel
 def _plan_switch(plan, host, pstate):
+    """Plan that a host goes to a pstate."""
     action = add(plan, SET_PSTATE, -1)
     plan.value[action] = pstate
     add_interval(plan, action, host, host)
@@ -161,6 +165,7 @@ def _follow_hosts(state, cycles):
 
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
+    # -1: there was no decision before; else what was planned to run runs now, or has ended
     as_planned = cycles.nb_running in (-1, state.nb_running + state.nb_ended)
     as_planned = as_planned and cycles.revisions_seen == state.revisions[0]
     if cycles.changes_seen != state.nb_capacity_changes or not as_planned:
@@ -169,6 +174,7 @@ def _follow_hosts(state, cycles):
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return
+    # mostly only jobs have ended: their hosts alone, not all of a large cluster at each decision
     for k in range(state.nb_ended):
         job = state.ended[k]
         for i in range(state.alloc_first[job], state.alloc_first[job] + state.alloc_count[job]):
@@ -178,6 +184,7 @@ def _follow_hosts(state, cycles):
 
 @kernel
 def _until(state, host):
+    """`Cycles.until` of a host, by the state."""
     job = state.host_job[host]
     if job >= 0:
         return state.start_time[job] + state.expected_runtime[job]
@@ -185,11 +192,14 @@ def _until(state, host):
     return -np.inf if free else np.inf
 
 
-# `EpisodeProgress`: what has happened in an episode so far, which rewards and metrics are computed from.
+# --- Progress ------------------------------------------------------------------------------------------------------
 
 
 class EpisodeProgress(Bundle):
-    """One environment's progress. S steps at most, R rows of the trace, P parameters of the reward."""
+    """What has happened in an episode so far, which rewards and metrics are computed from.
+
+    S steps at most, R rows of the trace, P parameters of the reward.
+    """
 
     first_row: Int  # row of the trace with which the episode began
     nb_arrived: Int  # jobs so far
@@ -227,11 +237,9 @@ class EpisodeProgress(Bundle):
     counted_from: Float  # seconds: from when on they are counted
     idle_servers: Float  # server-seconds in which all of a server was awake and nothing ran on it
     wasted: Float  # joules of these, and of servers that woke or fell asleep
-    # and of jobs, where it counts what they are worth
-    earned: Float  # of the jobs that ended
-    violated: (
-        Float  # value of the jobs that ended after their deadlines, or left because they could not end before them
-    )
+    # and of jobs, where their value counts
+    earned: Float  # value of the jobs that ended
+    violated: Float  # of those that ended after their deadlines, or left because they could not end before
     word: U8  # (1,) the next word of its random numbers
     actions: I4  # (S,) choices so far
     runtime: F8  # (R,) seconds that each job of the trace really runs

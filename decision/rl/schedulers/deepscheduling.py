@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from decision.compiling.bundle import F4, F8, I4, I8, Bundle
+from decision.compiling.bundle import F4, F8, I4, Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.model.dates import DAY, DAY_LEAD, chosen_days
 from decision.model.errors import ConfigError, warn_once
@@ -41,44 +41,31 @@ from .decision_points import call_at, note_start, place_in_queue
 from .registry import register
 from .window import Count, check_scale, longest_walltime
 
-# DeepScheduling's memory in compiled code, and what a policy sees.
-
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
 JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
 WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * JOBS_SEEN
 VOID = 0  # action; action k is the k-th job
 ONE_MINUTE = 60.0  # seconds
-_LONGEST_QUEUE = 4500.0  # jobs that count as 1
-
-# DeepSchedulingMemory.setting
-LONGEST_WALLTIME = 0  # seconds: the longest walltime
-TIMEOUT = 1  # seconds after which an idle server sleeps
-ONLY_FITTING = 2  # 1 where only jobs that fit can be chosen
-N_SETTINGS = 3
-
-# DeepSchedulingMemory.counted
-SHOWN = 0  # jobs in the window
-AVAILABLE = 1  # cores that a job can book
-PUT_TO_SLEEP = 2  # cores that this decision puts to sleep
-_SNAPSHOTS = 3  # so far, JOBS_SEEN at most
-N_COUNTED = 4
-
-# DeepSchedulingMemory.at
-NEXT = 0  # seconds: when the next choice is due; -inf where any event is
-SUMMED_AT = 1  # seconds: when the sum below was last brought up to date
-URGE_RATE = 2  # sum of 1 / walltime over the jobs of the window, since then
-URGED = 3  # what it adds up to over time
-PAID_SO_FAR = 4  # rewards so far
-LAST = 5  # seconds: when time last began to pass by a choice, or for want of one
-N_MOMENTS = 6
+_LONGEST_QUEUE = 4500.0  # jobs that count as 1; the paper does not say how its queue length is scaled
 
 
 class DeepSchedulingMemory(Booking):
     """The encoder as numbers, who has booked, and what was seen. J jobs, K >= 2 J places for users, a power of two."""
 
-    setting: F8  # (N_SETTINGS,)
-    counted: I8  # (N_COUNTED,)
-    at: F8  # (N_MOMENTS,)
+    max_runtime: Float  # seconds: the longest walltime
+    timeout: Float  # seconds after which an idle server sleeps
+    masked: Int  # 1 where only jobs that fit can be chosen
+    nb_shown: Int  # jobs in the window
+    nb_available: Int  # cores that a job can book
+    nb_falling_asleep: Int  # cores that this decision puts to sleep
+    nb_snapshots: Int  # so far, JOBS_SEEN at most
+    next_choice: Float = -np.inf  # seconds: when the next choice is due; -inf where any event is
+    last_choice: Float = -np.inf  # seconds: when time last began to pass by a choice, or for want of one
+    # the reward's integral of 1 / walltime over the jobs of the window
+    summed_at: Float  # seconds: up to when it is summed
+    urgency: Float  # its integrand since then, 1 / seconds
+    urged: Float  # the integral so far
+    paid: Float  # rewards so far
     window: I4  # (JOBS_SEEN,) the first jobs of the queue that have no hosts yet
     agenda: I4  # (JOBS_SEEN,) scratch: jobs that run and end first
     agenda_end: F8  # (JOBS_SEEN,) seconds: when they do by their walltimes
@@ -92,40 +79,32 @@ class DeepSchedulingMemory(Booking):
 @kernel
 def fits(state, memory, job):
     """Whether there are servers for a job, asleep or not."""
-    return state.size[job] <= memory.counted[AVAILABLE]
-
-
-@kernel
-def _count_woken(facts, memory):
-    """Cores of servers that sleep and are about to wake."""
-    woken = 0
-    for server in range(len(facts.server_begin) - 1):
-        begin = facts.server_begin[server]
-        if memory.woken[server] and memory.rank[facts.server_host[begin]] == ASLEEP:
-            woken += facts.server_begin[server + 1] - begin
-    return woken
+    return state.size[job] <= memory.nb_available
 
 
 @kernel
 def take_snapshot(state, facts, cycles, memory):
     """Of the cluster as it is once the decision so far is carried out."""
     hosts, seen = len(cycles.until), memory.snapshot
-    at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
-    if memory.counted[_SNAPSHOTS] == JOBS_SEEN:
+    at = memory.nb_snapshots * SNAPSHOT_NUMBERS
+    if memory.nb_snapshots == JOBS_SEEN:  # the oldest one goes
         at -= SNAPSHOT_NUMBERS
         for i in range(at):
             seen[i] = seen[i + SNAPSHOT_NUMBERS]
     else:
-        memory.counted[_SNAPSHOTS] += 1
+        memory.nb_snapshots += 1
     reserved = state.nb_in_state[COMPUTING]
     for i in range(memory.nb_booked):
         reserved += state.size[memory.booked[i]]
+    # jobs that the plan starts have left the queue of the cycles, but are among the booked ones still
     waiting = cycles.nb_queued - memory.nb_booked + cycles.nb_running - state.nb_running
-    started, dozing, woken = (
-        cycles.nb_busy - state.nb_in_state[COMPUTING],
-        memory.counted[PUT_TO_SLEEP],
-        _count_woken(facts, memory),
-    )
+    # the state is that before this decision: what it starts, wakes and puts to sleep moves from one number to another
+    started, dozing = cycles.nb_busy - state.nb_in_state[COMPUTING], memory.nb_falling_asleep
+    woken = 0  # cores of servers that sleep and are about to wake
+    for server in range(len(facts.server_begin) - 1):
+        begin = facts.server_begin[server]
+        if memory.woken[server] and memory.rank[facts.server_host[begin]] == ASLEEP:
+            woken += facts.server_begin[server + 1] - begin
     seen[at] = reserved / hosts
     seen[at + 1] = min(math.log1p(waiting) / math.log1p(_LONGEST_QUEUE), 1.0)
     seen[at + 2] = (state.now - DAY_LEAD) % DAY / DAY
@@ -139,22 +118,17 @@ def take_snapshot(state, facts, cycles, memory):
 @OBSERVE.entry_with(DeepSchedulingMemory)
 def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
     """Jobs that wait, jobs that run, and snapshots."""
-    hosts, now, shown, only_fitting = (
-        len(cycles.until),
-        state.now,
-        memory.counted[SHOWN],
-        memory.setting[ONLY_FITTING],
-    )
-    scale = 1.0 / math.log1p(memory.setting[LONGEST_WALLTIME] / ONE_MINUTE)
+    hosts, now = len(cycles.until), state.now
+    scale = 1.0 / math.log1p(memory.max_runtime / ONE_MINUTE)
     out[:] = 0.0
-    mask[:] = only_fitting == 0.0
+    mask[:] = memory.masked == 0
     mask[VOID] = 1
-    for i in range(shown):
+    for i in range(memory.nb_shown):
         job, at = memory.window[i], JOB_NUMBERS * i
         out[at] = state.size[job] / hosts
         out[at + 1] = _share(state.walltime[job], scale)
         out[at + 2] = confidence_in(state, memory, job)
-        if only_fitting == 1.0:
+        if memory.masked:
             mask[1 + i] = fits(state, memory, job)
     for i in range(_first_to_end(state, plan, memory)):
         job, at = memory.agenda[i], JOB_NUMBERS * (JOBS_SEEN + i)
@@ -162,7 +136,7 @@ def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
         out[at] = state.size[job] / hosts
         out[at + 1] = _share(left, scale)
         out[at + 2] = _share(left - walltime + confidence_in(state, memory, job) * walltime, scale)
-    seen = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
+    seen = memory.nb_snapshots * SNAPSHOT_NUMBERS
     out[2 * JOB_NUMBERS * JOBS_SEEN : 2 * JOB_NUMBERS * JOBS_SEEN + seen] = memory.snapshot[:seen]
     return 0
 
@@ -177,7 +151,7 @@ def _share(seconds, scale):
 def _first_to_end(state, plan, memory):
     """Put the jobs into the agenda that run, or that the plan starts, and end first; returns how many."""
     jobs, ends = memory.agenda, memory.agenda_end
-    length = min(state.nb_running, JOBS_SEEN)
+    length = min(state.nb_running, JOBS_SEEN)  # the state has them in order of their ends
     for i in range(length):
         job = state.running[i]
         jobs[i], ends[i] = job, state.start_time[job] + state.walltime[job]
@@ -189,6 +163,7 @@ def _first_to_end(state, plan, memory):
                 continue
             at = min(length, JOBS_SEEN - 1)
             length = min(length + 1, JOBS_SEEN)
+            # insertion: few jobs start at an instant, and ties stay behind those that run
             while at > 0 and ends[at - 1] > end:
                 jobs[at], ends[at] = jobs[at - 1], ends[at - 1]
                 at -= 1
@@ -208,9 +183,10 @@ def deepscheduling_begin(state, facts, memory):
     """Nothing is booked, and nobody known."""
     memory.booked_by[:] = -1
     memory.nb_booked = 0
-    memory.counted[:] = 0
-    memory.at[:] = 0.0
-    memory.at[NEXT] = memory.at[LAST] = -np.inf
+    # confidence is forgotten, too: an episode is a day of its own
+    memory.nb_shown = memory.nb_available = memory.nb_falling_asleep = memory.nb_snapshots = 0
+    memory.next_choice = memory.last_choice = -np.inf
+    memory.summed_at = memory.urgency = memory.urged = memory.paid = 0.0
     memory.user[:] = -1
     return 0
 
@@ -221,19 +197,24 @@ def deepscheduling_begin(state, facts, memory):
 @OPEN.entry_with(DeepSchedulingMemory)
 def deepscheduling_look(state, facts, cycles, plan, memory):
     """Do what is due, see all that comes at one instant together; whether there is something to choose."""
-    if cycles.next_shown < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:  # not before the last arrival of the instant
         return 0
-    _add_up(state, memory)
+    # the time that has passed, and who has ended, before anything changes
+    _sum_urgency(state, memory)
     for i in range(state.nb_ended):
         learn_from(state, memory, state.ended[i])
     forget_gone(state, memory)
+    # bookings whose hosts are awake now start; then servers that were idle for long enough sleep
     planned = plan.nb_actions
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)
-    memory.counted[PUT_TO_SLEEP] = sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
-    memory.counted[AVAILABLE] = count_available(memory)
+    memory.nb_falling_asleep = sleep_due(state, facts, memory, plan, memory.timeout)
+    memory.nb_available = count_available(memory)
     _fill_window(cycles, memory)
-    if _is_due(state, memory):
+    # a choice, if the minute is over and there is something to choose; where no job waits, an event must be later than
+    # the last choice, or void would be asked for again and again at one instant
+    late = memory.next_choice <= state.now + TOLERANCE
+    if late and (memory.nb_shown > 0 or state.now > memory.last_choice + TOLERANCE):
         if state.nb_jobs > 0 and _offers(state, memory):
             take_snapshot(state, facts, cycles, memory)
             return 1
@@ -245,13 +226,14 @@ def deepscheduling_look(state, facts, cycles, plan, memory):
 @ACT.entry_with(DeepSchedulingMemory)
 def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     """Bind a job of the window, if it fits; anything else lets time pass."""
-    job = memory.window[action - 1] if 1 <= action <= memory.counted[SHOWN] else -1
+    # VOID, an empty place and a job that does not fit come to the same
+    job = memory.window[action - 1] if 1 <= action <= memory.nb_shown else -1
     if job >= 0 and fits(state, memory, job):
         picked, planned = np.zeros(len(plan.free), np.uint64), plan.nb_actions
         pick(facts, memory, plan, state.size[job], False, True, picked)
-        book(facts, memory, plan, job, picked)
+        book(facts, memory, plan, job, picked)  # which plans the start, if all of its hosts are awake
         _note_starts(state, cycles, plan, planned)
-        memory.counted[AVAILABLE] -= state.size[job]
+        memory.nb_available -= state.size[job]
         _fill_window(cycles, memory)
         if _offers(state, memory):
             take_snapshot(state, facts, cycles, memory)
@@ -262,19 +244,12 @@ def deepscheduling_choose(state, facts, cycles, plan, memory, action):
 
 
 @kernel
-def _is_due(state, memory):
-    """Whether the minute is over; where no job waits, an event must be later than the last choice."""
-    now, at = state.now, memory.at
-    return at[NEXT] <= now + TOLERANCE and (memory.counted[SHOWN] > 0 or now > at[LAST] + TOLERANCE)
-
-
-@kernel
 def _offers(state, memory):
     """Whether there is a choice: with masks only where a job fits."""
-    if memory.setting[ONLY_FITTING] == 0.0:
+    if memory.masked == 0:
         return True
     found = False
-    for i in range(memory.counted[SHOWN]):
+    for i in range(memory.nb_shown):
         found |= fits(state, memory, memory.window[i])
     return found
 
@@ -297,36 +272,38 @@ def _fill_window(cycles, memory):
             memory.window[shown] = job
             shown += 1
         at += 1
-    memory.counted[SHOWN] = shown
+    memory.nb_shown = shown
 
 
 @kernel
 def _set_next(state, memory):
     """A minute passes while jobs wait; else the next event is awaited."""
-    memory.at[LAST] = state.now
-    memory.at[NEXT] = state.now + ONE_MINUTE if memory.counted[SHOWN] > 0 else -np.inf
+    memory.last_choice = state.now
+    memory.next_choice = state.now + ONE_MINUTE if memory.nb_shown > 0 else -np.inf
 
 
 @kernel
 def _let_time_pass(state, facts, cycles, plan, memory):
     """Wake servers, and ask to be called for the next minute or timeout."""
+    # servers wake once all choices of the instant are made: a job may book more hosts of the same one
     wake_booked(state, facts, memory, plan)
-    urge = 0.0
-    for i in range(memory.counted[SHOWN]):
-        urge += 1.0 / state.walltime[memory.window[i]]
-    memory.at[URGE_RATE] = urge
-    due = next_timeout(state, facts, plan, memory.setting[TIMEOUT])
-    if memory.at[NEXT] > state.now:
-        due = min(due, memory.at[NEXT])
+    urgency = 0.0
+    for i in range(memory.nb_shown):
+        urgency += 1.0 / state.walltime[memory.window[i]]
+    memory.urgency = urgency
+    due = next_timeout(state, facts, plan, memory.timeout)
+    if memory.next_choice > state.now:
+        due = min(due, memory.next_choice)
+    # a later call than the one that is pending is asked for when that one is over (`most_calls`)
     if due < cycles.call - TOLERANCE:
         call_at(cycles, plan, due)
 
 
 @kernel
-def _add_up(state, memory):
-    at, now = memory.at, state.now
-    at[URGED] += at[URGE_RATE] * (now - at[SUMMED_AT])
-    at[SUMMED_AT] = now
+def _sum_urgency(state, memory):
+    """Bring the integral up to date; the window, and so its integrand, changes at choices only."""
+    memory.urged += memory.urgency * (state.now - memory.summed_at)
+    memory.summed_at = state.now
 
 
 # --- What is paid --------------------------------------------------------------------------------------------------
@@ -337,16 +314,17 @@ def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     """What the time since the last choice was worth, in minutes; `parameters` are the four weights of its parts."""
     if moment != STEP_ENDS:
         return 0.0
-    _add_up(state, memory)
+    _sum_urgency(state, memory)
     weight = progress.parameters
     shares = progress.parameters[3] == 0.0
+    # the authors' program pays shares, the paper prints counts: then a cluster of twice the size is paid twice
     idle, used = progress.idle_servers / ONE_MINUTE, progress.used / ONE_MINUTE
     if shares:
         idle /= len(facts.server_begin) - 1
         used /= len(cycles.until)
-    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[URGED]
-    owed = worth - memory.at[PAID_SO_FAR]
-    memory.at[PAID_SO_FAR] = worth
+    total = weight[2] * used - weight[0] * idle - weight[1] * memory.urged
+    owed = total - memory.paid
+    memory.paid = total
     return owed
 
 
@@ -369,7 +347,7 @@ Day = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
 
 
 class DeepSchedulingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of DeepScheduling."""
+    """What DeepScheduling's environment can be set to."""
 
     days: Annotated[tuple[Day, ...], msgspec.Meta(max_length=2)] = ()  # (A,): from A on; (A, B): A to B - 1; (): all
     timeout: Annotated[float, msgspec.Meta(ge=0, le=86400)] = 300.0  # seconds after which an idle server sleeps
@@ -397,7 +375,7 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def shape(self) -> tuple[int]:
-        """(280,)"""
+        """(D,), which is (280,) on any cluster."""
         return (WIDTH,)
 
     @property
@@ -419,19 +397,16 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
 
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:
         """The encoder as numbers for the kernels; nothing is booked."""
-        jobs, setting, at = len(state.size), np.zeros(N_SETTINGS), np.zeros(N_MOMENTS)
-        setting[[LONGEST_WALLTIME, TIMEOUT, ONLY_FITTING]] = (self.max_runtime, self.timeout, self.masked)
-        at[[NEXT, LAST]] = -np.inf
         return DeepSchedulingMemory(
             **new_booking(nb_hosts(state)),
-            setting=setting,
-            counted=np.zeros(N_COUNTED, np.int64),
-            at=at,
+            max_runtime=self.max_runtime,
+            timeout=self.timeout,
+            masked=self.masked,
             window=np.zeros(JOBS_SEEN, np.int32),
             agenda=np.zeros(JOBS_SEEN, np.int32),
             agenda_end=np.zeros(JOBS_SEEN),
             snapshot=np.zeros(JOBS_SEEN * SNAPSHOT_NUMBERS, np.float32),
-            **new_confidence(jobs),
+            **new_confidence(len(state.size)),
         )
 
     def with_room(self, memory: Any, state: ClusterState) -> Bundle:

@@ -1,11 +1,15 @@
-"""SchedInspector: observation, choices and reward."""
+"""SchedInspector: whether the next job of an order starts, or is put off.
+
+Zhang, Dai and Xie, SchedInspector: a batch job scheduling inspector using reinforcement learning, HPDC 2022. A job that
+was accepted is committed as RLScheduler's is (`rlscheduler.start_or_commit`).
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import I4, Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME
@@ -21,6 +25,7 @@ from .window import Count, ScaledEncoder, ScaledScheduler
 
 ACCEPT, REFUSE = 0, 1  # actions
 BASES = {"sjf": Order.SJF, "f1": Order.F1}  # orders that can be inspected
+# Both bounds are the paper's (MAX_INTERVAL and MAX_REJECTION_TIMES): without them a refusal could starve a job
 RETRY = 600.0  # seconds after which a job that was refused is looked at again, at the latest
 MOST_REFUSALS = 72  # of a job: 12 hours
 INSPECTED = 7  # numbers of an observation
@@ -29,7 +34,7 @@ _CONFIG = PolicyConfig()
 
 
 class InspectorSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of SchedInspector."""
+    """What SchedInspector's environment can be set to."""
 
     base: Literal["sjf", "f1"] = "sjf"  # the order that is inspected
     jobs: Count = 128  # placed jobs that end an episode
@@ -53,14 +58,15 @@ class InspectorEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)"""
+        """(D,): the seven numbers of the job that is next."""
         return (INSPECTED,)
 
     def new_memory(self, state: ClusterState) -> "InspectorMemory":
         """The encoder as numbers for the kernels; nothing was accepted or refused."""
         return InspectorMemory(
-            order=np.array([int(BASES[self.base])]),
-            seconds=np.array([self.max_runtime, self.max_wait], float),
+            order=int(BASES[self.base]),
+            max_runtime=self.max_runtime,
+            max_wait=self.max_wait,
             committed=np.full(1, -1, np.int32),
             refused=np.zeros(len(state.size), np.int32),
         )
@@ -83,8 +89,9 @@ def check_base(base: str) -> None:
 class InspectorMemory(Bundle):
     """The encoder as numbers, and what was accepted and refused."""
 
-    order: I8  # (1,) `decision.policies.options.Order`
-    seconds: F8  # (2,) max_runtime, max_wait
+    order: Int  # `decision.policies.options.Order`
+    max_runtime: Float  # seconds that count as 1 in a run time
+    max_wait: Float  # seconds that count as 1 in a wait
     committed: I4  # (1,) number of the job that starts next, whenever it fits; -1 where none was accepted
     refused: I4  # (J,) how often each job's start was refused
 
@@ -92,7 +99,7 @@ class InspectorMemory(Bundle):
 @kernel
 def first_in_order(state, cycles, memory):
     """Place in the queue of the job that the base order has first; ties go to fewer hosts, then to the older one."""
-    by_walltime = memory.order[0] == Order.SJF
+    by_walltime = memory.order == Order.SJF
     best, lowest = 0, np.inf
     for at in range(cycles.nb_queued):
         job = cycles.queue[at]
@@ -103,7 +110,7 @@ def first_in_order(state, cycles, memory):
 
 
 @BEGIN.entry_with(InspectorMemory)
-def _begin(state, facts, memory):
+def inspector_begin(state, facts, memory):
     """Nothing was accepted or refused."""
     memory.committed[0] = -1
     memory.refused[:] = 0
@@ -111,14 +118,15 @@ def _begin(state, facts, memory):
 
 
 @OPEN.entry_with(InspectorMemory)
-def _open(state, facts, cycles, plan, memory):
+def inspector_open(state, facts, cycles, plan, memory):
     """Start the job that was accepted, if it fits now."""
     return open_committed(state, cycles, plan, memory.committed)
 
 
 @ACT.entry_with(InspectorMemory)
-def _act(state, facts, cycles, plan, memory, action):
+def inspector_act(state, facts, cycles, plan, memory, action):
     """Accept or refuse the first job; one that was refused too often is accepted."""
+    # the order is looked up again: an entry keeps nothing between the observation and the choice
     at = first_in_order(state, cycles, memory)
     job = cycles.queue[at]
     if action == REFUSE and memory.refused[job] < MOST_REFUSALS:
@@ -129,7 +137,7 @@ def _act(state, facts, cycles, plan, memory, action):
 
 
 @OBSERVE.entry_with(InspectorMemory)
-def _observe(state, facts, cycles, plan, memory, observation, mask):
+def inspector_observe(state, facts, cycles, plan, memory, observation, mask):
     """The seven numbers; all but the share of free cores are 0 where no job waits."""
     observation[:] = 0.0
     mask[:] = 1
@@ -138,9 +146,10 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
         return 0
     job, delay = cycles.queue[first_in_order(state, cycles, memory)], 0.0
     for i in range(cycles.nb_queued):
+        # a refusal lets all that waits wait on for a retry, which adds so much to its bounded slowdown
         delay += RETRY / max(state.expected_runtime[cycles.queue[i]], SHORTEST_RUNTIME)
-    observation[0] = min((state.now - state.submit_time[job]) / memory.seconds[1], 1.0)
-    observation[1] = min(state.expected_runtime[job] / memory.seconds[0], 1.0)
+    observation[0] = min((state.now - state.submit_time[job]) / memory.max_wait, 1.0)
+    observation[1] = min(state.expected_runtime[job] / memory.max_runtime, 1.0)
     observation[2] = state.size[job] / len(cycles.until)
     observation[4] = state.size[job] <= cycles.nb_free
     observation[5] = memory.refused[job] / MOST_REFUSALS
@@ -150,12 +159,12 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
 
 
 @REWARD.entry_with(InspectorMemory)
-def _reward(state, facts, cycles, progress, memory, moment):
+def inspector_reward(state, facts, cycles, progress, memory, moment):
     """By what share the mean bounded slowdown is lower than without refusals, when the episode is over."""
     if moment != STEP_ENDS or not is_over(progress):
         return 0.0
-    own, base = mean_slowdown(progress), progress.baseline_slowdown
-    return (base - own) / max(base, own, 1.0)
+    inspected, base = mean_slowdown(progress), progress.baseline_slowdown
+    return (base - inspected) / max(base, inspected, 1.0)  # over the larger one, so that it is in [-1, 1]
 
 
 class Inspector(ScaledScheduler):
@@ -200,7 +209,13 @@ class Inspector(ScaledScheduler):
     baseline_action = ACCEPT
     choices_per_job = 2 + MOST_REFUSALS
     calls = True
-    begin, open, act, observe, reward = _begin, _open, _act, _observe, _reward
+    begin, open, act, observe, reward = (
+        inspector_begin,
+        inspector_open,
+        inspector_act,
+        inspector_observe,
+        inspector_reward,
+    )
     model_summary = "{base} with backfilling, and a learned filter of what may start"
 
     def read_options(self, options: Mapping[str, Any]) -> tuple[InspectorSettings, dict[str, Any]]:

@@ -1,7 +1,8 @@
 """Joint: one policy decides which job starts, which server wakes for it, and which server sleeps.
 
-What `decision.rl.schedulers.joint` asks of linear functions are an order of jobs, for how long a job waits before
-servers are woken for it, where it runs, and for how long a server stays idle before it sleeps. A rule with a fixed
+Four linear functions answer what is asked: in which order jobs are looked at (ORDER), for how long a job waits before
+servers are woken for it (PATIENCE), where it runs (PLACE), and for how long a server stays idle before it sleeps
+(LINGER). A rule with a fixed
 order, `allocation=pack`, `patience` and `idle_timeout` has the same functions with constants. The weights of energy,
 wait and switches are inputs of patience and timeouts: one checkpoint has all trade-offs between them.
 """
@@ -48,8 +49,6 @@ from .deepscheduling import Day, day_range
 from .registry import register
 from .rollouts import enough_at
 
-# Where numbers of the joint policy stand in its arrays: what its functions see, and the weights of each function.
-
 # JointMemory.seen: numbers that functions see, all about 1; times are logarithms of minutes
 CALM = 0  # since the last job came
 CALM_8 = 1  # since the last eight came
@@ -74,17 +73,16 @@ N_FIT = 5
 
 # Where the weights of each function begin: those with a constant have it first
 ORDER_WEIGHTS = 0  # of WALLTIME_OF_JOB, EXPECTED_RUNTIME, SERVERS_OF_JOB, WAITED_SO_FAR: the lowest first
-PATIENCE = 4  # a constant, and all but RANK
+N_ORDER = 4
+PATIENCE = ORDER_WEIGHTS + N_ORDER  # a constant, and all but RANK
 LINGER = PATIENCE + N_SEEN  # a constant, and CALM to RANK
 PLACE = LINGER + 1 + WALLTIME_OF_JOB  # of `fit`: the highest first
 N_WEIGHTS = PLACE + N_FIT
 
-# The joint policy's memory in compiled code, and what it sees.
-
 _MINUTE = 60.0  # seconds
 _LONGEST = math.log1p(120.0)  # two hours: no patience lasts longer, and no server lingers longer
-_FAR = 1e7  # seconds
-_LAST = 8  # jobs that came
+_FAR = 1e7  # seconds: what counts as for ever, so that a number stays finite
+_LAST = 8  # jobs that came, which CALM_8 is about
 
 
 class JointMemory(Booking, Confidence):
@@ -122,33 +120,22 @@ def _since(state, jobs):
 def see_all_servers(state, facts, memory, plan):
     """The numbers that are not a job's or a server's own; and what each server has vacant."""
     seen, hosts, servers = memory.seen, len(memory.rank), len(facts.server_begin) - 1
-    _count_vacant(facts, memory, plan)
+    memory.vacant[:] = 0
+    host = next_in(plan.free, 0)
+    while host < len(memory.rank):
+        memory.vacant[facts.server[host]] += 1
+        host = next_in(plan.free, host + 1)
     idle, wanted = 0, 0
     for server in range(servers):
         idle += memory.vacant[server] == facts.server_begin[server + 1] - facts.server_begin[server]
     for i in range(state.nb_queued):
         if not is_booked(memory, state.queue[i]):
             wanted += state.size[state.queue[i]]
+    # logarithms, so that weights hold on a few servers and on hundreds
     seen[CALM], seen[CALM_8] = on_log_scale(_since(state, 1)), on_log_scale(_since(state, _LAST))
     seen[WANTED] = math.log1p(wanted * servers / hosts)
     seen[SHARE_ASLEEP], seen[SHARE_BUSY] = state.nb_in_state[SLEEPING] / hosts, state.nb_in_state[COMPUTING] / hosts
     seen[NB_IDLE] = math.log1p(idle)
-
-
-@kernel
-def _count_vacant(facts, memory, plan):
-    memory.vacant[:] = 0
-    host = next_in(plan.free, 0)
-    while host < len(memory.rank):
-        memory.vacant[facts.server[host]] += 1
-        host = next_in(plan.free, host + 1)
-
-
-@kernel
-def _left(state, memory, job):
-    """For how long (seconds) a job that runs is expected to go on."""
-    walltime = state.walltime[job]
-    return max(walltime - (state.now - state.start_time[job]), 0.0) * confidence_in(state, memory, job)
 
 
 @kernel
@@ -158,13 +145,15 @@ def expect_ends(state, facts, memory):
     memory.until[:] = now
     for i in range(running):
         job = state.running[i]
-        memory.spare[i], memory.key[job] = job, now + _left(state, memory, job)
+        left = max(state.walltime[job] - (now - state.start_time[job]), 0.0) * confidence_in(state, memory, job)
+        memory.spare[i], memory.key[job] = job, now + left
     for host in range(len(memory.rank)):
         if state.host_job[host] >= 0:
             server = facts.server[host]
             memory.until[server] = max(memory.until[server], memory.key[state.host_job[host]])
         elif memory.booked_by[host] >= 0:
             server, job = facts.server[host], memory.booked_by[host]
+            # booked but not awake: it is counted from now on, though it starts later
             length = state.walltime[job] * confidence_in(state, memory, job)
             memory.until[server] = max(memory.until[server], now + length)
     sort_by_key(memory.spare, memory.ranked, memory.key, 1, running)
@@ -194,21 +183,19 @@ def see_waking(state, facts, memory, plan, job):
     seen[WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server)
     running = state.nb_running
     seen[SOON] = on_log_scale(enough_at(memory.ends, memory.sizes, running, free, size) - now)
-    seen[SOON_BY_WALLTIMES] = on_log_scale(_when_at_latest(state, running, size - free) - now)
-
-
-@kernel
-def _when_at_latest(state, running, missing):
-    """When (seconds) so many hosts have come free."""
+    # and by walltimes, by which the state has the running jobs in order
+    missing, latest = size - free, np.inf
     for i in range(running):
         missing -= state.size[state.running[i]]
         if missing <= 0:
-            return state.expected_end[i]
-    return np.inf
+            latest = state.expected_end[i]
+            break
+    seen[SOON_BY_WALLTIMES] = on_log_scale(latest - now)
 
 
 @kernel
 def weighted_sum(weights, at, numbers, first, count):
+    """The sum of `count` numbers from `first` on, with the weights from `at` on."""
     answer = 0.0
     for k in range(count):
         answer += weights[at + k] * numbers[first + k]
@@ -217,10 +204,11 @@ def weighted_sum(weights, at, numbers, first, count):
 
 @kernel
 def in_seconds(answer):
+    """What an answer means that is a time: those of the functions are logarithms of minutes."""
     return math.expm1(min(max(answer, 0.0), _LONGEST)) * _MINUTE
 
 
-# The joint policy in compiled code: four linear functions answer what starts, where, what wakes, and what sleeps.
+# --- What is decided at an instant ---------------------------------------------------------------------------------
 #
 # Jobs book hosts before these are awake (`decision.policies.booking`), but here servers fall asleep after the
 # choices of an instant, so that none does that a job takes at once. All that waits is looked at in the order of ORDER.
@@ -230,27 +218,25 @@ def in_seconds(answer):
 
 @kernel
 def plan_jointly(state, facts, memory, plan):
-    """Fill the plan for this instant."""
+    """Fill the plan for this instant, and ask for the next one that patience or a timeout makes."""
     clear(plan, state)
     for i in range(state.nb_ended):
         learn_from(state, memory, state.ended[i])
     forget_gone(state, memory)
+    # bookings of before whose hosts are awake start first: they are older than what is booked now
     start_due(state, memory, plan)
     rank_hosts(state, facts, memory, np.zeros(len(plan.free), np.uint64))
     see_all_servers(state, facts, memory, plan)
-    call = _bind_jobs(state, facts, memory, plan)
-    call = min(call, _let_sleep(state, facts, memory, plan))
+    call = _book_for_jobs(state, facts, memory, plan)
+    call = min(call, _put_to_sleep(state, facts, memory, plan))
     wake_booked(state, facts, memory, plan)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
 
 
-# --- What is decided -----------------------------------------------------------------------------------------------
-
-
 @kernel
-def _bind_jobs(state, facts, memory, plan):
-    """Bind what may start, in order; returns when the patience of a job ends that could start then."""
+def _book_for_jobs(state, facts, memory, plan):
+    """Book hosts for jobs, in order; returns when the patience of a job ends that could start then."""
     call, queued, available = np.inf, state.nb_queued, count_available(memory)
     if queued == memory.nb_booked or available == 0:
         return call
@@ -258,18 +244,17 @@ def _bind_jobs(state, facts, memory, plan):
     for i in range(queued):
         job = state.queue[i]
         see_request(state, memory, job)
-        memory.ranked[i], memory.key[job] = (
-            job,
-            weighted_sum(memory.weights, ORDER_WEIGHTS, memory.seen, WALLTIME_OF_JOB, PATIENCE - ORDER_WEIGHTS),
-        )
+        memory.ranked[i] = job
+        memory.key[job] = weighted_sum(memory.weights, ORDER_WEIGHTS, memory.seen, WALLTIME_OF_JOB, N_ORDER)
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
     for i in range(queued):
         job = memory.ranked[i]
         if state.size[job] > available or is_booked(memory, job):
-            continue
+            continue  # smaller ones behind it go first: nothing is kept for it
         picked, size = np.zeros(len(plan.free), np.uint64), state.size[job]
         left = size - _pick_awake(state, facts, memory, plan, job, picked)
         if left > 0:
+            # hosts that wake already may be booked at once; sleeping ones only when patience is over
             patient = _patient_until(state, facts, memory, plan, job)
             if not pick_asleep(facts, memory, left, patient <= state.now + TOLERANCE, picked):
                 call = min(call, patient)
@@ -287,6 +272,7 @@ def _patient_until(state, facts, memory, plan, job):
     see_request(state, memory, job)
     see_waking(state, facts, memory, plan, job)
     weights, seen = memory.weights, memory.seen
+    # RANK is a server's number, and is left out
     answer = weights[PATIENCE] + weighted_sum(weights, PATIENCE + 1, seen, CALM, RANK)
     answer += weighted_sum(weights, PATIENCE + 1 + RANK, seen, WALLTIME_OF_JOB, N_SEEN - WALLTIME_OF_JOB)
     return state.submit_time[job] + in_seconds(answer)
@@ -294,6 +280,7 @@ def _patient_until(state, facts, memory, plan, job):
 
 @kernel
 def _book(state, facts, memory, plan, job, picked):
+    """Book the picked hosts, and keep up to date what the next jobs see of their servers."""
     end = state.now + state.walltime[job] * confidence_in(state, memory, job)
     host = next_in(picked, 0)
     while host < len(memory.rank):
@@ -315,10 +302,11 @@ def _pick_awake(state, facts, memory, plan, job, picked):
             _see_fit(state, facts, memory, job, server)
             score[server] = weighted_sum(memory.weights, PLACE, memory.fit, 0, N_FIT)
     while left > 0:
-        best = np.argmax(score)
+        best = np.argmax(score)  # the first of equals: the lowest server
         if score[best] == -np.inf:
             break
         score[best] = -np.inf
+        # its free hosts, from the lowest; a wide job takes the next best server, too
         for i in range(facts.server_begin[best], facts.server_begin[best + 1]):
             host = facts.server_host[i]
             if left > 0 and has_host(plan.free, host):
@@ -339,7 +327,7 @@ def _see_fit(state, facts, memory, job, server):
 
 
 @kernel
-def _let_sleep(state, facts, memory, plan):
+def _put_to_sleep(state, facts, memory, plan):
     """Put servers to sleep that were idle for long enough; returns when (seconds) the next one will have been."""
     due, wanted, before = np.inf, np.zeros(len(plan.free), np.uint64), 0
     see_all_servers(state, facts, memory, plan)
@@ -347,6 +335,7 @@ def _let_sleep(state, facts, memory, plan):
     for server in range(len(facts.server_begin) - 1):
         if sleepy_from(state, facts, plan, server, 0.0) == np.inf:
             continue
+        # the more idle servers come before it, the less one more is needed
         seen[RANK] = math.log1p(before)
         before += 1
         answer = weights[LINGER] + weighted_sum(weights, LINGER + 1, seen, CALM, RANK + 1)
@@ -376,7 +365,8 @@ def saf_packed(timeout: float = 60.0, patience: float = 300.0) -> NDArray[np.flo
 
 
 @DECIDE.entry
-def _decide_jointly(state, facts, memory, plan):
+def decide_jointly(state, facts, memory, plan):
+    """As `plan_jointly`, always with a plan."""
     plan_jointly(state, facts, _memory_at(memory), plan)
     return DECIDED
 
@@ -395,7 +385,7 @@ class JointPolicy(CompiledPolicy):
 
     needs_walltime = True
     switches_hosts = True
-    entry = _decide_jointly
+    entry = decide_jointly
 
     def __init__(self, weights: NDArray[np.float64], name: str = "joint", traded: NDArray[np.float64] = EVEN) -> None:
         self.weights, self.name = np.ascontiguousarray(weights, np.float64), name
@@ -422,29 +412,26 @@ class JointPolicy(CompiledPolicy):
         """`memory` with room for all of `state`."""
         jobs, running = len(state.size), len(state.running)
         if memory is None:
-            return self._new_memory(jobs, running, nb_hosts(state))
+            hosts, seen = nb_hosts(state), np.zeros(N_SEEN)
+            seen[TRADE : TRADE + len(TRADED)] = self._trade  # which stays: nothing else is written there
+            return JointMemory(
+                **new_booking(hosts),
+                **new_confidence(jobs),
+                weights=self.weights,
+                seen=seen,
+                fit=np.zeros(N_FIT),
+                per_server=self._per_server,
+                until=np.zeros(hosts),
+                vacant=np.zeros(hosts, np.int64),
+                ends=np.zeros(running),
+                sizes=np.zeros(running, np.int64),
+                **_room(jobs),
+            )
         if jobs > len(memory.key):
             memory = memory._replace(**_room(jobs), **longer_confidence(memory, jobs))
         if running > len(memory.ends):
             memory = memory._replace(ends=np.zeros(running), sizes=np.zeros(running, np.int64))
         return memory
-
-    def _new_memory(self, jobs: int, running: int, hosts: int) -> JointMemory:
-        seen = np.zeros(N_SEEN)
-        seen[TRADE : TRADE + len(TRADED)] = self._trade
-        return JointMemory(
-            **new_booking(hosts),
-            **new_confidence(jobs),
-            weights=self.weights,
-            seen=seen,
-            fit=np.zeros(N_FIT),
-            per_server=self._per_server,
-            until=np.zeros(hosts),
-            vacant=np.zeros(hosts, np.int64),
-            ends=np.zeros(running),
-            sizes=np.zeros(running, np.int64),
-            **_room(jobs),
-        )
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -504,7 +491,7 @@ class Joint(ParametricScheduler):
     model_summary = "learned starts, waking and sleeping of servers, for little waste; for any number of them"
 
     def episodes(self, settings: JointSettings, workload: Workload) -> Episodes:
-        """Days."""
+        """Each of the days that the settings name is an episode."""
         return Episodes(jobs=None, online=False, days=tuple(chosen_days(workload, day_range(settings.days))))
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:

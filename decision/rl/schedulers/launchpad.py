@@ -1,8 +1,8 @@
 """Launchpad: a green datacenter, where power comes and goes and jobs have values and deadlines.
 
 Venkataswamy, Grigsby, Grimshaw and Qi, Launchpad: Learning to Schedule Using Offline and Online RL Methods, JSSPP 2024,
-arXiv 2212.00639. Shapes, the number of ready jobs, what happens to jobs beyond the supply and to late ones, and when a
-look ends are not in the paper; they are ours, as are the compact observation and the density of a suspension.
+arXiv 2212.00639. Shapes, the number of ready jobs, what happens to jobs beyond the supply and to late ones, and when
+time passes are not in the paper; they are ours, as are the compact observation and the density of a suspension.
 """
 
 from collections.abc import Sequence
@@ -20,23 +20,20 @@ from decision.policies.traits import SupplySettings, Traits
 from decision.state.cluster import ClusterState
 
 from . import launchpad_kernels as kernels
-from . import launchpad_kernels as obs
 from .base import ChoosingScheduler, Encoder, Episodes, Image, Pool, jobs_in_a_row
-from .launchpad_kernels import GreenMemory
+from .launchpad_kernels import LaunchpadMemory
 from .packing import MOST_NODES
 from .registry import register
 from .window import MOST_SLOTS, Count, check_scale
 
-# What Launchpad's environment can be set to, and its observations as numbers.
-
-GREEN_COMPACT, GREEN_IMAGE = "green", "green-image"  # observations
+COMPACT, IMAGE = "green", "green-image"  # observations, by the names that checkpoints have
 Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
 Suspensions = Literal["never", "value", "density"]
 
 
-class GreenSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of Launchpad."""
+class LaunchpadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What Launchpad's environment can be set to."""
 
     observation: Literal["compact", "image"] = "compact"  # numbers about jobs, or the paper's
     pool: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLOTS)] = 10  # ready jobs: the first ones of the queue
@@ -49,10 +46,10 @@ class GreenSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     jobs: Count = 200  # of an episode
 
 
-class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LaunchpadEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The cluster and the ready jobs, or the image and these; and when there is something to choose."""
 
-    name: str = GREEN_COMPACT
+    name: str = COMPACT
     hosts: int  # of the image; 0 for any number
     pool: int  # ready jobs
     step: float  # seconds
@@ -70,25 +67,25 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ConfigError(f"{scale}: must be positive and finite; found {getattr(self, scale)}")
         if not 1 <= self.pool <= MOST_SLOTS:
             raise ConfigError(f"pool: must be 1 to {MOST_SLOTS:,} jobs; found {self.pool}")
-        if not (self.hosts == 0 if self.name == GREEN_COMPACT else 1 <= self.hosts <= MOST_NODES):
-            wanted = "0" if self.name == GREEN_COMPACT else f"1 to {MOST_NODES:,}"
+        if not (self.hosts == 0 if self.name == COMPACT else 1 <= self.hosts <= MOST_NODES):
+            wanted = "0" if self.name == COMPACT else f"1 to {MOST_NODES:,}"
             raise ConfigError(f"encoder {self.name}: hosts must be {wanted}; found {self.hosts}")
 
     @property
     def actions(self) -> int:
         """A: starts, suspend, and no_op."""
-        return self.pool + obs.EXTRA_ACTIONS
+        return self.pool + kernels.EXTRA_ACTIONS
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)"""
+        """(D,): the cluster or the image, then the ready jobs."""
         return (self.width_on(self.hosts),)
 
     def width_on(self, cores: int) -> int:
-        """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
-        if self.name == GREEN_COMPACT:
-            return obs.CLUSTER + obs.COMPACT_FEATURES * self.pool
-        return 2 * obs.ROWS * cores + obs.IMAGE_FEATURES * self.pool + 1
+        """Numbers of the image on so many hosts, or about any cluster, and about the ready jkernels."""
+        if self.name == COMPACT:
+            return kernels.CLUSTER + kernels.COMPACT_FEATURES * self.pool
+        return 2 * kernels.ROWS * cores + kernels.IMAGE_FEATURES * self.pool + 1
 
     @property
     def window(self) -> int:
@@ -98,19 +95,19 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def flags(self) -> int:
         """The cells of the image."""
-        return 2 * obs.ROWS * self.hosts
+        return 2 * kernels.ROWS * self.hosts
 
     @property
     def suspends(self) -> bool:
         """Whether running jobs may be suspended for others."""
         return self.suspend != "never"
 
-    def new_memory(self, state: ClusterState) -> GreenMemory:
+    def new_memory(self, state: ClusterState) -> LaunchpadMemory:
         """The encoder as numbers for the kernels; nobody was suspended."""
-        return GreenMemory(
+        return LaunchpadMemory(
             pool=self.pool,
             suspends=Suspend[self.suspend.upper()],
-            image=self.name == GREEN_IMAGE,
+            image=self.name == IMAGE,
             step_length=self.step,
             longest_runtime=self.max_runtime,
             most_value=self.max_value,
@@ -161,10 +158,10 @@ class Green(ChoosingScheduler):
     Actions: k < n, the k-th ready job starts, on the lowest hosts; n, suspend: of the ready jobs that do not fit the
     one that is worth most takes the hosts of the running one that is worth least of those that are worth less and have
     enough; n + 1, no_op. With ``suspend="density"`` value per host-second left counts there. No time passes by a start
-    or a suspension. No_op ends the look, as do a job that does not fit, and a suspension where there is none. What is
+    or a suspension. No_op lets time pass, as do a job that does not fit, and a suspension where there is none. What is
     left of a suspended job joins the end of the queue.
 
-    Looks: at each instant at which something happens, and at each multiple of `step` while jobs are ready. Where
+    Decision points: each instant at which something happens, and each multiple of `step` while jobs are ready. Where
     nothing but no_op is valid, no choice is asked for.
 
     Reward: the value of the jobs that ended, minus `violation_cost` times the value of those that ended after their
@@ -183,36 +180,41 @@ class Green(ChoosingScheduler):
     name = "green"
     summary = "a network chooses which job starts, or is suspended for which, as power comes and goes"
     paper = "Venkataswamy et al. 2024"
-    Settings = GreenSettings
+    Settings = LaunchpadSettings
     presets = ("green", "green-bc", "green-crr", "green-sac", "green-offline-online", "green-paper")
     networks = ("jobs", "mlp", "image")
     curves = ("utilization", "queue_length")
     env_id = "Green"
-    observations = {GREEN_COMPACT: {"observation": "compact"}, GREEN_IMAGE: {"observation": "image"}}
-    encoder_type = GreenEncoder
+    observations = {COMPACT: {"observation": "compact"}, IMAGE: {"observation": "image"}}
+    encoder_type = LaunchpadEncoder
     metrics = ("value", "value_share", "violated_share", "suspensions")
     validated = ("value_share", "violated_share")
     choices_per_job = 60
     calls = True
     most_calls = 256  # one by itself, and those by which jobs that are too late leave an idle cluster
     needs_value = needs_qos = True
-    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, obs.green_observe
-    reward, measure, follow = kernels.green_reward, kernels.green_measure, kernels.green_follow
+    begin, open, act, observe = (
+        kernels.launchpad_begin,
+        kernels.launchpad_look,
+        kernels.launchpad_choose,
+        kernels.launchpad_observe,
+    )
+    reward, measure, follow = kernels.launchpad_reward, kernels.launchpad_measure, kernels.launchpad_follow
     model_summary = "learned starts and suspensions, pool {pool}"
 
-    def episodes(self, settings: GreenSettings, workload: Workload) -> Episodes:
+    def episodes(self, settings: LaunchpadSettings, workload: Workload) -> Episodes:
         """As many jobs in a row, from any at which so many are left."""
         return jobs_in_a_row(settings.jobs, workload)
 
-    def supply(self, settings: GreenSettings) -> SupplySettings:
-        """As the settings say."""
+    def supply(self, settings: LaunchpadSettings) -> SupplySettings:
+        """Late jobs leave, jobs beyond the supply are suspended, and restarts cost time, as the settings say."""
         return SupplySettings(settings.late == "reject", settings.beyond == "suspend", settings.restart)
 
-    def encoder_fields(self, settings: GreenSettings, cores: int) -> dict[str, Any]:
+    def encoder_fields(self, settings: LaunchpadSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings and the number of hosts."""
         image = settings.observation == "image"
         return {
-            "name": GREEN_IMAGE if image else GREEN_COMPACT,
+            "name": IMAGE if image else COMPACT,
             "hosts": cores if image else 0,
             "pool": settings.pool,
             "step": settings.step,
@@ -221,15 +223,15 @@ class Green(ChoosingScheduler):
 
     def make_encoder(  # type: ignore[override]  # each scheduler has its own options
         self,
-        settings: GreenSettings,
+        settings: LaunchpadSettings,
         cores: int,
         workloads: Sequence[Workload],
         *,
         max_value: float | None = None,
         max_density: float | None = None,
         max_runtime: float | None = None,
-    ) -> GreenEncoder:
-        """The encoder for a cluster and its jobs.
+    ) -> LaunchpadEncoder:
+        """The encoder for a cluster and its jkernels.
 
         Args:
             settings: of the environment.
@@ -243,21 +245,21 @@ class Green(ChoosingScheduler):
             ConfigError: if a job does not say its value or QoS.
         """
         check_worths(Traits(self.name, needs_value=self.needs_value, needs_qos=self.needs_qos), workloads)
-        most = np.max([_highest(workload) for workload in workloads], axis=0)
-        given = (max_value, max_density, max_runtime)
-        scales = [float(own if said is None else said) for said, own in zip(given, most, strict=True)]
+        highest = np.max([_highest(workload) for workload in workloads], axis=0)
+        asked = (max_value, max_density, max_runtime)
+        value, density, runtime = (float(h if a is None else a) for a, h in zip(asked, highest, strict=True))
         fields = self.encoder_fields(settings, cores)
-        return GreenEncoder(**fields, max_value=scales[0], max_density=scales[1], max_runtime=scales[2])
+        return LaunchpadEncoder(**fields, max_value=value, max_density=density, max_runtime=runtime)
 
-    def reward_parameters(self, settings: GreenSettings) -> tuple[float, ...]:
-        """The cost of violations."""
+    def reward_parameters(self, settings: LaunchpadSettings) -> tuple[float, ...]:
+        """What a violated value costs, over what a completed one earns."""
         return (settings.violation_cost,)
 
-    def layout(self, encoder: GreenEncoder) -> Pool | Image:
+    def layout(self, encoder: LaunchpadEncoder) -> Pool | Image:
         """The cluster, then the pool."""
-        if encoder.name == GREEN_IMAGE:
-            return Image((2, obs.ROWS, encoder.hosts), obs.IMAGE_FEATURES * encoder.pool + 1)
-        return Pool(obs.CLUSTER, encoder.pool, obs.COMPACT_FEATURES, obs.EXTRA_ACTIONS)
+        if encoder.name == IMAGE:
+            return Image((2, kernels.ROWS, encoder.hosts), kernels.IMAGE_FEATURES * encoder.pool + 1)
+        return Pool(kernels.CLUSTER, encoder.pool, kernels.COMPACT_FEATURES, kernels.EXTRA_ACTIONS)
 
 
 def _highest(workload: Workload) -> tuple[float, float, float]:

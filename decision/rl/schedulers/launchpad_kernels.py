@@ -1,4 +1,4 @@
-"""Launchpad in compiled code: looks at each step, starts, suspensions for a job that is worth more, and what is paid.
+"""Launchpad in compiled code: decision points at each step, starts, suspensions for a job of more value, and rewards.
 
 A job that another was suspended for (the heir) starts in the next decision, at the same instant, before anything is
 chosen: Batsim starts no job on the hosts of one that was killed in the same reply.
@@ -18,19 +18,17 @@ from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .decision_points import call_at, start_at
 from .window import slot_begun
 
-# Launchpad's memory in compiled code, and what a policy sees.
-
 _AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
 CLUSTER = 3 + 2 * len(_AHEAD) + 4  # numbers about the cluster
 COMPACT_FEATURES = 11  # numbers of a job, of which the image has the first ones
 IMAGE_FEATURES = 8
 ROWS = 20  # steps of the image
 EXTRA_ACTIONS = 2  # actions besides starts: suspend, and no_op
-_STEPS = 20.0  # that count as 1 in waits and deadlines
+_STEPS = 20.0  # that count as 1 in waits and deadlines: as far as the paper's image shows
 
 
-class GreenMemory(Bundle):
-    """The encoder as numbers, and what is known of this look."""
+class LaunchpadMemory(Bundle):
+    """The encoder as numbers, and whom this decision point may suspend for whom."""
 
     pool: Int  # ready jobs
     suspends: Int  # `decision.policies.options.Suspend`
@@ -47,16 +45,18 @@ class GreenMemory(Bundle):
 
 @kernel
 def fits_now(state, cycles, job):
+    """Whether as many hosts are free as a job needs."""
     return state.size[job] <= cycles.nb_free
 
 
 @kernel
-def worth_after(state, memory, job, ran):
+def value_after(state, memory, job, ran):
+    """What jobs are compared by: value, or value per host-second that is left when a job has run for `ran` seconds."""
     return state.value[job] if memory.suspends == Suspend.VALUE else density_of(state, job, ran)
 
 
-@OBSERVE.entry_with(GreenMemory)
-def green_observe(state, facts, cycles, plan, memory, out, mask):
+@OBSERVE.entry_with(LaunchpadMemory)
+def launchpad_observe(state, facts, cycles, plan, memory, out, mask):
     """The compact observation or the image, and the mask."""
     pool, shown = memory.pool, min(cycles.nb_queued, memory.pool)
     mask[:] = 0
@@ -66,6 +66,7 @@ def green_observe(state, facts, cycles, plan, memory, out, mask):
     mask[pool + 1] = 1
     out[:] = 0.0
     beyond = min((cycles.nb_queued - shown) / pool, 1.0)
+    # the paper's image: hosts by steps, where jobs run and where there is power, then the first numbers of ready jobs
     if memory.image:
         cells = ROWS * len(cycles.until)
         _see_occupied(state, plan, memory, out[:cells])
@@ -74,6 +75,7 @@ def green_observe(state, facts, cycles, plan, memory, out, mask):
             _see_job(state, cycles, memory, cycles.queue[slot], out[2 * cells + IMAGE_FEATURES * slot :])
         out[2 * cells + IMAGE_FEATURES * pool] = beyond
         return 0
+    # the compact one: the same as shares, for any number of hosts, and three numbers more of each job
     _see_cluster(state, cycles, plan, memory, out)
     out[CLUSTER - 4] = beyond
     density = memory.most_density
@@ -90,6 +92,7 @@ def green_observe(state, facts, cycles, plan, memory, out, mask):
 def _see_job(state, cycles, memory, job, out):
     """Write the first IMAGE_FEATURES numbers of a job."""
     now = state.now
+    # what is left of a suspended job is a job of its own, which waits since the first one came
     first = state.origin[job] if state.nth_rest[job] > 0 else job
     left, unit = _expected(state, job), 1.0 / (_STEPS * memory.step_length)
     out[0] = min(state.value[job] / memory.most_value, 1.0)
@@ -129,6 +132,7 @@ def _see_cluster(state, cycles, plan, memory, out):
     for i in range(state.nb_running):
         job = state.running[i]
         _add_busy(busy, _steps_left(state, memory, job), state.size[job] * share)
+    # and those that this decision has started so far
     for action in range(plan.nb_actions):
         if plan.kind[action] == START:
             job = plan.job[action]
@@ -136,7 +140,7 @@ def _see_cluster(state, cycles, plan, memory, out):
     for k in range(count):
         busy[k] = min(busy[k], 1.0)  # sums of shares are rounded
     victim = memory.victim
-    if victim >= 0:
+    if victim >= 0:  # zeros where nothing can be suspended
         out[CLUSTER - 3] = min(state.value[victim] / memory.most_value, 1.0)
         out[CLUSTER - 2] = state.size[victim] * share
         left = _steps_left(state, memory, victim) * memory.step_length / memory.longest_runtime
@@ -145,6 +149,7 @@ def _see_cluster(state, cycles, plan, memory, out):
 
 @kernel
 def _add_busy(busy, left, share):
+    """Count a job's hosts in the steps in which it is expected to run on."""
     for k in range(len(_AHEAD)):
         if left <= _AHEAD[k]:
             break
@@ -177,7 +182,7 @@ def _see_occupied(state, plan, memory, out):
 
 @kernel
 def _rows_of(left):
-    return min(np.int64(np.ceil(left - 1e-6)), ROWS)
+    return min(np.int64(np.ceil(left - 1e-6)), ROWS)  # a step that is only begun by rounding does not count
 
 
 @kernel
@@ -190,12 +195,13 @@ def _see_powered(state, cycles, out):
 
 @kernel
 def _fill(out, hosts, rows, first, last):
+    """Mark the hosts first .. last in the first rows of the image."""
     for row in range(rows):
         out[row * hosts + first : row * hosts + last + 1] = 1.0
 
 
-@BEGIN.entry_with(GreenMemory)
-def green_begin(state, facts, memory):
+@BEGIN.entry_with(LaunchpadMemory)
+def launchpad_begin(state, facts, memory):
     """Nobody was suspended, and nothing paid."""
     memory.heir = memory.candidate = memory.victim = -1
     memory.paid = 0.0
@@ -205,11 +211,12 @@ def green_begin(state, facts, memory):
 # --- When there is something to choose, and what is done -----------------------------------------------------------
 
 
-@OPEN.entry_with(GreenMemory)
-def green_look(state, facts, cycles, plan, memory):
+@OPEN.entry_with(LaunchpadMemory)
+def launchpad_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
     if cycles.next_shown < state.nb_queued:
         return 0
+    # a job that was suspended at this instant is asked for first; Batsim frees its hosts, and asks again
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return 0  # its hosts are not free yet
@@ -217,9 +224,9 @@ def green_look(state, facts, cycles, plan, memory):
     return _goes_on(state, cycles, plan, memory)
 
 
-@ACT.entry_with(GreenMemory)
-def green_choose(state, facts, cycles, plan, memory, action):
-    """Start a ready job that fits, or suspend one for another; anything else ends the look."""
+@ACT.entry_with(LaunchpadMemory)
+def launchpad_choose(state, facts, cycles, plan, memory, action):
+    """Start a ready job that fits, or suspend one for another; anything else lets time pass."""
     pool = memory.pool
     if 0 <= action < min(cycles.nb_queued, pool) and fits_now(state, cycles, cycles.queue[action]):
         start_at(state, cycles, plan, action)
@@ -227,13 +234,14 @@ def green_choose(state, facts, cycles, plan, memory, action):
     if action == pool and memory.victim >= 0:
         add(plan, SUSPEND, memory.victim)
         memory.heir = memory.candidate
-        return 0  # the next look is at the same instant
+        return 0  # the next decision point is at the same instant, when the victim has left its hosts
     _call_next_step(state, cycles, plan, memory)
     return 0
 
 
 @kernel
 def _start_heir(state, cycles, plan, memory):
+    """Start the job that another made way for, unless it left or lost its hosts in between."""
     heir = memory.heir
     memory.heir = -1
     if heir < 0 or state.job_state[heir] != QUEUED or not fits_now(state, cycles, heir):
@@ -260,7 +268,7 @@ def _goes_on(state, cycles, plan, memory):
 @kernel
 def _call_next_step(state, cycles, plan, memory):
     """Ask for the next step while jobs are ready, unless something earlier was asked for."""
-    if cycles.nb_queued == 0:
+    if cycles.nb_queued == 0:  # then only an arrival brings something to choose
         return
     step = memory.step_length
     due = (np.floor((state.now + TOLERANCE) / step) + 1.0) * step
@@ -279,25 +287,27 @@ def _find_pair(state, cycles, memory):
     for at in range(min(cycles.nb_queued, memory.pool)):
         job = cycles.queue[at]
         if not fits_now(state, cycles, job):
-            worth = worth_after(state, memory, job, 0.0)
-            if candidate < 0 or worth > most:
-                most, candidate = worth, job
+            value = value_after(state, memory, job, 0.0)
+            if candidate < 0 or value > most:
+                most, candidate = value, job
     if candidate < 0:
         return
+    # free hosts count only as far as the supply of power lets them compute
     missing = state.size[candidate] - min(cycles.nb_free, state.supply - cycles.nb_busy)
     least, victim = most, -1
     for i in range(state.nb_running):
         job = state.running[i]
         if state.size[job] >= missing:
-            worth = worth_after(state, memory, job, state.now - state.start_time[job])
-            if worth < least or (victim >= 0 and worth == least and job > victim):
-                least, victim = worth, job
+            value = value_after(state, memory, job, state.now - state.start_time[job])
+            # strictly less than the candidate's, or two jobs could suspend each other for ever; ties: the younger one
+            if value < least or (victim >= 0 and value == least and job > victim):
+                least, victim = value, job
     if victim >= 0:
         memory.candidate, memory.victim = candidate, victim
 
 
-@FOLLOW.entry_with(GreenMemory)
-def green_follow(state, cycles, memory, starts):
+@FOLLOW.entry_with(LaunchpadMemory)
+def launchpad_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
     pool, by = memory.pool, state.now + TOLERANCE
     slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.nb_free)
@@ -310,23 +320,23 @@ def green_follow(state, cycles, memory, starts):
 # --- What is paid --------------------------------------------------------------------------------------------------
 
 
-@REWARD.entry_with(GreenMemory)
-def green_reward(state, facts, cycles, progress, memory, moment):
+@REWARD.entry_with(LaunchpadMemory)
+def launchpad_reward(state, facts, cycles, progress, memory, moment):
     """The value that was completed since the last choice, minus `parameters[0]` times the value that was violated."""
     if moment != STEP_ENDS:
         return 0.0
-    worth = progress.earned - progress.parameters[0] * progress.violated
-    owed = worth - memory.paid
-    memory.paid = worth
+    total = progress.earned - progress.parameters[0] * progress.violated
+    owed = total - memory.paid
+    memory.paid = total
     return owed
 
 
-@MEASURE.entry_with(GreenMemory)
-def green_measure(state, facts, cycles, progress, memory, out):
+@MEASURE.entry_with(LaunchpadMemory)
+def launchpad_measure(state, facts, cycles, progress, memory, out):
     """Value of the jobs that ended, its share of all, the share that was violated, and suspensions."""
     submitted, suspensions = 0.0, 0
     for job in range(state.nb_jobs):
-        if state.nth_rest[job] == 0:
+        if state.nth_rest[job] == 0:  # a remainder is no job that was submitted, but marks a suspension
             submitted += state.value[job]
         else:
             suspensions += 1

@@ -36,7 +36,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F8, I4, bundle_at
+from decision.compiling.bundle import F8, I4, Float, bundle_at
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.dates import DAY
@@ -77,9 +77,7 @@ from .rollouts import (
 )
 from .window import Count
 
-# Learned order in compiled code: its memory, the score of each job, and who starts.
-
-# The weights
+# Positions of the weights
 (
     RUNTIME,
     WALLTIME,
@@ -97,27 +95,82 @@ from .window import Count
 SHORT_GUARD = JUDGE + NB_JUDGE  # GUARD_AFTER of a short queue; 0: it is in order of arrival, without rollouts; no areas
 NB_WEIGHTS = SHORT_GUARD + 1
 _NEARLY_IDLE = 0.02  # of the hosts' time: a machine of which jobs use less is nearly idle
+# The next two were chosen on COARE: with 50 % nothing changes on Gaia, and without the second Curie breaks the bound
+# on the longest wait (1.60 times EASY's; presets/README.md)
 _OFTEN_IDLE = 0.6  # likewise: of one of which they use less queues are over soon, if they are not long already
 _LONG = 2  # times all hosts: what jobs want that wait in a long queue
-_SLOWDOWN = 3.0  # the scale of all scores
+_SLOWDOWN = 3.0  # the scale of all scores, which WFP3's exponent sets: the other weights are relative to it
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
-# LearnedMemory.doubt, over the jobs that have ended
-_SUM = 0  # of the logarithm of walltime over run time
-_ENDED = 1  # jobs
-_USED = 2  # host-seconds
+
+_FIRST = {  # where learning begins; all others are 0
+    **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
+    **{RESERVE_AFTER: 3.0, GUARD_AFTER: 1.38, SHORT: 5.0, SHORT_GUARD: 0.8},
+    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
+}
+_ROOM = PolicyConfig(
+    order=int(Order.WFP3), backfill=int(Backfill.EASY), guard_times=AUTO
+)  # what a memory needs room for
+# by what evolution multiplies each weight's changes
+SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5, 0.2])
+_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does, without SHORT_GUARD
+_LIMITS = {  # the longest wait is to stay below 1.5 units
+    **{GUARD_AFTER: (1.0, 1.45), SHORT_GUARD: (0.0, 0.85), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
+    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
+    **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
+}
+_LEAST_UNIT = 3600.0  # seconds
+BOUND_OPTION = "bound"  # name of the policy's option
+_HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 
 
 class LearnedMemory(Memory, RegressionMemory, Rollouts):
     """The guard's and the predictor's memory, and what is known of each job."""
 
     weights: F8  # (P,)
-    doubt: F8  # (3,)
+    overestimate: Float  # sum over the jobs that have ended of the logarithm of walltime over run time
+    nb_over: Float  # jobs that have ended
+    used: Float  # host-seconds of them
     predicted: F8  # (J,) seconds: run times
     fixed: F8  # (J,) what of a score does not change
     freed: I4  # (2H + 1,) hosts that are free from each expected end on
     lag: F8  # (LATE_CLASSES,) seconds that wide jobs took from when they were to be guarded; empty without a bound
     late_since: F8  # (J,) seconds: since when a job is to be guarded (`late_jobs`); inf before
+
+
+_memory_at = bundle_at(LearnedMemory)
+
+
+@DECIDE.entry
+def decide_by_score(state, facts, memory, plan):
+    """Decide by the learned score, always with a plan."""
+    clear(plan, state)
+    _plan_now(state, plan, _memory_at(memory))
+    return DECIDED
+
+
+@kernel
+def _plan_now(state, plan, memory):
+    """Learn from what has happened, and plan who starts now."""
+    note_ends(state, memory)
+    note_arrivals(state, memory)
+    longest = longest_wait(state, memory)
+    # nothing could start; what was learned above is kept
+    if state.nb_free < smallest_waiting(state):
+        return
+    running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
+    drained = add_up_releases(state, memory, running)
+    guarded = count_guarded(state, memory, running, drained, guarded_after(state, memory, longest, unit))
+    guarded = count_late_jobs(state, memory, running, longest, guarded)
+    length = sort_by_score(state, memory, running, drained, guarded, unit)
+    chosen = choose_by_score(state, memory, length, running, guarded, unit)
+    if not is_by_arrival(state, memory):
+        running = _list_running(state, memory)  # without those that are chosen, which `choose_by_score` has put in
+        chosen = best_start(state, memory, length, chosen, running, guarded, unit)
+    for i in range(chosen):  # on the lowest hosts: the order is about time, not about places
+        job = memory.chosen[i]
+        note_begin(state, memory, job)
+        take_lowest(plan, add(plan, START, job), state.size[job])
 
 
 @kernel
@@ -127,9 +180,9 @@ def note_ends(state, memory):
         job = state.ended[i]
         walltime, runtime = state.walltime[job], state.end_time[job] - state.start_time[job]
         learn_end(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
-        memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
-        memory.doubt[_ENDED] += 1.0
-        memory.doubt[_USED] += runtime * state.size[job]
+        memory.overestimate += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
+        memory.nb_over += 1.0
+        memory.used += runtime * state.size[job]
         note_job_end(state, memory, job)
 
 
@@ -159,51 +212,44 @@ def guarded_after(state, memory, longest, unit):
     """For how long (seconds) jobs wait before they are guarded: less in a short queue, where that costs little."""
     limit = memory.weights[GUARD_AFTER] * longest
     if memory.weights[SHORT_GUARD] > 0.0 and _is_short(state, memory):
-        early = 0.0 if _is_nearly_idle(state, memory) else memory.weights[SHORT_GUARD] * unit
+        # where so little was used FCFS with EASY keeps nobody waiting who need not: all are guarded at once
+        early = 0.0 if _uses_less(state, memory, _NEARLY_IDLE, 0.0) else memory.weights[SHORT_GUARD] * unit
         return min(limit, early)
     return limit
 
 
 @kernel
-def _is_nearly_idle(state, memory):
-    """Whether so little was used that FCFS with EASY keeps nobody waiting who need not."""
-    return _uses_less(state, memory, _NEARLY_IDLE, 0.0)
-
-
-@kernel
 def _uses_less(state, memory, share, since):
     """Whether jobs that have ended used less than a share of the hosts' time since then (seconds), but for a week."""
-    return memory.doubt[_USED] < share * len(state.host_state) * (state.now - since - 7 * DAY)
+    return memory.used < share * len(state.host_state) * (state.now - since - 7 * DAY)
 
 
 @kernel
 def _is_short(state, memory):
+    """Whether the queue is short."""
     return state.nb_queued <= memory.weights[SHORT]
 
 
 @kernel
 def is_by_arrival(state, memory):
+    """Whether the order is that of arrival: in a short queue, by numbers that were learned before SHORT_GUARD was."""
     return memory.weights[SHORT_GUARD] == 0.0 and _is_short(state, memory)
 
 
 @kernel
 def count_guarded(state, memory, running, drained, limit):
     """How many jobs are guarded, which are the first of the queue: those that wait for `limit` seconds."""
+    # guarded jobs are the first of the queue: whoever is guarded takes all that came before along, and stays guarded
     share, count, now, queue = memory.weights[FORESIGHT], 0, state.now, state.queue
     for i in range(state.nb_queued):
         job = queue[i]
         wait = now - state.submit_time[job]
         if job >= memory.nb_guarded and wait + share * drained < limit - TOLERANCE:
-            break
+            break  # nobody behind it has waited for longer, and no delay is larger than `drained`
         delay = min(_delay(state, memory, running, state.size[job]), drained)
         if job < memory.nb_guarded or wait + share * delay >= limit - TOLERANCE:
             count = i + 1
     return note_guarded(memory, queue, count)
-
-
-@kernel
-def _doubt(memory):
-    return memory.doubt[_SUM] / (memory.doubt[_ENDED] + _FEW)
 
 
 @kernel
@@ -213,7 +259,7 @@ def sort_by_score(state, memory, running, drained, guarded, unit):
     memory.nb_sorted = length
     _score_all(state, memory, length, running, drained, unit)
     for i in range(guarded):
-        memory.key[state.queue[i]] = -np.inf
+        memory.key[state.queue[i]] = -np.inf  # the sort is stable: they come first, by arrival
     sort_by_key(memory.sorted, memory.spare, memory.key, 1, length)
     return length
 
@@ -239,16 +285,29 @@ def _score_all(state, memory, length, running, drained, unit):
             memory.key[job] = state.size[job] * planned(state, memory, job)
         return
     now, weights, by_arrival = state.now, memory.weights, is_by_arrival(state, memory)
+    # what changes with time; the rest of a score was computed when the job came
     offset = math.exp(weights[OFFSET])
     for i in range(length):
         job = memory.sorted[i]
         wait = now - state.submit_time[job]
         score = _SLOWDOWN * math.log(wait / memory.predicted[job] + offset) + weights[AGE] * wait / unit
         score -= memory.fixed[job]
-        if wait + drained > unit:
+        if wait + drained > unit:  # else urgency is 0, whatever the delay is: that is not looked up
             begin = _delay(state, memory, running, state.size[job])
             score += weights[URGENCY] * max((wait + min(begin, drained)) / unit - 1.0, 0.0)
         memory.key[job] = job if by_arrival else -score
+
+
+@kernel
+def _list_running(state, memory):
+    """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
+    count = state.nb_running
+    if count + state.nb_free > len(memory.release_time):
+        raise InternalError("the policy's memory has no room for the jobs that run")
+    for i in range(count):
+        memory.release_time[i] = state.expected_end[i]
+        memory.release_hosts[i] = state.size[state.running[i]]
+    return count
 
 
 @kernel
@@ -266,6 +325,7 @@ def _delay(state, memory, running, size):
     """Seconds until so many hosts are free at the latest, if nothing else starts; inf if never."""
     if size <= state.nb_free:
         return 0.0
+    # by bisection: `freed` ascends
     low, high = 0, running
     while low < high:
         middle = (low + high) >> 1
@@ -280,17 +340,22 @@ def _delay(state, memory, running, size):
 def choose_by_score(state, memory, length, running, guarded, unit):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
     now, free, chosen = state.now, state.nb_free, 0
+    # hosts are kept for a job that would have waited so long when it begins. Doubt is the mean of log(walltime / run
+    # time): where users ask for too much, a reservation keeps hosts idle for nothing
+    doubt = memory.overestimate / (memory.nb_over + _FEW)
+    least_wait = (memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * doubt) * unit
     kept, shadow, extra, ends, sizes = False, np.inf, 0, memory.release_time, memory.release_hosts
     for i in range(length):
         job = memory.sorted[i]
         size, end = state.size[job], now + state.expected_runtime[job]
         if size > free:
+            # one reservation at most, as EASY: for the first guarded job, or the first that would begin too late
             begin = np.inf if kept else max(enough_at(ends, sizes, running, free, size), now)
-            if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):
+            if not kept and (i < guarded or begin - state.submit_time[job] >= least_wait):
                 kept, shadow = True, begin
                 extra = free_hosts_at(ends, sizes, running, free, shadow) - size
             continue
-        if kept and end > shadow:
+        if kept and end > shadow:  # it would still run then: on hosts that the reservation leaves over, or not at all
             if size > extra:
                 continue
             extra -= size
@@ -303,43 +368,6 @@ def choose_by_score(state, memory, length, running, guarded, unit):
     return chosen
 
 
-@kernel
-def _is_reserved(state, memory, job, begin, unit):
-    """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
-    least = memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
-    return begin - state.submit_time[job] >= least * unit
-
-
-_FIRST = {  # where learning begins; all others are 0
-    **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
-    **{RESERVE_AFTER: 3.0, GUARD_AFTER: 1.38, SHORT: 5.0, SHORT_GUARD: 0.8},
-    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
-}
-_ROOM = PolicyConfig(
-    order=int(Order.WFP3), backfill=int(Backfill.EASY), guard_times=AUTO
-)  # what a memory needs room for
-# by what evolution multiplies each weight's changes
-SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5, 0.2])
-_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does, without SHORT_GUARD
-_LIMITS = {  # the longest wait is to stay below 1.5 units
-    **{GUARD_AFTER: (1.0, 1.45), SHORT_GUARD: (0.0, 0.85), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
-    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
-    **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
-}
-_LEAST_UNIT = 3600.0  # seconds
-BOUND_OPTION = "bound"  # the option
-_HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
-
-
-_memory_at = bundle_at(LearnedMemory)
-
-
-@DECIDE.entry
-def _decide_learned(state, facts, memory, plan):
-    _decide(state, facts, _memory_at(memory), plan)
-    return DECIDED
-
-
 class LearnedOrderPolicy(CompiledPolicy):
     """Schedules by the score.
 
@@ -350,7 +378,7 @@ class LearnedOrderPolicy(CompiledPolicy):
     """
 
     needs_walltime = True
-    entry = _decide_learned
+    entry = decide_by_score
 
     def __init__(self, weights: NDArray[np.float64], name: str = "learned", bound: bool = True) -> None:
         self.weights, self.name, self.bound = np.array(weights, np.float64), name, bound
@@ -365,7 +393,6 @@ class LearnedOrderPolicy(CompiledPolicy):
             memory = LearnedMemory(
                 **{name: array for part in parts for name, array in part.arrays().items()},
                 weights=self.weights,
-                doubt=np.zeros(3),
                 predicted=np.zeros(0),
                 fixed=np.zeros(0),
                 freed=np.zeros_like(parts[0].release_hosts),
@@ -385,41 +412,6 @@ class LearnedOrderPolicy(CompiledPolicy):
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
-
-
-@kernel
-def _decide(state, facts, memory, plan):
-    clear(plan, state)
-    note_ends(state, memory)
-    note_arrivals(state, memory)
-    longest = longest_wait(state, memory)
-    if state.nb_free < smallest_waiting(state):
-        return
-    running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
-    drained = add_up_releases(state, memory, running)
-    guarded = count_guarded(state, memory, running, drained, guarded_after(state, memory, longest, unit))
-    guarded = count_late_jobs(state, memory, running, longest, guarded)
-    length = sort_by_score(state, memory, running, drained, guarded, unit)
-    chosen = choose_by_score(state, memory, length, running, guarded, unit)
-    if not is_by_arrival(state, memory):
-        running = _list_running(state, memory)  # without those that are chosen
-        chosen = best_start(state, memory, length, chosen, running, guarded, unit)
-    for i in range(chosen):
-        job = memory.chosen[i]
-        note_begin(state, memory, job)
-        take_lowest(plan, add(plan, START, job), state.size[job])
-
-
-@kernel
-def _list_running(state, memory):
-    """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
-    count = state.nb_running
-    if count + state.nb_free > len(memory.release_time):
-        raise InternalError("the policy's memory has no room for the jobs that run")
-    for i in range(count):
-        memory.release_time[i] = state.expected_end[i]
-        memory.release_hosts[i] = state.size[state.running[i]]
-    return count
 
 
 # --- The record ----------------------------------------------------------------------------------------------------

@@ -36,14 +36,14 @@ from .base import (
     Episodes,
     Layout,
 )
-from .dbf import MOST_POOLS, see_pools
+from .dbf import MOST_POOLS, see_hosts, see_pools
 from .decision_points import call_at, is_over, start_at
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
 
-# Packing's memory in compiled code, and what a policy sees.
-
 FAILURES = 4  # in a row, after which time passes
+_PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
+_LONGEST_GAP = 1024  # ticks: so far a doubling gap grows
 
 # EpisodeProgress.parameters
 FINAL = 0  # 1 where the reward comes at the end only
@@ -74,27 +74,17 @@ def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     longest, now = memory.longest, state.now
     shown, until = min(cycles.nb_queued, memory.window), cycles.until
     if memory.pools > 0:
+        # pools fit any number of nodes; the paper sees each node, by requested and, where known, by predicted ends
         width = see_pools(state, cycles, plan, memory.pools, longest, observation)
         _see_slots(state, cycles, shown, longest, observation[width:])
     else:
-        width, both = len(until), len(memory.requested) > 0
-        _see_nodes(memory.requested if both else until, now, longest, observation)
+        both = len(memory.requested) > 0
+        width = see_hosts(memory.requested if both else until, now, longest, observation)
         if both:
-            _see_nodes(until, now, longest, observation[width:])
-            width *= 2
+            width += see_hosts(until, now, longest, observation[width:])
         _see_vectors(state, cycles, shown, memory.window, longest, both, observation[width:])
     _write_mask(state, cycles, memory, shown, mask)
     return 0
-
-
-@kernel
-def _see_nodes(until, now, longest, out):
-    """Remaining times, 0 where a node is free."""
-    scale = 1.0 / longest
-    for host in range(len(until)):
-        left = (until[host] - now) * scale
-        left = left if left > 0.0 else 0.0
-        out[host] = left if left < 1.0 else 1.0
 
 
 @kernel
@@ -135,14 +125,8 @@ def _write_mask(state, cycles, memory, shown, mask):
         fits = state.size[cycles.queue[slot]] <= free
         mask[slot] = fits
         some |= fits
+    # X is no choice where a job fits and nothing runs: no end would come that it could wait for
     mask[len(mask) - 1] = cycles.nb_running > 0 or not some
-
-
-# Packing in compiled code: when there is something to choose, and what is paid.
-
-_PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
-
-_LONGEST_GAP = 1024  # ticks
 
 
 # --- When there is something to choose -----------------------------------------------------------------------------
@@ -160,7 +144,7 @@ def packing_begin(state, facts, memory):
 @OPEN.entry_with(PackingMemory)
 def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
-    if cycles.next_shown < state.nb_queued:
+    if cycles.next_shown < state.nb_queued:  # the last arrival of the instant is shown with all the others
         return 0
     if state.nb_ended > 0 or memory.known_jobs != state.nb_jobs or memory.changes_seen != state.nb_capacity_changes:
         memory.any_change = 1
@@ -168,16 +152,11 @@ def packing_look(state, facts, cycles, plan, memory):
     if cycles.nb_queued == 0 or not _is_due(state, cycles, plan, memory):
         return 0
     memory.nb_failed_choices = 0
-    _look_at_nodes(state, cycles, memory)
-    return memory.masked == 0 or _some_fit(state, cycles, memory)
-
-
-@kernel
-def _look_at_nodes(state, cycles, memory):
-    """When jobs end by their walltimes."""
+    # when jobs end by their walltimes, where that is seen beside the predicted ends
     for host in range(len(memory.requested)):
         job = state.host_job[host]
         memory.requested[host] = state.start_time[job] + state.walltime[job] if job >= 0 else cycles.until[host]
+    return memory.masked == 0 or _some_fit(state, cycles, memory)
 
 
 @kernel
@@ -188,6 +167,7 @@ def _is_due(state, cycles, plan, memory):
         return True
     since = state.now - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
+    # an event between two ticks, or a second one at a tick: nothing is decided before the next
     if index == memory.last_decision or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
         return False
@@ -220,10 +200,11 @@ def _let_time_pass(state, cycles, plan, memory):
     if cycles.nb_queued == 0:
         return
     if memory.tick == 0.0:
-        if cycles.nb_running == 0:
+        if cycles.nb_running == 0:  # nothing ends, and no job need come any more
             call_at(cycles, plan, state.now + _PATIENCE)
         return
     if cycles.nb_free > 0 and (memory.masked == 0 or _some_fit(state, cycles, memory)):
+        # jobs wait beside free nodes: by choice, or since none fits where nothing is masked
         _call_at_tick(state, cycles, plan, memory, memory.last_decision + memory.gap)
         if memory.doubles:
             memory.gap = min(2 * memory.gap, _LONGEST_GAP)
@@ -236,7 +217,11 @@ def packing_act(state, facts, cycles, plan, memory, action):
     if 0 <= action < min(cycles.nb_queued, memory.window):
         if state.size[cycles.queue[action]] <= cycles.nb_free:
             memory.nb_failed_choices = 0
-            _start(state, cycles, plan, memory, action)
+            job, start = cycles.queue[action], plan.nb_actions
+            start_at(state, cycles, plan, action)
+            if len(memory.requested) > 0:
+                for i in range(plan.begin[start], plan.end[start]):
+                    memory.requested[plan.first[i] : plan.last[i] + 1] = state.now + state.walltime[job]
             goes_on = cycles.nb_queued > 0 and (memory.masked == 0 or _some_fit(state, cycles, memory))
         else:
             memory.nb_failed_choices += 1
@@ -244,15 +229,6 @@ def packing_act(state, facts, cycles, plan, memory, action):
     if not goes_on:
         _let_time_pass(state, cycles, plan, memory)
     return goes_on
-
-
-@kernel
-def _start(state, cycles, plan, memory, at):
-    job, action, now = cycles.queue[at], plan.nb_actions, state.now
-    start_at(state, cycles, plan, at)
-    for i in range(plan.begin[action], plan.end[action]):
-        if len(memory.requested) > 0:
-            memory.requested[plan.first[i] : plan.last[i] + 1] = now + state.walltime[job]
 
 
 # --- What is paid --------------------------------------------------------------------------------------------------
@@ -274,6 +250,7 @@ def packing_reward(state, facts, cycles, progress, memory, moment):
     over, nodes = is_over(progress), len(cycles.until)
     if progress.parameters[FINAL]:
         return _share_started(progress) + _utilization(progress, nodes) + _share_left(progress) if over else 0.0
+    # idle node-time up to now; once all have started it is known up to the last end, and the sum is that of `final`
     if over:
         idle = nodes * max(progress.last_end - progress.began, 0.0) - progress.work
     else:
@@ -294,6 +271,7 @@ def packing_measure(state, facts, cycles, progress, memory, out):
 
 @kernel
 def _share_started(progress):
+    """The first part of the reward: jobs that have started, over those of the episode."""
     return progress.nb_placed / (progress.last_row - progress.first_row)
 
 
@@ -306,6 +284,7 @@ def _utilization(progress, nodes):
 
 @kernel
 def _share_left(progress):
+    """The third part: choices that the episode did not need, over those that it may take."""
     return 1.0 - progress.nb_steps / len(progress.actions)
 
 
@@ -316,7 +295,7 @@ Expected = Literal["none", "walltime", "last2", "regression", "given", "quantile
 
 
 class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of packing."""
+    """What packing's environment can be set to."""
 
     window: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLOTS)] = 100  # jobs from the queue's head
     cluster: Literal["nodes", "pools"] = "nodes"  # how the cluster is seen: each node, or pools that fit any size
@@ -372,7 +351,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)"""
+        """(D,): the cluster, then the window."""
         return (self.width_on(self.nodes),)
 
     def width_on(self, cores: int) -> int:

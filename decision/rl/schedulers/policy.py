@@ -77,7 +77,8 @@ class ChoosingPolicy:
         self._kept = (state, facts, cycles, memory, plan)
         entries = self.scheduler.open, self.scheduler.act, self.scheduler.observe
         compile_ahead(*entries)
-        self._addresses[:] = [each.address for each in (*self._kept, *entries)]
+        # kernels take addresses: passing an array of them costs less than passing bundles (`compiling.bundle`)
+        self._addresses[:] = [holder.address for holder in (*self._kept, *entries)]
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -98,12 +99,14 @@ def next_choice(addresses, action, observation, mask):
     else:
         goes_on = _act(addresses, state, facts, cycles, plan, memory, action)
     while True:
+        # choices of this cycle; where a single action is valid it is taken, and nobody is asked
         while goes_on:
             call_observe(addresses[_OBSERVE], (state, facts, cycles, plan, memory, observation, mask))
             only = _only_valid(mask)
-            if only < 0:
+            if only < 0:  # this one is for the caller: its call with the action goes on from here
                 return True
             goes_on = _act(addresses, state, facts, cycles, plan, memory, only)
+        # the next cycle, if another job has come at this instant
         if show_arrival(state, cycles) < 0:
             return False
         goes_on = _open(addresses, state, facts, cycles, plan, memory)

@@ -70,6 +70,7 @@ class Prices(Scheduler):
 
     def policy(self, weights: NDArray[np.float64], settings: PricesSettings) -> ComposedPolicy:
         """The policy that is judged."""
+        # what prices change is where jobs run; order and backfilling are fixed
         order, backfill = split_name(settings.policy) or ("fcfs", "none")
         return ComposedPolicy(order, backfill, allocation="tree", prices=self.bounded(weights))
 

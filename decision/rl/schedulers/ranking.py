@@ -38,8 +38,6 @@ from .registry import register
 from .rollouts import enough_at, free_hosts_at, smallest_waiting
 from .window import Count
 
-# Jobs by learned ranks, decided at an instant.
-
 ORDER, RESERVE, HOLD = range(3)
 
 
@@ -63,9 +61,9 @@ NB_RANK_SEEN = len(RankNumber)
 NB_RANK_UNITS = 3
 RANK_LINEAR = 1 + NB_RANK_SEEN  # weights of the linear part: a constant, and one for each number
 NB_RANK_UNIT = NB_RANK_SEEN + 2  # of a unit: one for each number, a constant, and the unit's own
-_LAST = 8  # jobs that came
-_SHARE = 16  # of the hosts: one in so many
-_HOUR = 3600.0  # seconds
+_LAST = 8  # jobs that came, which CALM is about
+_SHARE = 16  # BLOCKED is about one in so many of the hosts
+_HOUR = 3600.0  # seconds: as far as SOON looks
 
 
 class RankingMemory(Bundle):
@@ -113,11 +111,16 @@ def plan_by_rank(state, plan, memory):
         return
     weights, seen, ends, sizes = memory.weights, memory.numbers, memory.ends, memory.sizes
     idle, calm = state.nb_running == 0, _all_fit(state, free)
-    running = _list_running(state, ends, sizes)
+    running = state.nb_running
+    for i in range(running):
+        ends[i], sizes[i] = state.expected_end[i], state.size[state.running[i]]
+    # numbers of the cluster, the same for all jobs and all three functions
     seen[:] = 0.0
     seen[RankNumber.QUEUE] = math.log1p(queued) / 5.0
     seen[RankNumber.SOON] = free_hosts_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
-    seen[RankNumber.CALM] = _long(_calm(state)) - 0.5
+    last = min(state.nb_jobs, _LAST)  # of jobs that came; where there were fewer, their time is extrapolated
+    since_last = (now - state.submit_time[state.nb_jobs - last]) * _LAST / last
+    seen[RankNumber.CALM] = _long(since_last) - 0.5
     kept, shadow, spare = False, now, 0
     _rank(state, memory, running)
     for i in range(queued):
@@ -125,7 +128,7 @@ def plan_by_rank(state, plan, memory):
         size, end = state.size[job], now + state.expected_runtime[job]
         if size > free:
             if kept:
-                continue
+                continue  # one reservation at most, as EASY
             begin = enough_at(ends, sizes, running, free, size)
             _see(state, job, begin, now, free, seen)
             seen[RankNumber.BLOCKED] = 0.0
@@ -133,16 +136,21 @@ def plan_by_rank(state, plan, memory):
                 kept, shadow = True, begin
                 spare = free_hosts_at(ends, sizes, running, free, begin) - size
             continue
+        # the overrun counts only on hosts that the reservation needs: `spare` ones are over then
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
-        seen[RankNumber.BLOCKED] = (
-            _long(min(_until_share(state, ends, sizes, running, free - size), state.expected_runtime[job])) - 0.5
-        )
+        # for how long no share of the hosts would be free, if this job started; not after its own end
+        blocked = enough_at(ends, sizes, running, free - size, max(len(state.host_state) // _SHARE, 1)) - now
+        seen[RankNumber.BLOCKED] = _long(min(blocked, state.expected_runtime[job])) - 0.5
+        # nobody is held back on an idle cluster, nor where all could start: what for?
         if not idle and not calm and _answer(weights[HOLD], seen) > 0.0:
             continue
         spare -= size if late else 0
         take_lowest(plan, add(plan, START, job), size)
-        running = _note_start(ends, sizes, running, end, size)
+        if running >= len(ends):
+            raise InternalError("a ranking started more jobs than there are free hosts")
+        insert_in_order(ends, sizes, running, end, size)
+        running += 1
         free -= size
         idle = False
         if free == 0:
@@ -160,38 +168,6 @@ def _all_fit(state, free):
 
 
 @kernel
-def _list_running(state, ends, sizes):
-    """Write ends and sizes of the jobs that run, by expected end; returns how many there are."""
-    count = state.nb_running
-    for i in range(count):
-        ends[i] = state.expected_end[i]
-        sizes[i] = state.size[state.running[i]]
-    return count
-
-
-@kernel
-def _note_start(ends, sizes, running, end, size):
-    if running >= len(ends):
-        raise InternalError("a ranking started more jobs than there are free hosts")
-    insert_in_order(ends, sizes, running, end, size)
-    return running + 1
-
-
-@kernel
-def _calm(state):
-    """In which time (seconds) the last few jobs have come; extrapolated where there were fewer."""
-    count = state.nb_jobs
-    last = min(count, _LAST)
-    return (state.now - state.submit_time[count - last]) * _LAST / last
-
-
-@kernel
-def _until_share(state, ends, sizes, running, free):
-    """For how long (seconds) a share of the hosts is not free yet; inf where it never will be."""
-    return enough_at(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now
-
-
-@kernel
 def _rank(state, memory, running):
     """Sort the waiting jobs, the highest rank first, ties by arrival."""
     queued, free, seen = state.nb_queued, state.nb_free, memory.numbers
@@ -201,6 +177,7 @@ def _rank(state, memory, running):
         _see(state, job, begin, state.now, free, seen)
         memory.key[job] = -_answer(memory.weights[ORDER], seen)
         memory.ranked[i] = job
+    # stable: ties stay in order of arrival
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
 
 
@@ -226,6 +203,7 @@ def _long(seconds):
 
 @kernel
 def _answer(weights, seen):
+    """What a function of P weights answers: its linear part, and its units a / (1 + |a|)."""
     answer = weights[0]
     for k in range(NB_RANK_SEEN):
         answer += weights[1 + k] * seen[k]
@@ -238,8 +216,7 @@ def _answer(weights, seen):
 
 
 RANKING_WEIGHTS = (3, RANK_LINEAR + NB_RANK_UNITS * NB_RANK_UNIT)  # shape of all of them
-SEES: dict[str, str | int | float] = {"name": "ranking", "version": 2}  # for checkpoints
-# The version is raised whenever a number changes its meaning
+SEES: dict[str, str | int | float] = {"name": "ranking", "version": 2}  # raised whenever a number changes its meaning
 
 
 def smallest_area_first() -> NDArray[np.float64]:
@@ -296,8 +273,8 @@ class RankingPolicy(CompiledPolicy):
 
 # --- The record ----------------------------------------------------------------------------------------------------
 
-_BOTH = 0.25  # of either ratio in what is minimised, besides the larger one
-_UNITS_SPREAD = 0.3
+_BOTH = 0.25  # so that the other ratio counts, too: of either ratio in what is minimised, besides the larger one
+_UNITS_SPREAD = 0.3  # of a unit's first weights: it is nearly linear where it begins
 _EASY, _FIRST_FIT = range(2)  # references
 
 Weight = Annotated[float, msgspec.Meta(ge=0)]
@@ -321,7 +298,7 @@ class Ranking(ParametricScheduler):
     summary = "list scheduling: functions that are learned answer which job is next, and which is held back"
     Settings = RankingSettings
     presets = ("ranking",)
-    sees = {"name": "ranking", "version": 2}  # raised whenever a number changes its meaning
+    sees = SEES
     weights = RANKING_WEIGHTS
     model_summary = (
         "learned order, reservations and restraint; keeps one job waiting 83 times as long as EASY on CTC, with "
@@ -366,14 +343,14 @@ def _ratio(own: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
 
 register(Ranking())
 
-# Packer: list scheduling as of `ranking`, whose numbers are learned for utilization.
+# --- Packer --------------------------------------------------------------------------------------------------------
+#
+# List scheduling as above, whose numbers are learned for utilization.
 #
 # It answers the same questions about the same numbers: which job is next, whether hosts are kept for one that does not
 # fit, and which that fits is held back. Learning begins with the largest area first and EASY, which is the best of what
 # needs no learning; and utilization is to the end of the last job, so that what is left for last counts. Small jobs
 # wait for large ones, some for long: the option ``guard=auto`` bounds that.
-
-_PACKER_SPREAD = 0.3
 
 
 def largest_area_first() -> NDArray[np.float64]:
@@ -411,14 +388,14 @@ class Packer(ParametricScheduler):
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """LAF with EASY, and units that do nothing yet."""
-        return largest_area_first() + random_units(rng, _PACKER_SPREAD)
+        return largest_area_first() + random_units(rng, _UNITS_SPREAD)
 
     def policy(self, weights: NDArray[np.float64], name: str = "packer") -> RankingPolicy:
         """The policy that the weights make."""
         return RankingPolicy(weights, name)
 
     def cost(self, settings: PackerSettings, own: Measured, references: Sequence[Measured], done: float) -> float:
-        """Minus the mean utilization."""
+        """Minus the mean utilization, up to the last end."""
         return -float(own["packed_utilization"].mean())
 
 

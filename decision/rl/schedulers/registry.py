@@ -16,6 +16,7 @@ _ENTRY_POINTS = "decision.schedulers"  # group of installed packages' entry poin
 
 _S = TypeVar("_S", bound=Scheduler)
 _RECORDS: dict[str, Scheduler] = {}
+# What else knows the records (Gymnasium's registry) hears of later ones, too
 _LISTENERS: list[Callable[[Scheduler], None]] = []
 
 
@@ -66,7 +67,7 @@ def find_scheduler(name: str) -> Scheduler:
 
 
 def choosing() -> list[ChoosingScheduler]:
-    """Those that have environments."""
+    """The schedulers that choose, and so have environments."""
     return [scheduler for scheduler in records().values() if isinstance(scheduler, ChoosingScheduler)]
 
 

@@ -35,8 +35,6 @@ from .decision_points import call_at, note_start, place_in_queue, start_at
 from .registry import register
 from .window import Count
 
-# What a policy that puts jobs back into a window sees, does and is paid for, compiled.
-
 
 class RepairMemory(Bundle):
     """The encoder as numbers, and the present window. H hosts."""
@@ -59,13 +57,13 @@ class RepairMemory(Bundle):
     hosts: I8  # (H,) of the sequence that no job of the window has, from left to right
     groups: I8x2  # (L - 1, at least S) the switches above each lowest switch
     on: I8  # (H,) zeros, scratch
-    own: I8  # (H,) scratch
+    of_job: I8  # (H,) scratch: hosts of a job
     switches: I8  # (H,) scratch
 
 
 @BEGIN.entry_with(RepairMemory)
 def repair_begin(state, facts, memory):
-    """No window was decided."""
+    """No window was decided yet; switches above each lowest one are looked up once."""
     switches = facts.switch.max() + 1
     memory.groups[:, :switches] = groups_of(facts.down, np.arange(switches))
     memory.last_window = memory.due_window = -1
@@ -82,6 +80,7 @@ def repair_open(state, facts, cycles, plan, memory):
     period, now = memory.period, state.now
     if cycles.next_shown < state.nb_queued:
         return 0
+    # windows are numbered by the clock, not from event to event: so they are the same under Batsim
     index = int((now + TOLERANCE) / period)
     called = 0 <= memory.due_window <= index
     if called:
@@ -95,10 +94,23 @@ def repair_open(state, facts, cycles, plan, memory):
     order = in_order(state, cycles.queue[: cycles.nb_queued], period, index)
     taken, wide = taken_from(state, order, cycles.nb_free, memory.most_jobs)
     memory.nb_single = taken - wide
-    if wide == 0:
+    if wide == 0:  # nothing to choose: jobs on one host cost no hops
         _end_window(state, cycles, plan, memory)
         return 0
-    _prepare(state, facts, plan, memory, order[:taken], wide)
+    # the sequence, and the jobs on more than one host, by insertion, the one on most hosts first; ties by their order
+    memory.nb_wide, memory.at = wide, 0
+    memory.nb_left = write_sequence(facts, plan.free, memory.hosts)
+    memory.cost = 0.0
+    jobs, placed = memory.jobs, 0
+    for job in order[:taken]:
+        if state.size[job] == 1:
+            continue
+        at = placed
+        while at > 0 and state.size[jobs[at - 1]] < state.size[job]:
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = job
+        placed += 1
     return 1
 
 
@@ -114,43 +126,26 @@ def _ask_for_next(state, cycles, plan, memory, index):
         call_at(cycles, plan, (index + 1) * period)
 
 
-@kernel
-def _prepare(state, facts, plan, memory, order, wide):
-    """The window's jobs, the one on most hosts first, and the sequence."""
-    jobs = memory.jobs
-    memory.nb_wide, memory.at = wide, 0
-    memory.nb_left = write_sequence(facts, plan.free, memory.hosts)
-    memory.cost = 0.0
-    placed = 0
-    for job in order:
-        if state.size[job] == 1:
-            continue
-        at = placed
-        while at > 0 and state.size[jobs[at - 1]] < state.size[job]:
-            jobs[at] = jobs[at - 1]
-            at -= 1
-        jobs[at] = job
-        placed += 1
-
-
 @ACT.entry_with(RepairMemory)
 def repair_act(state, facts, cycles, plan, memory, action):
     """Place the next job of the window from an entry on."""
     job = memory.jobs[memory.at]
     begin, size = min(max(action, 0), min(memory.nb_left, memory.most_seen) - 1), state.size[job]
-    own = _hosts_from(memory, begin, size)
+    taken = _hosts_from(memory, begin, size)
     start = add(plan, START, job)
-    take_hosts(plan, start, own)
+    take_hosts(plan, start, taken)
     note_start(state, cycles, plan, place_in_queue(cycles, job), start)
-    squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
+    squares = worth(memory.groups, memory.on, _switches_of(facts, taken, memory.switches)) * size
     cost = text_cost(len(facts.down), size, squares)
     memory.cost += cost
     memory.at += 1
     if memory.pays_each:
         memory.owed += cost
+    # another job of the window: it sees the sequence without these hosts
     if memory.at < memory.nb_wide:
         _take_out(memory, begin, size)
         return 1
+    # the window is complete: it is paid for as a whole, unless each job was
     if not memory.pays_each:
         memory.owed += memory.cost
     memory.costs += memory.cost
@@ -163,13 +158,13 @@ def repair_act(state, facts, cycles, plan, memory, action):
 def _hosts_from(memory, begin, size):
     """The next `size` hosts of the sequence from number `begin` on, with wrap-around, the first of the sequence first;
     in scratch memory."""
-    hosts, own, left = memory.hosts, memory.own[:size], memory.nb_left
+    hosts, taken, left = memory.hosts, memory.of_job[:size], memory.nb_left
     wrapped = max(begin + size - left, 0)
     for i in range(wrapped):
-        own[i] = hosts[i]
+        taken[i] = hosts[i]
     for i in range(wrapped, size):
-        own[i] = hosts[begin + i - wrapped]
-    return own
+        taken[i] = hosts[begin + i - wrapped]
+    return taken
 
 
 @kernel
@@ -210,6 +205,7 @@ def repair_observe(state, facts, cycles, plan, memory, observation, mask):
     if memory.at >= memory.nb_wide:
         observation[:] = 0.0
     else:
+        # hosts that the window still needs after this job: what it leaves to them is what it costs
         others = 0
         for job in memory.jobs[memory.at + 1 : memory.nb_wide]:
             others += state.size[job]
@@ -218,7 +214,7 @@ def repair_observe(state, facts, cycles, plan, memory, observation, mask):
         seen = _switches_of(facts, memory.hosts[:entries], memory.switches)
         shown = see_entries(facts.down, memory.groups, seen, size, others, observation)
     for action in range(len(mask)):
-        mask[action] = action < max(shown, 1)
+        mask[action] = action < max(shown, 1)  # one action is valid always, or a network's softmax had nothing to share
     return 0
 
 
@@ -232,17 +228,17 @@ def repair_reward(state, facts, cycles, progress, memory, moment):
 
 @MEASURE.entry_with(RepairMemory)
 def repair_measure(state, facts, cycles, progress, memory, out):
-    """Hops of a window."""
+    """The mean hops of a window."""
     out[0] = memory.costs / max(memory.nb_windows, 1.0)
     return 0
 
 
 LEAST_ENTRIES = 14  # that the convolutions need
-MOST_LEVELS = 8
+MOST_LEVELS = 8  # of a tree: each is a feature of the observation
 
 
 class RepairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The windows."""
+    """How long windows are, which jobs they take, and what is paid."""
 
     period: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds
     window: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2  # jobs on more than one host, at most in a window
@@ -265,12 +261,12 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def actions(self) -> int:
-        """A: where to begin."""
+        """A: the entries of the sequence at which a job may begin."""
         return self.q
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)"""
+        """(D,): numbers of each entry that is seen."""
         return ((self.levels + 2) * self.q,)
 
     def check_platform(self, platform: Platform) -> None:
@@ -292,7 +288,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             hosts=np.zeros(hosts, np.int64),
             groups=np.zeros((self.levels - 1, hosts), np.int64),
             on=np.zeros(hosts, np.int64),
-            own=np.zeros(hosts, np.int64),
+            of_job=np.zeros(hosts, np.int64),
             switches=np.zeros(hosts, np.int64),
         )
 

@@ -1,10 +1,14 @@
-"""RLScheduler: observation, choices and reward."""
+"""RLScheduler: which job of a window of the queue is next.
+
+Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020. The job that was
+chosen is committed: nothing else is chosen before it starts, and meanwhile others are backfilled by rule.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import I4, Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState
 
@@ -25,7 +29,7 @@ from .window import (
 
 
 class RLSchedulerSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment of RLScheduler."""
+    """What RLScheduler's environment can be set to."""
 
     head: Slots = 128  # jobs of the window
     jobs: Count = 256  # placed jobs that end an episode
@@ -55,23 +59,23 @@ class RLSchedulerEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknow
     def new_memory(self, state: ClusterState) -> "RLSchedulerMemory":
         """The encoder as numbers for the kernels; no job was chosen."""
         return RLSchedulerMemory(
-            number=np.array([self.head]),
-            seconds=np.array([self.max_runtime, self.max_wait], float),
-            committed=np.full(1, -1, np.int32),
+            head=self.head, max_runtime=self.max_runtime, max_wait=self.max_wait, committed=np.full(1, -1, np.int32)
         )
 
 
 class RLSchedulerMemory(Bundle):
     """The encoder as numbers, and the job that was chosen."""
 
-    number: I8  # (1,) head
-    seconds: F8  # (2,) max_runtime, max_wait
+    head: Int  # jobs of the window
+    max_runtime: Float  # seconds that count as 1 in a run time
+    max_wait: Float  # seconds that count as 1 in a wait
     committed: I4  # (1,) number of the job that starts next, whenever it fits; -1 where none was chosen
 
 
 @kernel
 def open_committed(state, cycles, plan, committed):
     """A cycle begins; returns whether there is something to choose: not while a job that was chosen does not fit."""
+    # the committed job starts before anything is chosen, or keeps all else from being chosen
     if committed[0] >= 0:
         at = 0
         while at < cycles.nb_queued and cycles.queue[at] != committed[0]:
@@ -87,7 +91,7 @@ def open_committed(state, cycles, plan, committed):
 def start_or_commit(state, cycles, plan, committed, at):
     """Start the job at a place of the queue; or else let others start that it will not wait for, and return False."""
     job = cycles.queue[at]
-    if state.size[job] <= cycles.nb_free:
+    if state.size[job] <= cycles.nb_free:  # then the next choice is open at once
         committed[0] = -1
         start_at(state, cycles, plan, at)
         return True
@@ -99,6 +103,7 @@ def start_or_commit(state, cycles, plan, committed, at):
 @kernel
 def _backfill(state, cycles, plan, committed):
     """Start what fits and ends before as many cores as the committed job needs are free, by requested times."""
+    # by requested times that many hosts are free when the needed-th of their jobs ends; a tie does not count as before
     needed = state.size[committed]
     begins = np.partition(cycles.until, needed - 1)[needed - 1]
     at = 0
@@ -106,49 +111,50 @@ def _backfill(state, cycles, plan, committed):
         job = cycles.queue[at]
         fits = state.size[job] <= cycles.nb_free
         if fits and job != committed and state.now + state.expected_runtime[job] < begins:
-            start_at(state, cycles, plan, at)
+            start_at(state, cycles, plan, at)  # the job leaves the queue: the next one is at the same place
         else:
             at += 1
 
 
 @BEGIN.entry_with(RLSchedulerMemory)
-def _begin(state, facts, memory):
-    """No job was chosen."""
+def rlscheduler_begin(state, facts, memory):
+    """No job is committed when a run begins."""
     memory.committed[0] = -1
     return 0
 
 
 @OPEN.entry_with(RLSchedulerMemory)
-def _open(state, facts, cycles, plan, memory):
+def rlscheduler_open(state, facts, cycles, plan, memory):
     """Start the job that was chosen, if it fits now."""
     return open_committed(state, cycles, plan, memory.committed)
 
 
 @ACT.entry_with(RLSchedulerMemory)
-def _act(state, facts, cycles, plan, memory, action):
+def rlscheduler_act(state, facts, cycles, plan, memory, action):
     """Choose the job of a slot; an empty one ends the cycle."""
-    at = place_of(cycles, memory.number[0], 0, action)
+    at = place_of(cycles, memory.head, 0, action)
     if at < 0:
         return 0
     return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.nb_queued > 0
 
 
 @FOLLOW.entry_with(RLSchedulerMemory)
-def _follow(state, cycles, memory, starts):
+def rlscheduler_follow(state, cycles, memory, starts):
     """The slot whose job began first, whenever that was; the first one where none of them began."""
-    return max(slot_begun(state, cycles, memory.number[0], 0, starts, np.inf, len(cycles.until)), 0)
+    return max(slot_begun(state, cycles, memory.head, 0, starts, np.inf, len(cycles.until)), 0)
 
 
 @OBSERVE.entry_with(RLSchedulerMemory)
-def _observe(state, facts, cycles, plan, memory, observation, mask):
-    """The window."""
-    max_runtime, max_wait = memory.seconds[0], memory.seconds[1]
-    see_window(state, cycles, memory.number[0], 0, max_runtime, max_wait, False, False, observation, mask)
+def rlscheduler_observe(state, facts, cycles, plan, memory, observation, mask):
+    """Write the window's jobs, and the mask of slots that have one."""
+    longest, longest_wait = memory.max_runtime, memory.max_wait
+    # every job may be chosen, also one that does not fit: choosing it is what commits to it
+    see_window(state, cycles, memory.head, 0, longest, longest_wait, False, False, observation, mask)
     return 0
 
 
 @REWARD.entry_with(RLSchedulerMemory)
-def _reward(state, facts, cycles, progress, memory, moment):
+def rlscheduler_reward(state, facts, cycles, progress, memory, moment):
     """Minus the mean bounded slowdown, when the episode is over."""
     return -mean_slowdown(progress) if moment == STEP_ENDS and is_over(progress) else 0.0
 
@@ -189,7 +195,14 @@ class RLScheduler(ScaledScheduler):
     env_id = "RLScheduler"
     observations = {"rlscheduler": {}}
     encoder_type = RLSchedulerEncoder
-    begin, open, act, observe, reward, follow = _begin, _open, _act, _observe, _reward, _follow
+    begin, open, act, observe, reward, follow = (
+        rlscheduler_begin,
+        rlscheduler_open,
+        rlscheduler_act,
+        rlscheduler_observe,
+        rlscheduler_reward,
+        rlscheduler_follow,
+    )
     model_summary = "learned order, with backfilling"
 
     def check(self, settings: RLSchedulerSettings, where: str) -> None:

@@ -14,12 +14,11 @@ MARGIN. Bertsekas, Tsitsiklis and Wu, Rollout algorithms for combinatorial optim
 """
 
 import math
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F8, I4, Bundle, I1x2
+from decision.compiling.bundle import F8, I4, Bundle, Float, I1x2
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
@@ -27,10 +26,134 @@ from decision.policies.easy import take
 from decision.policies.order import sort_by_key
 from decision.state.cluster import ClusterState, nb_hosts
 
-# The sets of jobs that rollouts compare: which jobs would start now.
+# Rollouts.judge
+MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
 
-_FIRST = 16  # of them come first in a set of their own
-SETS = _FIRST + 3
+_WINDOW = 200  # jobs of the order that are looked at; what a decision takes grows with it times the sets
+_FIRST = 16  # jobs that come first in a set of their own, likewise
+SETS = _FIRST + 3  # and the policy's own, all that fits, and what EASY starts
+_LEAST_MEAN = 1.0  # seconds, of waiting time: while nobody has waited, nothing is divided by 0
+_AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
+
+
+class Rollouts(Bundle):
+    """What rollouts know of the past, and what they work on; W is the length of the window."""
+
+    judge: F8  # (NB_JUDGE,)
+    ended_wait: Float  # seconds: sum over the jobs that have ended
+    ended_slowdown: Float  # sum of their bounded slowdowns
+    ended_jobs: Float  # how many
+    window_size: I4  # (W,) hosts of the first waiting jobs, in order
+    window_submit: F8  # (W,) seconds
+    window_walltime: F8  # (W,) seconds
+    window_runtime: F8  # (W,) seconds that they are planned to run
+    starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
+    left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
+    ending: I4  # (H,) jobs that run, by planned end
+    end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
+    end_hosts: I4  # (H,)
+    begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
+    begun_hosts: I4  # (W + H,)
+
+
+def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
+    """Room for the cluster's hosts; nothing has ended yet. ``judge`` is (NB_JUDGE,)."""
+    hosts = nb_hosts(state)
+    return Rollouts(
+        judge=judge,
+        window_size=np.zeros(_WINDOW, np.int32),
+        window_submit=np.zeros(_WINDOW),
+        window_walltime=np.zeros(_WINDOW),
+        window_runtime=np.zeros(_WINDOW),
+        starts=np.zeros((SETS, _WINDOW), np.int8),
+        left=np.zeros(_WINDOW + 1, np.int32),
+        ending=np.zeros(hosts, np.int32),
+        end=np.zeros(hosts),
+        end_hosts=np.zeros(hosts, np.int32),
+        begun_end=np.zeros(_WINDOW + hosts),
+        begun_hosts=np.zeros(_WINDOW + hosts, np.int32),
+    )
+
+
+@kernel
+def note_job_end(state, memory, job):
+    """Add an ended job to the means that waits and slowdowns are measured by."""
+    wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
+    memory.ended_wait += wait
+    memory.ended_slowdown += slowdown_of(wait, runtime)
+    memory.ended_jobs += 1.0
+
+
+@kernel
+def best_start(state, memory, length, chosen, running, guarded, longest):
+    """Put the jobs of the best set into ``memory.chosen``; returns how many.
+
+    Args:
+        state: of the cluster.
+        memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
+            run in ``release_time`` and ``release_hosts``; a predicted run time of each job, in seconds; and ``spare``
+            and ``key``, of which those of waiting jobs stay.
+        length: of the order.
+        chosen: jobs in the own set.
+        running: jobs that run.
+        guarded: jobs that come first in every set.
+        longest: seconds: the wait that `LATE` is counted by.
+    """
+    width = min(length, _WINDOW)
+    if length < 2 or guarded >= width or memory.judge[MARGIN] >= 1.0:
+        return chosen
+    # the window's jobs side by side: rollouts read them again and again
+    for at in range(width):
+        job = memory.sorted[at]
+        memory.window_size[at] = state.size[job]
+        memory.window_submit[at] = state.submit_time[job]
+        memory.window_walltime[at] = state.expected_runtime[job]
+        memory.window_runtime[at] = planned(state, memory, job)
+    inside = mark_own(memory, width, chosen)
+    sets = make_sets(state, memory, width, running, guarded)
+    if sets == 1:
+        return chosen
+    plan_ends(state, memory, running)
+    # the policy's own set may start jobs behind the window, too; no other set does
+    unchanged = follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
+    best, least = 0, unchanged * (1.0 - memory.judge[MARGIN])
+    for number in range(1, sets):
+        count = follow(state, memory, number, width, inside, inside, running, longest, least)
+        if count < least:
+            best, least = number, count
+    if best == 0:
+        return chosen
+    chosen = 0
+    for at in range(width):
+        if memory.starts[best, at]:
+            chosen = take(memory.chosen, chosen, memory.sorted[at])
+    return chosen
+
+
+@kernel
+def plan_ends(state, memory, running):
+    """When the jobs that run are planned to end: not before they have run half as long again as they have."""
+    now = state.now
+    for i in range(running):
+        job = state.running[i]
+        began = state.start_time[job]
+        # never beyond the walltime's end, at which it is killed
+        end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
+        memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
+    sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
+    for i in range(running):
+        job = memory.ending[i]
+        memory.end[i], memory.end_hosts[i] = memory.key[job], state.size[job]
+
+
+@kernel
+def planned(state, memory, job):
+    """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
+    asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
+    return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
+
+
+# --- Which jobs would start now ------------------------------------------------------------------------------------
 
 
 @kernel
@@ -48,10 +171,11 @@ def mark_own(memory, width, chosen):
 def make_sets(state, memory, width, running, guarded):
     """All different sets; returns how many."""
     sets = 1
+    # all that fits, and what EASY starts
     for keeps in range(2):
         _start(state, memory, sets, width, running, guarded, -1, keeps)
         sets += _is_new(memory, sets, width)
-    tried = 0
+    tried = 0  # whether or not it makes a new set: a decision is to take bounded time
     for at in range(guarded, width):
         if tried == _FIRST:
             break
@@ -70,7 +194,7 @@ def _start(state, memory, number, width, running, guarded, first, keeps):
     kept, shadow, extra = False, np.inf, 0
     memory.starts[number, :width] = 0
     for i in range(width):
-        at = i
+        at = i  # in the order of the window, but that `first` comes right behind the guarded ones
         if first >= 0 and guarded <= i <= first:
             at = first if i == guarded else i - 1
         size, end = memory.window_size[at], now + memory.window_walltime[at]
@@ -107,12 +231,13 @@ def reserve_hosts(memory, ends, hosts, first, running, first_begun, begun, free,
     """When so many hosts are free, and how many more are free then, by the ends of two lists of jobs."""
     time = np.inf
     while True:
-        other = ends[first] if first < running else np.inf
-        own = memory.begun_end[first_begun] if first_begun < begun else np.inf
-        end = min(other, own)
+        running_end = ends[first] if first < running else np.inf
+        begun_end = memory.begun_end[first_begun] if first_begun < begun else np.inf
+        end = min(running_end, begun_end)
+        # one step more once enough are free: all that ends at the same time counts
         if end == np.inf or (free >= size and end > time):
             return time, free - size
-        if other <= own:
+        if running_end <= begun_end:
             free += hosts[first]
             first += 1
         else:
@@ -122,33 +247,14 @@ def reserve_hosts(memory, ends, hosts, first, running, first_begun, begun, free,
             time = end
 
 
-# What follows a set of jobs that start now, by a simulation of counts, and what that counts for (`rollouts`).
-
-# Rollouts.judge
-MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
-
-_LEAST_MEAN = 1.0  # seconds, of waiting time
-
-
-class Past(IntEnum):
-    """Positions in `Rollouts.past`: sums over the jobs that have ended."""
-
-    WAIT = 0  # seconds
-    SLOWDOWN = 1
-    JOBS = 2
-
-
-@kernel
-def planned(state, memory, job):
-    """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
-    asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
-    return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
+# --- What follows, by a simulation of counts of hosts --------------------------------------------------------------
 
 
 @kernel
 def follow(state, memory, number, width, inside, beyond, running, longest, bound):
     """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
     now, free, begun, total, left = state.now, state.nb_free, 0, 0.0, memory.left
+    # what starts now counts now; the rest is a list linked by places, so that whoever starts leaves it in one step
     last, least = 0, len(state.host_state) + 1
     for at in range(width):
         if memory.starts[number, at]:
@@ -162,6 +268,7 @@ def follow(state, memory, number, width, inside, beyond, running, longest, bound
     for i in range(inside, beyond):
         job = memory.chosen[i]
         free, begun = _begin(memory, begun, free, now + planned(state, memory, job), state.size[job])
+    # from end to end, until all have begun or the set counts for more than the best one does
     first, first_begun, before, need, shadow, extra = 0, 0, 0, 0, np.inf, 0
     while left[0] > 0 and total < bound:
         time = memory.end[first] if first < running else np.inf
@@ -175,7 +282,7 @@ def follow(state, memory, number, width, inside, beyond, running, longest, bound
             free += memory.begun_hosts[first_begun]
             first_begun += 1
         if free >= need:
-            before = 0
+            before = 0  # one that was looked at in vain could start now: look again from the first
         if free >= least and left[before] > 0:
             looked = before, need, shadow, extra
             ends = first, running, first_begun
@@ -205,7 +312,7 @@ def _begin_left(memory, time, least, looked, ends, begun, free, longest, total):
     """
     (before, need, shadow, extra), (first, running, first_begun), left = looked, ends, memory.left
     waits = memory.window_size[left[0] - 1]
-    if waits <= free:
+    if waits <= free:  # the first starts now: there is no reservation yet
         waits, shadow = 0, np.inf
     reserved, at = shadow < np.inf, left[before]
     while at > 0 and free >= least:
@@ -242,10 +349,11 @@ def _begin(memory, begun, free, end, size):
 @kernel
 def _count(memory, at, time, longest):
     """What a job counts for that begins at a time."""
-    judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
-    ended = max(past[Past.JOBS], 1.0)
-    count = wait / max(past[Past.WAIT] / ended, _LEAST_MEAN)
-    count += judge[SLOWNESS] * slowdown_of(wait, memory.window_runtime[at]) / max(past[Past.SLOWDOWN] / ended, 1.0)
+    judge, wait = memory.judge, max(time - memory.window_submit[at], 0.0)
+    ended = max(memory.ended_jobs, 1.0)
+    # waits and slowdowns in units of their means so far: the weights then mean the same on every log
+    count = wait / max(memory.ended_wait / ended, _LEAST_MEAN)
+    count += judge[SLOWNESS] * slowdown_of(wait, memory.window_runtime[at]) / max(memory.ended_slowdown / ended, 1.0)
     if wait > 0.0:
         count += math.exp(judge[LATE] + judge[EXPONENT] * math.log(wait / longest))
     return count
@@ -256,125 +364,9 @@ def slowdown_of(wait, runtime):
     return max((wait + runtime) / max(runtime, SHORTEST_RUNTIME), 1.0)
 
 
-_WINDOW = 200  # jobs of the order that are looked at
-_AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
-
-
-class Rollouts(Bundle):
-    """What rollouts know of the past, and what they work on; W is the length of the window."""
-
-    judge: F8  # (NB_JUDGE,)
-    past: F8  # (3,) at each `Past`
-    window_size: I4  # (W,) hosts of the first waiting jobs, in order
-    window_submit: F8  # (W,) seconds
-    window_walltime: F8  # (W,) seconds
-    window_runtime: F8  # (W,) seconds that they are planned to run
-    starts: I1x2  # (SETS, W) whether each starts; the first set is the policy's own
-    left: I4  # (W + 1,) of what still waits in a rollout: the first at 0, then behind each the next; from 1, 0: none
-    ending: I4  # (H,) jobs that run, by planned end
-    end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
-    end_hosts: I4  # (H,)
-    begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
-    begun_hosts: I4  # (W + H,)
-
-
-def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
-    """Room for the cluster's hosts; nothing has ended yet. ``judge`` is (NB_JUDGE,)."""
-    hosts = nb_hosts(state)
-    return Rollouts(
-        judge=judge,
-        past=np.zeros(len(Past)),
-        window_size=np.zeros(_WINDOW, np.int32),
-        window_submit=np.zeros(_WINDOW),
-        window_walltime=np.zeros(_WINDOW),
-        window_runtime=np.zeros(_WINDOW),
-        starts=np.zeros((SETS, _WINDOW), np.int8),
-        left=np.zeros(_WINDOW + 1, np.int32),
-        ending=np.zeros(hosts, np.int32),
-        end=np.zeros(hosts),
-        end_hosts=np.zeros(hosts, np.int32),
-        begun_end=np.zeros(_WINDOW + hosts),
-        begun_hosts=np.zeros(_WINDOW + hosts, np.int32),
-    )
-
-
-@kernel
-def note_job_end(state, memory, job):
-    """A job has ended."""
-    wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
-    memory.past[Past.WAIT] += wait
-    memory.past[Past.SLOWDOWN] += slowdown_of(wait, runtime)
-    memory.past[Past.JOBS] += 1.0
-
-
-@kernel
-def best_start(state, memory, length, chosen, running, guarded, longest):
-    """Put the jobs of the best set into ``memory.chosen``; returns how many.
-
-    Args:
-        state: of the cluster.
-        memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
-            run in ``release_time`` and ``release_hosts``; a predicted run time of each job, in seconds; and ``spare``
-            and ``key``, of which those of waiting jobs stay.
-        length: of the order.
-        chosen: jobs in the own set.
-        running: jobs that run.
-        guarded: jobs that come first in every set.
-        longest: seconds: the wait that `LATE` is counted by.
-    """
-    width = min(length, _WINDOW)
-    if length < 2 or guarded >= width or memory.judge[MARGIN] >= 1.0:
-        return chosen
-    _look(state, memory, width)
-    inside = mark_own(memory, width, chosen)
-    sets = make_sets(state, memory, width, running, guarded)
-    if sets == 1:
-        return chosen
-    plan_ends(state, memory, running)
-    own = follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
-    best, least = 0, own * (1.0 - memory.judge[MARGIN])
-    for number in range(1, sets):
-        count = follow(state, memory, number, width, inside, inside, running, longest, least)
-        if count < least:
-            best, least = number, count
-    if best == 0:
-        return chosen
-    chosen = 0
-    for at in range(width):
-        if memory.starts[best, at]:
-            chosen = take(memory.chosen, chosen, memory.sorted[at])
-    return chosen
-
-
-# --- What is looked at ---------------------------------------------------------------------------------------------
-
-
-@kernel
-def _look(state, memory, width):
-    for at in range(width):
-        job = memory.sorted[at]
-        memory.window_size[at] = state.size[job]
-        memory.window_submit[at] = state.submit_time[job]
-        memory.window_walltime[at] = state.expected_runtime[job]
-        memory.window_runtime[at] = planned(state, memory, job)
-
-
-@kernel
-def plan_ends(state, memory, running):
-    """When the jobs that run are planned to end: not before they have run half as long again as they have."""
-    now = state.now
-    for i in range(running):
-        job = state.running[i]
-        began = state.start_time[job]
-        end = max(began + planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
-        memory.ending[i], memory.key[job] = job, min(end, state.expected_end[i])
-    sort_by_key(memory.ending, memory.spare, memory.key, 1, running)
-    for i in range(running):
-        job = memory.ending[i]
-        memory.end[i], memory.end_hosts[i] = memory.key[job], state.size[job]
-
-
-# When hosts come free, by lists of the jobs that run: their ends (seconds, ascending), and their hosts.
+# --- When hosts come free ------------------------------------------------------------------------------------------
+#
+# By lists of the jobs that run: their ends (seconds, ascending), and their hosts.
 
 
 @kernel

@@ -35,8 +35,6 @@ from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row
 from .registry import register
 from .window import Count
 
-# A timetable of coming steps, filled by learned scores at each of them.
-
 
 class TableNumber(IntEnum):
     """Numbers of a job that scores are linear in."""
@@ -68,9 +66,9 @@ class TableWeight(IntEnum):
 NB_TABLE_UNITS = 3
 NB_TABLE_UNIT = NB_TABLE_SEEN + 2  # weights of a unit
 NB_TABLE_WEIGHTS = TableWeight.UNITS + NB_TABLE_UNITS * NB_TABLE_UNIT
-_STEP = 60.0  # seconds
+_STEP = 60.0  # seconds: of Launchpad's environment, and of its forecasts
 TABLE_STEPS = 24  # of the timetable
-MOST_TABLE_JOBS = 128  # jobs of the knapsack: those of the highest second scores
+MOST_TABLE_JOBS = 128  # jobs of the knapsack, those of the highest second scores: it takes time by jobs times hosts
 
 
 class TimetableMemory(Bundle):
@@ -85,8 +83,8 @@ class TimetableMemory(Bundle):
     key: F8  # (J,) minus the score, by job
     second: F8  # (J,) minus the second score, by job
     chosen: I8  # (J,) 1 where the job is to run now
-    worth: F8  # (H + 1,) most that so many hosts are worth
-    taken: I1x2  # (MOST_TABLE_JOBS, H + 1) whether the job is among those that are worth so much
+    best_value: F8  # (H + 1,) the highest value of jobs on so many hosts together
+    taken: I1x2  # (MOST_TABLE_JOBS, H + 1) whether the job is among those that have it
 
 
 _memory_at = bundle_at(TimetableMemory)
@@ -94,6 +92,7 @@ _memory_at = bundle_at(TimetableMemory)
 
 @DECIDE.entry
 def decide_by_timetable(state, facts, memory, plan):
+    """Decide by the timetable, always with a plan."""
     clear(plan, state)
     _plan_now(state, plan, _memory_at(memory))
     return DECIDED
@@ -101,27 +100,13 @@ def decide_by_timetable(state, facts, memory, plan):
 
 @kernel
 def _plan_now(state, plan, memory):
+    """Fill the plan for this instant, and ask for the next step."""
+    # suspensions of this instant first: Batsim frees the hosts, and asks again
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
             return  # their hosts are not free yet
     if state.nb_queued == 0:
         return
-    jobs = _list_jobs(state, memory)
-    _expect_power(state, memory)
-    _score_all(state, memory, jobs)
-    sort_by_key(memory.jobs, memory.spare, memory.key, 1, jobs)
-    for i in range(jobs):
-        _enter(state, memory, memory.jobs[i])
-    sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
-    _choose(state, memory, jobs)
-    _carry_out(state, plan, memory, jobs)
-    due = (np.floor((state.now + TOLERANCE) / _STEP) + 1.0) * _STEP
-    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now + 1.0)
-
-
-@kernel
-def _list_jobs(state, memory):
-    """Those that run and wait, into ``memory.jobs``; returns how many."""
     jobs = 0
     for i in range(state.nb_running):
         memory.jobs[jobs] = state.running[i]
@@ -129,7 +114,19 @@ def _list_jobs(state, memory):
     for i in range(state.nb_queued):
         memory.jobs[jobs] = state.queue[i]
         jobs += 1
-    return jobs
+    _expect_power(state, memory)
+    _score_all(state, memory, jobs)
+    sort_by_key(memory.jobs, memory.spare, memory.key, 1, jobs)
+    # first the timetable, by the first score: it raises the second score of those that it has room for
+    for i in range(jobs):
+        _enter(state, memory, memory.jobs[i])
+    # then who runs, by the second
+    sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
+    _choose(state, memory, jobs)
+    _carry_out(state, plan, memory, jobs)
+    # each step is a decision point; one in the next second would only be this one again, by rounding
+    due = (np.floor((state.now + TOLERANCE) / _STEP) + 1.0) * _STEP
+    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now + 1.0)
 
 
 @kernel
@@ -139,13 +136,14 @@ def _expect_power(state, memory):
     memory.power[0] = state.supply
     for step in range(1, TABLE_STEPS):
         hosts = state.supply if known == 0 else np.int64(state.forecast[min(step, known) - 1])
+        # a forecast says less the further ahead it looks: what is not counted on grows as a random walk spreads
         memory.power[step] = hosts * (1.0 - min(trust * math.sqrt(step), 1.0))
 
 
 @kernel
 def _steps_of(seconds):
     """Steps that so many seconds take."""
-    return max(np.int64(np.ceil(seconds / _STEP - 1e-6)), 1)
+    return max(np.int64(np.ceil(seconds / _STEP - 1e-6)), 1)  # not one more by rounding
 
 
 @kernel
@@ -173,6 +171,7 @@ def _score_all(state, memory, jobs):
     for i in range(jobs):
         job = memory.jobs[i]
         _see(state, memory, job)
+        # the first score is linear: a ranking needs no more; the second is compared with itself, and has units, too
         first = second = 0.0
         for k in range(NB_TABLE_SEEN):
             first += weights[k] * memory.seen[k]
@@ -189,8 +188,10 @@ def _score_all(state, memory, jobs):
 
 @kernel
 def _see(state, memory, job):
+    """Write the numbers that a job's scores are computed from."""
     seen, left = memory.seen, _left_of(state, job)
     steps, until = _steps_of(left), _steps_until_deadline(state, job)
+    # what is left of a suspended job is a job of its own; the whole one is the one that it came from
     first = state.origin[job] if state.nth_rest[job] > 0 else job
     whole = state.expected[first] if state.expected[first] > 0.0 else state.walltime[first]
     power = 0.0
@@ -211,11 +212,12 @@ def _enter(state, memory, job):
     """Lay a job into the last steps before its deadline that have power for it."""
     power, size, steps = memory.power, state.size[job], _steps_of(_left_of(state, job))
     until = max(_steps_until_deadline(state, job), min(steps, TABLE_STEPS))
-    need, found = min(steps, TABLE_STEPS), 0
+    need, powered = min(steps, TABLE_STEPS), 0
     for step in range(until):
-        found += power[step] >= size
-    if found < need:
-        return
+        powered += power[step] >= size
+    if powered < need:
+        return  # it cannot end in time: it is worth nothing, and takes no power from others
+    # the last steps, so that the early ones stay free for jobs that cannot wait
     step = until - 1
     while need > 0:
         if power[step] >= size:
@@ -223,23 +225,26 @@ def _enter(state, memory, job):
             need -= 1
         step -= 1
     memory.second[job] -= abs(memory.weights[TableWeight.PLACED])
-    if step < 0:
+    if step < 0:  # it goes down to the present step: it cannot wait
         memory.second[job] -= abs(memory.weights[TableWeight.PRESENT])
 
 
 @kernel
 def _choose(state, memory, jobs):
     """Let those run now that are worth most together, of those that there is power for."""
-    left, worth, taken, count = state.supply, memory.worth, memory.taken, min(jobs, MOST_TABLE_JOBS)
-    worth[: left + 1] = 0.0
+    left, best, taken, count = state.supply, memory.best_value, memory.taken, min(jobs, MOST_TABLE_JOBS)
+    # a knapsack by hosts, job after job: the best value of the jobs so far on at most so many hosts
+    best[: left + 1] = 0.0
     for i in range(count):
         job = memory.jobs[i]
+        # exp of +-30 is as good as none or all, and finite whatever the weights are
         size, gain = state.size[job], state.size[job] * math.exp(min(max(-memory.second[job], -30.0), 30.0))
         taken[i, : left + 1] = 0
-        for hosts in range(left, size - 1, -1):
-            if worth[hosts - size] + gain > worth[hosts]:
-                worth[hosts] = worth[hosts - size] + gain
+        for hosts in range(left, size - 1, -1):  # downwards: each job is taken once
+            if best[hosts - size] + gain > best[hosts]:
+                best[hosts] = best[hosts - size] + gain
                 taken[i, hosts] = 1
+    # and back from the last job: who is among those that have the best value
     for i in range(count - 1, -1, -1):
         job = memory.jobs[i]
         if taken[i, left]:
@@ -255,6 +260,7 @@ def _carry_out(state, plan, memory, jobs):
         job = memory.jobs[i]
         if memory.chosen[job] and state.job_state[job] == QUEUED:
             wanted += state.size[job]
+    # from the lowest second score on, and once an instant: the next decision, at this instant, sees their hosts free
     if wanted > free and memory.since != state.now:
         i = jobs - 1
         while i >= 0 and wanted > free:
@@ -306,7 +312,7 @@ class TimetablePolicy(CompiledPolicy):
             key=np.zeros(jobs),
             second=np.zeros(jobs),
             chosen=np.zeros(jobs, np.int64),
-            worth=np.zeros(nb_hosts(state) + 1),
+            best_value=np.zeros(nb_hosts(state) + 1),
             taken=np.zeros((MOST_TABLE_JOBS, nb_hosts(state) + 1), np.int8),
         )
 

@@ -60,7 +60,7 @@ def check_scale(option: str, found: float) -> None:
 
 
 def longest_walltime(workloads: Sequence[Workload]) -> float:
-    """Seconds."""
+    """The longest walltime of all jobs, in seconds."""
     return max(job.walltime for workload in workloads for job in workload.jobs)
 
 
@@ -107,6 +107,7 @@ def place_of(cycles, head, tail, slot):
         return -1
     if slot < head:
         return slot if slot < length else -1
+    # from the newest back, but not into the head: no job is in two slots
     at = length - 1 - (slot - head)
     return at if at >= head else -1
 
@@ -115,13 +116,14 @@ def place_of(cycles, head, tail, slot):
 def slot_begun(state, cycles, head, tail, starts, by, room):
     """The slot whose job began first by a time (seconds), of those that need at most so many hosts; -1 for none."""
     slot, first = -1, np.inf
-    for each in range(head + tail):
-        at = place_of(cycles, head, tail, each)
+    # who began first comes first; of those that began together, who is first in the window
+    for candidate in range(head + tail):
+        at = place_of(cycles, head, tail, candidate)
         if at < 0 or state.size[cycles.queue[at]] > room:
             continue
         begun = starts[cycles.queue[at]]
         if begun <= by and begun < first:
-            slot, first = each, begun
+            slot, first = candidate, begun
     return slot
 
 
@@ -137,6 +139,7 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_f
         only_fitting: whether slots of jobs that cannot start are masked, and the last number says that there is a job;
             else the mask says that there is a job, and the last number whether it can start.
     """
+    # the first jobs, from the oldest on, then the last ones, from the newest back; empty slots end each part
     length = cycles.nb_queued
     shown = min(length, head)
     some = False
@@ -154,12 +157,14 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_f
 
 @kernel
 def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask):
+    """Write one slot's numbers and mask; returns whether its job can start."""
     begin, size = JOB_FEATURES * slot, state.size[job]
     can = size <= cycles.nb_free
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
     wait = state.now - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
+    # with the mask for "fits" the flag says "is there", and the other way round: both are told either way
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting
     return can
@@ -167,6 +172,7 @@ def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, 
 
 @kernel
 def _empty_slots(begin, end, out, mask):
+    """Slots without a job: zeros, and masked."""
     for i in range(JOB_FEATURES * begin, JOB_FEATURES * end):
         out[i] = 0.0
     for slot in range(begin, end):

@@ -1,13 +1,12 @@
 """Pictures, drawn with matplotlib: of schedules, comparisons and learning curves, platforms, workloads.
 
-Importing this package does not import matplotlib; its modules do.
+Importing this package imports neither matplotlib nor NumPy; its modules do.
 """
 
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decision.model.dates import clock_at_zero
 from decision.model.errors import ConfigError, how_to_install
 
 from .paper import paper
@@ -37,6 +36,8 @@ def schedule_drawer() -> "Draw":
     require_matplotlib()
 
     def draw(case: "LoadedInputs", policy: str, folder: Path, jobs: "JobTable") -> Path:
+        from decision.model.dates import clock_at_zero  # with NumPy, which the help of commands does without
+
         from .schedules import draw_schedule
 
         path = folder / f"schedule{paper().suffix}"

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from decision.model.errors import ConfigError, PeerError, StuckError
 
-from .conversation import Conversation, Recorder, Responder, answer_all
 from .signals import stop_on_signals
-from .transport import DisconnectedError, Line
+
+if TYPE_CHECKING:
+    from .conversation import Conversation, Responder
 
 FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 FILE_PREFIX = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
@@ -214,7 +215,7 @@ _DOCKER_SAYS = re.compile(r"^docker: (.*\S)", re.MULTILINE)
 
 
 def run_batsim(
-    agent: Responder,
+    agent: "Responder",
     command: Sequence[str],
     *,
     log: Path,
@@ -222,7 +223,7 @@ def run_batsim(
     contained: bool = False,
     init: Sequence[str] = (),
     ahead: Ahead | None = None,
-) -> Conversation:
+) -> "Conversation":
     """Run Batsim on this machine and decide for it.
 
     Args:
@@ -240,6 +241,9 @@ def run_batsim(
         StuckError: if it ends because nothing can happen any more.
         RemoteProtocolError, PolicyError, Interrupted: as `serve`; Batsim is ended then.
     """
+    from .conversation import Recorder, answer_all  # with NumPy and sockets: not before a Batsim that starts ahead
+    from .transport import DisconnectedError, Line
+
     advice = f"its messages are in {log}"
     with (
         stop_on_signals() as stop,

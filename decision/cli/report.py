@@ -147,7 +147,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
     from decision.experiments.results import load_runs, summaries_of
     from decision.files.run_facts import is_locked, read_status
 
-    from .run import frame
+    from .live import frame
     from .tables import print_json, print_summaries, summary_rows
     from .terminal import PAGE, stderr, stdout
 
@@ -200,7 +200,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from decision.files.run_facts import is_locked, read_status
 
-    from .run import frame
+    from .live import frame
     from .terminal import note
 
     if not _has_begun(folder):

@@ -120,7 +120,10 @@ class CommandLine(Group):
             if isinstance(error, RunsFailedError):
                 _print_failures(error)
             if debugging(ctx):
-                _print_traces(error)
+                # First where the error was found, then what the user's code raised
+                traceback.print_exception(error, chain=error.__cause__ is None)
+                if error.__cause__ is not None:
+                    traceback.print_exception(error.__cause__)
             note(f"error: {_with_options(error)}", style="bold red")
             raise typer.Exit(error.exit_code) from None
         except Interrupted as stop:
@@ -198,13 +201,6 @@ def _print_failures(error: RunsFailedError) -> None:
     for failure in error.failures[:_SHOWN]:
         table.add_row(*map(encodable, failure))
     stderr().print(table)
-
-
-def _print_traces(error: DecisionError) -> None:
-    """Where an error was found, and then where the user's code raised what it comes from."""
-    traceback.print_exception(error, chain=error.__cause__ is None)
-    if error.__cause__ is not None:
-        traceback.print_exception(error.__cause__)
 
 
 def debugging(ctx: Any) -> bool:

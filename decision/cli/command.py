@@ -242,7 +242,12 @@ def plain_value(value: Any, kind: Any, info: Any) -> Any:
     if kind in _PLAIN_NUMBERS:
         return _number(value, kind, info)
     if kind is Path and isinstance(value, str | Path):
-        return _path(Path(value), info)
+        # Nothing is asked of it but that it can be read where it exists
+        path = Path(value)
+        asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
+        if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
+            raise NotPlainError
+        return path
     if isinstance(kind, type) and issubclass(kind, Enum):
         found = value if isinstance(value, kind) else next((each for each in kind if each.value == value), None)
         if found is not None:
@@ -261,14 +266,6 @@ def _number(value: Any, kind: Any, info: Any) -> int | float:
     if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
         raise NotPlainError
     return kind(value)
-
-
-def _path(path: Path, info: Any) -> Path:
-    """A path of which nothing is asked but that it can be read where it exists."""
-    asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
-    if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
-        raise NotPlainError
-    return path
 
 
 # What was typed: the command, an option, a file of options.

@@ -80,11 +80,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.sentence}>"
 
 
-def _is_shown(row: AdviceRow, wish: Wish) -> bool:
-    """Whether it is shown to be better in something that counts."""
-    return any(each.high < 0 for each in weighed_changes(row, wish))
-
-
 def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:
     """The changes of what counts."""
     return [row.change[metric] for name, metric in WEIGHED.items() if wish.weights.get(name, 0.0) > 0]
@@ -118,7 +113,7 @@ def advice_sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
     who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
-    begin = "Use" if _is_shown(best, wish) else "Perhaps use"
+    begin = "Use" if any(each.high < 0 for each in weighed_changes(best, wish)) else "Perhaps use"
     return (
         f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
         f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "

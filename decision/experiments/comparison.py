@@ -214,21 +214,18 @@ def _row(
     sign = 1 if metric.better == "lower" else -1
     improvement = probability_of_improvement(sign * own, sign * other, np.random.default_rng(seed), where)
     blocks = None if where is None else min(windows.independent for windows in where)
+    # What a score can be: over all workloads it is a multiple of the baseline's
+    bounds = (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
     return Row(
         metric=metric.name,
         workload=workload,
         contender=name,
         runs=own.size,
-        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*_range(metric, workload)),
+        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*bounds),
         improvement=improvement,
         verdict=verdict or _verdict(improvement, len(own) if blocks is None else blocks),
         blocks=blocks,
     )
-
-
-def _range(metric: Metric, workload: str) -> tuple[float, float]:
-    """What a score can be; over all workloads it is a multiple."""
-    return (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
 
 
 def _verdict(improvement: Estimate, runs: float) -> Verdict:

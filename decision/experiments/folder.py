@@ -209,18 +209,14 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
             return
         last = time.monotonic()
         status = _status_at(status, now, state, facts)
-        _write_status(path, status)
+        with suppress(ConfigError):  # a run goes on without a viewer
+            write_files({path: [json_bytes(status)]})
 
     try:
         yield report
     finally:
         with suppress(OSError):
             path.unlink()
-
-
-def _write_status(path: Path, status: Status) -> None:
-    with suppress(ConfigError):
-        write_files({path: [json_bytes(status)]})
 
 
 def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:

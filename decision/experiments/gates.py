@@ -35,7 +35,7 @@ from decision.engine.refusals import EngineOptions
 from decision.model.dates import DAY_LEAD, chosen_days, of_day
 from decision.model.demand import offered_load, runtimes
 from decision.model.platform import Platform
-from decision.model.record import JobTable, RunRecord
+from decision.model.record import JobTable
 from decision.model.reshape import Filters, at_load, reshape, shaken
 from decision.model.workload import Workload
 from decision.policies import find_policy
@@ -301,7 +301,7 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     check_worths(traits_of(find_policy(policy)), [log.workload])
     missed, violated = {}, {}
     for name in (policy, BY_DENSITY, BY_QOS, "easy"):
-        records = [_under_supply(name, log, copy) for copy in _copies(log.workload)]
+        records = [simulate_workloads(log.platform, [copy], name, events=log.events) for copy in _copies(log.workload)]
         missed[name] = float(np.mean([1.0 - value_share(join_parts(each.jobs), each.worth) for each in records]))
         violated[name] = float(np.mean([violated_share(join_parts(each.jobs), each.worth) for each in records]))
     return (
@@ -309,10 +309,6 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
         make_gate("value violated, as of easy", violated[policy], violated["easy"]),
         _same_everywhere(policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK),
     )
-
-
-def _under_supply(policy: str, log: LogOnHosts, workload: Workload) -> RunRecord:
-    return simulate_workloads(log.platform, [workload], policy, events=log.events)
 
 
 def _waits(table: JobTable) -> NDArray[np.float64]:

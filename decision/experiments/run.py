@@ -222,14 +222,10 @@ def watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show |
             last = time.monotonic()
             report(now, state)
             if show is not None:
-                show(now, 0 if state is None else _done(state), jobs)
+                over = 0 if state is None else int(state.nb_jobs - state.nb_queued - state.nb_running)
+                show(now, over, jobs)
 
         yield both
-
-
-def _done(state: ClusterState) -> int:
-    """Jobs that are over."""
-    return int(state.nb_jobs - state.nb_queued - state.nb_running)
 
 
 # A run on a Batsim that we start: its command, its fresh folder, and the files that are taken over.

@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -231,7 +231,8 @@ def train_all(
         results = [one for group in found for one in group["trainings"]]
     else:
         results = list(run_tasks(_train, tasks, output / _RESULTS, progress=progress, **how))
-    rows = [{**each.own, **_texts(result)} for each, result in zip(trainings, results, strict=True)]
+    texts = [{name: "" if value is None else str(value) for name, value in result.items()} for result in results]
+    rows = [{**training.own, **text} for training, text in zip(trainings, texts, strict=True)]
     text = io.StringIO()
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
     table.writeheader()
@@ -301,7 +302,3 @@ def _judged(curves: Columns) -> Iterator[tuple[str, float]]:
     for name in names:
         known = [float(value) for value in curves[name] if math.isfinite(value)]
         yield name, known[-1] if known else math.nan
-
-
-def _texts(result: Mapping[str, Any]) -> dict[str, str]:
-    return {name: "" if value is None else str(value) for name, value in result.items()}

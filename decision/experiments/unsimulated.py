@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -80,16 +79,12 @@ def _names(workload: Workload, trace: Trace) -> list[tuple[str, Sequence[str]]]:
     extra = getattr(workload.jobs, "extra", None)
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
-        queues = Labelled([_queue(fields) for fields in extra.labels], extra.codes)
+        queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
     return [
         ("partitions", trace.texts("request", "partition")),
         ("queues", queues),
         ("qualities of service", trace.texts("request", "qos")),
     ]
-
-
-def _queue(fields: Any) -> str:
-    return str((fields or {}).get("queue") or "")
 
 
 def _of_names(what: str, names: Sequence[str], work: Floats) -> Unsimulated:

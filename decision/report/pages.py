@@ -242,7 +242,7 @@ def write_report(
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
-    parts = [_summary(runs, platform), _gantt()] if runs else []
+    parts = [_summary(runs, platform), section("gantt", "Jobs on hosts", template("gantt.html"))] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += group_sections({run.name: run.groups for run in runs})
@@ -286,13 +286,10 @@ def _setup(run: NamedRun) -> dict[str, str]:
     return {name: text for name, text in words.items() if text}
 
 
-def _gantt() -> str:
-    return section("gantt", "Jobs on hosts", template("gantt.html"))
-
-
 def _charts(runs: Sequence[NamedRun]) -> str:
     """The Gantt charts' data, and the script that draws them."""
-    data = _json({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]})
+    # No text in it may end the script element
+    data = json_bytes({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]}).decode().replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
 
 
@@ -344,11 +341,6 @@ def _seconds(column: Floats) -> list[float]:
     return [int(value) if value.is_integer() else value for value in np.round(column, 3).tolist()]
 
 
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element, whatever texts are in it."""
-    return json_bytes(data).decode().replace("<", "\\u003c")
-
-
 def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Separate places of runs from folders of trainings; a folder of folders means all of either kind in it.
 
@@ -390,7 +382,9 @@ def analyse(
     Raises:
         ConfigError: if a file cannot be written.
     """
-    older = _files_of(folder / REPORT)
+    report = folder / REPORT
+    listed = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
+    older = set() if listed is None else set(html.unescape(listed[1]).split())  # files beside an older report
     pictures = _pictures(runs, platform) if runs else {}
     if trainings:
         pictures["learning"] = learning_curves(trainings)
@@ -406,12 +400,6 @@ def analyse(
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]
-
-
-def _files_of(report: Path) -> set[str]:
-    """The names of the files that were written next to an older report."""
-    found = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
-    return set() if found is None else set(html.unescape(found[1]).split())
 
 
 def _file_name(name: str) -> str:

@@ -143,20 +143,15 @@ def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hos
         [np.column_stack(corner) for corner in ((left, top), (right, top), (right, bottom), (left, bottom))], axis=1
     )
     colors = np.array([JOB_COLORS[job_color(name)] for name in jobs.id])[job]
-    outlined = _large(figure, axes, right - left, bottom - top)
+    figure.draw_without_rendering()  # so that the axes have their place
+    em = figure.dpi * paper().em
+    x, y = axes.bbox.width / np.ptp(axes.get_xlim()), axes.bbox.height / np.ptp(axes.get_ylim())
+    outlined = ((right - left) * x > _OUTLINED * em) & ((bottom - top) * y > _OUTLINED * em)
     edges = np.where(outlined, "#ffffff", colors)
     boxes = PolyCollection(list(corners), facecolors=colors.tolist(), edgecolors=edges.tolist(), linewidths=_LEAST)
     boxes.set_rasterized(len(spans) > _MOST)
     boxes.set_snap(False)
     axes.add_collection(boxes)
-
-
-def _large(figure: Figure, axes: Axes, widths: Floats, heights: Floats) -> np.ndarray:
-    """Which boxes, in the axes' units, have room for an outline."""
-    figure.draw_without_rendering()  # so that the axes have their place
-    em = figure.dpi * paper().em
-    x, y = axes.bbox.width / np.ptp(axes.get_xlim()), axes.bbox.height / np.ptp(axes.get_ylim())
-    return (widths * x > _OUTLINED * em) & (heights * y > _OUTLINED * em)
 
 
 def _draw_busy(axes: Axes, jobs: JobTable, nb_hosts: int, unit: float) -> None:

@@ -55,7 +55,7 @@ def _bounds(jobs: Any) -> tuple[int, int | None]:
 
 
 def read_platform(given: Platform | Source, energy: bool) -> Platform:
-    """The hosts."""
+    """The platform that a caller gave, as an object, a path or a shipped name."""
     from decision.files import load_platform
 
     return given if isinstance(given, Platform) else load_platform(given, energy=energy)

@@ -272,7 +272,7 @@ def _number(value: Any, kind: Any, info: Any) -> int | float:
 
 
 def note_command(context: Any, arguments: Sequence[str]) -> None:
-    """Keep what was typed."""
+    """Keep what was typed, for ``run.json`` and reports."""
     context.meta[_TYPED] = shlex.join(["decision", *arguments])
 
 

@@ -1,4 +1,4 @@
-"""Options and arguments that commands share."""
+"""Options and arguments that commands share, and how their texts are read."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -399,7 +399,7 @@ PAPER = Paper()
 
 
 class PictureFormat(StrEnum):
-    """How pictures are written."""
+    """Format of the files of pictures."""
 
     PNG = "png"
     SVG = "svg"

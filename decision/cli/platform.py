@@ -40,7 +40,7 @@ class Flops(StrEnum):
 
 
 class Granularity(StrEnum):
-    """What a host is."""
+    """What a host of the platform is: a server, or one of its cores."""
 
     HOST = "host"
     CORE = "core"

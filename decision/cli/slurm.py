@@ -1,4 +1,4 @@
-"""``decision slurm``: what if, for an operator's own Slurm."""
+"""``decision slurm``: a cluster's own Slurm as a case, how well the model agrees with it, and what changes would do."""
 
 from functools import partial
 from pathlib import Path
@@ -145,7 +145,7 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
 
 
 def named_change(change: "dict[str, str]") -> str:
-    """``bf_interval=30, bf_window=1440``."""
+    """A change of parameters as text: ``bf_interval=30, bf_window=1440``."""
     return ", ".join(f"{name}={value}" for name, value in change.items())
 
 

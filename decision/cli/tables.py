@@ -1,4 +1,4 @@
-"""What several commands print: tables, or one JSON document in their place."""
+"""What several commands print: tables that fit the terminal, or one JSON document in their place."""
 
 import json
 import math
@@ -178,7 +178,7 @@ def number(value: float) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """``1 job``, ``10,000 jobs``."""
+    """A number with its noun: ``1 job``, ``10,000 jobs``."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 

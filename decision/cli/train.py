@@ -1,4 +1,4 @@
-"""``decision train``: learned schedulers."""
+"""``decision train``: one training of a scheduler, or one for each of several seeds and settings."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence

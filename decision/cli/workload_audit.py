@@ -1,4 +1,4 @@
-"""``decision workload audit``: what a log is, what it can answer, and what really happened in it."""
+"""``decision workload audit|clean|outages|fetch|sacct``: how to get a log, what is in it, and what is odd."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +59,7 @@ def audit_command(
 
 
 def print_audit(found: "Audit", files: list[Path]) -> None:
-    """One page."""
+    """Print an audit on one page."""
     say(f"{', '.join(path.name for path in files)}: {found.format}, {count(found.records, 'record')}")
     left = sum(entry.count for entry in found.left_out.values())
     say(f"{count(found.jobs, 'job')}, {left:,} records left out, {found.joined:,} joined with another one")

@@ -37,7 +37,7 @@ _tasks_option = partial(typer.Option, rich_help_panel="Profiles of jobs")
 
 
 class ProfileName(StrEnum):
-    """What a job does."""
+    """Kind of profile that a job gets."""
 
     DELAY = "delay"
     COMPUTATION = "computation"

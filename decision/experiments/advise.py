@@ -41,7 +41,7 @@ _SHORT, _IDLE, _NO_WAIT = 28 * 86_400.0, 0.5, 60.0  # seconds, load, seconds
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted."""
+    """What the user wants of a policy: what counts, how much, and the longest wait that is allowed."""
 
     baseline: str = "easy"
     longest_wait: float = 1.5  # times the baseline's
@@ -161,7 +161,7 @@ def _of_user(results: Sequence[Result], user: str) -> float:
 
 
 def describe_log(log: Log, read: LogRead) -> dict[str, Any]:
-    """The log in numbers."""
+    """The log in numbers, as the advice says them."""
     platform, workload, part = read.platform, read.workload, read.part
     jobs, clock = columns_of(workload.jobs), clock_at_zero([workload])
     return {

@@ -114,7 +114,7 @@ class LeftOutRecords(msgspec.Struct, frozen=True):
 
 
 class RecordedFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What really happened."""
+    """What really happened in a log, in the measures of `Summary`."""
 
     jobs: int  # whose start is known
     mean_wait: float  # seconds
@@ -446,7 +446,7 @@ def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, d
 
 
 def standing_text(found: Standing) -> str:
-    """A line for people."""
+    """Where a policy stands, as a line of text."""
     waited = "nothing waited"
     if found.fitted is not None:
         waited = f"{100 * found.fitted:.0f} % of its waiting was next to enough free hosts (fitted)"

@@ -226,7 +226,7 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
 
 
 def _median(running: Use) -> float:
-    """The median over time."""
+    """The median of running hosts over time, each value weighted by how long it held."""
     lasts = np.diff(running.time)
     order = np.argsort(running.hosts[:-1], kind="stable")
     passed = np.cumsum(lasts[order])

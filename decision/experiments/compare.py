@@ -1,4 +1,4 @@
-"""``decision compare``: the runs of a plan are done and measured, each once."""
+"""``decision compare``: the runs of a plan, each done and measured once; what they say, and how it was set up."""
 
 import csv
 import datetime

@@ -1,4 +1,4 @@
-"""Comparison of policies over many runs: scores with intervals, and the probability of beating a baseline."""
+"""Comparison of policies over many runs, or over whole logs on shaken copies: scores and changes with intervals."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

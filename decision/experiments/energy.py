@@ -342,7 +342,7 @@ def waste_bound(record: RunRecord, platform: Platform, begin: float | None = Non
 
 
 def _uses_of_hosts(uses: HostUses, hosts: int) -> HostUses:
-    """Those of compute hosts."""
+    """The uses of compute hosts, which come before those of storage."""
     kept = uses.host < hosts
     return HostUses(uses.host[kept], uses.start[kept], uses.runtime[kept])
 

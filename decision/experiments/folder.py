@@ -252,7 +252,7 @@ class ReportingResponder:
 
     @property
     def now(self) -> float:
-        """Simulated time, seconds."""
+        """Simulated time of the agent's last message, seconds."""
         return self._agent.now
 
     @property

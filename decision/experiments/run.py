@@ -1,4 +1,4 @@
-"""Whole runs: from files and a policy's name to Batsim's output files and their summary."""
+"""Whole runs, on an engine of ours or a Batsim: from files and a policy's name to output files and their summary."""
 
 import math
 import shutil

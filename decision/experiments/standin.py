@@ -1,4 +1,4 @@
-"""Our engine in Batsim's place: from Batsim's options to its output files."""
+"""Our engine in the place of a Batsim 4 or 5: from that Batsim's options to its output files."""
 
 import json
 import sys

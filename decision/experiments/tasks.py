@@ -565,7 +565,7 @@ def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list
 
 
 def _do(sources: tuple[Any, ...], content: bytes) -> list[Any]:
-    """What a worker does."""
+    """Do one call in a worker; `content` is the function with its arguments."""
     check_same(WorkerSources(*sources))
     work, part = pickle.loads(content)
     found: list[Any] = work(part)

@@ -1,4 +1,4 @@
-"""A whole training, from files to a folder that is locked meanwhile and says what made its files."""
+"""A training, from files to a folder that is locked meanwhile and says what made its files; and many, as tasks."""
 
 import csv
 import io
@@ -130,7 +130,7 @@ _SHOWN = "validation_"  # how the columns of curves begin that judge what was le
 
 
 class Combination(NamedTuple):
-    """One of the trainings."""
+    """One of many trainings: a seed with a value for each setting that is varied."""
 
     name: str  # what it has of its own, like learn.lr=1e-3,seed=0
     own: dict[str, str]
@@ -176,7 +176,7 @@ class _Training(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The task as progress and failures name it."""
         return self.folder.name
 
     def files(self) -> list[tuple[Path, str]]:
@@ -242,7 +242,7 @@ def train_all(
 
 
 def training_folders(trainings: Sequence[Combination], output: Path) -> list[Path]:
-    """Where each training is."""
+    """The folder of each training, below the output folder."""
     return [output.resolve() / _TRAININGS / each.name for each in trainings]
 
 
@@ -262,11 +262,11 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The task as progress and failures name it."""
         return " and ".join(each.title for each in self.trainings)
 
     def files(self) -> list[tuple[Path, str]]:
-        """What they read."""
+        """The files that the trainings read."""
         return self.trainings[0].files()
 
     def definition(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A comparison in words: tables as Markdown and as cells, marks, and how to read them."""
+"""A comparison written down: tables in Markdown, marks, how to read them; and its files, CSV, Markdown and JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -203,7 +203,7 @@ def read_comparison(folder: Path) -> PolicyComparison:
 
 
 def row_values(row: Row) -> Mapping[str, object]:
-    """A row of ``comparison.csv``."""
+    """The values of a row of ``comparison.csv``, in the order of its header."""
     return {
         "metric": row.metric,
         "workload": row.workload,

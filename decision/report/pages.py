@@ -1,4 +1,4 @@
-"""HTML pages of runs: summary, zoomable Gantt charts, pictures; `analyse` writes a whole folder."""
+"""HTML pages of runs and of comparisons: their parts, zoomable Gantt charts, pictures, and whole folders of them."""
 
 import base64
 import datetime
@@ -47,7 +47,7 @@ _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 class Cell(NamedTuple):
-    """Of a table."""
+    """One cell of a table."""
 
     text: str
     best: bool = False  # of its column
@@ -181,7 +181,7 @@ def _breakable(name: str) -> str:
 
 
 def _waits(row: GroupFigures | None, unit: float) -> list[str]:
-    """Mean and longest wait."""
+    """Mean and longest wait of a group's jobs, two cells."""
     waits = ("-", "-") if row is None else (row.mean_wait / unit, row.max_wait / unit)
     return [wait if isinstance(wait, str) else f"{wait:,.{0 if wait < 0.05 or wait >= 100 else 1}f}" for wait in waits]
 

@@ -54,7 +54,7 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
 
 @styled
 def platform_figure(platform: Platform, title: str) -> Figure:
-    """The picture of `draw_platform`."""
+    """The picture that `draw_platform` writes, as a figure."""
     groups = host_groups(platform)
     every = [group for group in groups if group[0].has_power]
     powered = every[:_MOST_CHARTS]

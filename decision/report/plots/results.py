@@ -1,4 +1,4 @@
-"""Pictures of results: a comparison in one metric on one workload, and learning curves."""
+"""Pictures of results: a comparison in one metric, learning curves, and where runs' waits and slowdowns differ."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

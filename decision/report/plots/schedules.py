@@ -1,4 +1,4 @@
-"""The picture of one schedule: its Gantt chart, its utilization and its queue."""
+"""Pictures of schedules: a Gantt chart with utilization and queue, runs side by side by time, and reservations."""
 
 from collections.abc import Sequence
 from pathlib import Path

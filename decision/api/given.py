@@ -72,7 +72,7 @@ def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list
         each if isinstance(each, Workload) else frame_workload(each, f"w{n}") if is_frame(each) else find_workload(each)
         for n, each in enumerate(every)
     ]
-    check_reading([each for each in sources if isinstance(each, Path)], selection)
+    check_reading([source for source in sources if isinstance(source, Path)], selection)
     return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 

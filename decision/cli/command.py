@@ -417,5 +417,5 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     del grouped_command.__wrapped__
     grouped_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    grouped_command.__annotations__ = {each.name: each.annotation for each in parameters}
+    grouped_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return grouped_command

@@ -137,8 +137,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
     recorded, model = found.utilization
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
-    for each in start_differences(case, found):
-        say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
+    for late in start_differences(case, found):
+        say(f"job {late.job}: recorded {late.recorded}, simulated {late.simulated} ({late.reason})")
     for line in case.keys.words():
         say(line)
     say(f"verdict: {found.verdict}")

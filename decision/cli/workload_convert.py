@@ -281,7 +281,7 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
     signature = inspect.signature(_convert)
     parameters = [each for name, each in signature.parameters.items() if name != "given"]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = text
     return with_groups(command)
 

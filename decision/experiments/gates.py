@@ -302,7 +302,7 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     missed, violated = {}, {}
     for name in (policy, BY_DENSITY, BY_QOS, "easy"):
         records = [simulate_workloads(log.platform, [copy], name, events=log.events) for copy in _copies(log.workload)]
-        missed[name] = float(np.mean([1.0 - value_share(join_parts(each.jobs), each.worth) for each in records]))
+        missed[name] = float(np.mean([1.0 - value_share(join_parts(record.jobs), record.worth) for record in records]))
         violated[name] = float(np.mean([violated_share(join_parts(each.jobs), each.worth) for each in records]))
     return (
         *(make_gate(f"value missed, as of {name}", missed[policy], missed[name]) for name in (BY_DENSITY, BY_QOS)),

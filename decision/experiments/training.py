@@ -243,7 +243,7 @@ def train_all(
 
 def training_folders(trainings: Sequence[Combination], output: Path) -> list[Path]:
     """The folder of each training, below the output folder."""
-    return [output.resolve() / _TRAININGS / each.name for each in trainings]
+    return [output.resolve() / _TRAININGS / training.name for training in trainings]
 
 
 def _train(task: _Training) -> Result:
@@ -263,7 +263,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The task as progress and failures name it."""
-        return " and ".join(each.title for each in self.trainings)
+        return " and ".join(training.title for training in self.trainings)
 
     def files(self) -> list[tuple[Path, str]]:
         """The files that the trainings read."""
@@ -271,7 +271,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """All that the results depend on; each one's last bits depend on which others there are."""
-        return {"together": [each.definition() for each in self.trainings]}
+        return {"together": [training.definition() for training in self.trainings]}
 
 
 def _but_its_seed(training: _Training) -> TrainConfig:
@@ -286,7 +286,7 @@ def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
 
 def _train_group(task: _Group) -> Result:
     """Do the trainings, or go on with them."""
-    configs, folders = ([getattr(each, name) for each in task.trainings] for name in ("config", "folder"))
+    configs, folders = ([getattr(training, name) for training in task.trainings] for name in ("config", "folder"))
     checkpoints = train_to_folders(first_log(load_inputs(task.trainings[0].inputs)), configs, folders)
     return {"trainings": [_result(*each) for each in zip(folders, checkpoints, strict=True)]}
 

@@ -1,6 +1,6 @@
 """Pictures, drawn with matplotlib: of schedules, comparisons and learning curves, platforms, workloads.
 
-Importing this package imports neither matplotlib nor NumPy; its modules do.
+Importing this package does not import matplotlib; its modules do.
 """
 
 import importlib.util
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decision.model.errors import ConfigError, how_to_install
-
-from .paper import paper
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import LoadedInputs
@@ -36,8 +34,9 @@ def schedule_drawer() -> "Draw":
     require_matplotlib()
 
     def draw(case: "LoadedInputs", policy: str, folder: Path, jobs: "JobTable") -> Path:
-        from decision.model.dates import clock_at_zero  # with NumPy, which the help of commands does without
+        from decision.model.dates import clock_at_zero
 
+        from .paper import paper
         from .schedules import draw_schedule
 
         path = folder / f"schedule{paper().suffix}"

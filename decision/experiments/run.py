@@ -408,12 +408,10 @@ def run_to_folder(
         for left in output.absolute().glob(f"{FRESH}*"):  # by a run that was killed
             if batsim.ahead is None or left != batsim.ahead.fresh:
                 shutil.rmtree(left, ignore_errors=True)
-        record: RunRecord | None = None
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = run_on_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            files, record = _simulate_to_files(case, choice, output, engine, show)
-            jobs, joules, gap = record.jobs, record.joules, record.window_gap
+            files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
         written += files + write_green_files(output, known) + write_groups(output, jobs, case.workloads)
         written.window_gap = None if math.isnan(gap) else gap
         written.lost_work = lost = lost_work(jobs, case.workloads)
@@ -421,7 +419,8 @@ def run_to_folder(
             written.append(draw(case, choice.policy, output, jobs))
     joules, waste, rated = joules if case.inputs.energy else math.nan, (math.nan, math.nan), (math.nan, math.nan)
     if case.inputs.energy and (any(host.sleep for host in case.platform.hosts) or known.carbon or known.price):
-        record = record or read_run_record(output)  # a Batsim wrote it
+        # What readers of the files will find: the record's own times have nanoseconds, those of the files six digits
+        record = read_run_record(output)
         waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
     return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)
 
@@ -483,9 +482,9 @@ def _known(case: LoadedInputs, choice: PolicyChoice) -> Context:
 
 def _simulate_to_files(
     case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
-) -> tuple[list[Path], RunRecord]:
-    """The files of a run on one of our engines, and the run."""
+) -> tuple[list[Path], JobTable, float, float]:
+    """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with watched(folder, case, choice, show) as progress:
         record = run_inputs(case, choice, engine=engine, progress=progress)
     files = write_run(folder / FILE_PREFIX, record) + write_predictions_of(folder, record.jobs, record.predictions)
-    return files, record
+    return files, record.jobs, record.joules, record.window_gap

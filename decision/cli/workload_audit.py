@@ -206,10 +206,10 @@ def _print_oddities(found: "Oddities") -> None:
     table = simple_table(
         "flurry of user", "jobs from", "to", ">jobs", ">hours", ">of jobs", ">of host time", ">of one size"
     )
-    for each in found.flurries:
-        shares = (each.share_of_jobs, each.share_of_host_seconds, each.alike)
-        texts = (f"{each.jobs:,}", f"{each.hours:.1f}", *map(as_percent, shares))
-        table.add_row(each.user, each.first, each.last, *texts)
+    for flurry in found.flurries:
+        shares = (flurry.share_of_jobs, flurry.share_of_host_seconds, flurry.alike)
+        texts = (f"{flurry.jobs:,}", f"{flurry.hours:.1f}", *map(as_percent, shares))
+        table.add_row(flurry.user, flurry.first, flurry.last, *texts)
     if found.flurries:
         stdout().print(table)
     for text in found.filters():
@@ -256,7 +256,7 @@ def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading
     write_outages(target, outages, workload.nb_res)
     hours = sum(each.end - each.begin for each in outages) / 3600.0
     if as_json:
-        listed = [{"begin": each.begin, "end": each.end, "hosts": each.hosts} for each in outages]
+        listed = [{"begin": outage.begin, "end": outage.end, "hosts": outage.hosts} for outage in outages]
         print_json({"outages": listed, "hours": hours, "fitted": before, "fitted_with_outages": after})
         return
     say(f"{target}: {count(len(outages), 'outage')}, {hours:.1f} hours")

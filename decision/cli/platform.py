@@ -168,10 +168,10 @@ def _has_power(name: str, energy: PowerSource | None) -> bool:
     """
     from decision.model.errors import ConfigError
 
-    own = name == "taurus"
-    if energy is PowerSource.OWN and not own:
+    is_taurus = name == "taurus"
+    if energy is PowerSource.OWN and not is_taurus:
         raise ConfigError(f"{name}: its power has not been measured; choose --energy taurus or --energy none")
-    return own if energy is None else energy is not PowerSource.NONE
+    return is_taurus if energy is None else energy is not PowerSource.NONE
 
 
 # ``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network.

@@ -90,9 +90,9 @@ def analyse_command(
     tables = {run.name: run.record.jobs for run in found}
     beside = standing_of_tables(tables, found[0].record.nb_hosts, "these runs") if found else None
     if as_json:
-        said = {"recorded": [beside]} if beside else {}
+        listed = {"recorded": [beside]} if beside else {}
         made = [*files, paper] if paper else files
-        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": made, **said})
+        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": made, **listed})
         return
     if found:
         print_summaries(summaries_of(found, hosts), beside)

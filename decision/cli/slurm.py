@@ -161,9 +161,9 @@ def print_sweep(found: "Sweep", output: Path | None) -> None:
     table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
     for each in found.tried:
         low, high = each.interval
-        said = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
+        verdict = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
         shown = (number(each.mean), number(low), number(high), number(each.held_out))
-        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", said)
+        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", verdict)
     for name, value in found.policies.items():
         table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
     stdout().print(table)

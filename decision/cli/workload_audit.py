@@ -91,8 +91,8 @@ def _print_unsimulated(found: "Audit") -> None:
     if found.not_simulated:
         table = simple_table("not simulated", ">jobs", ">host-hours", "instead")
         for each in found.not_simulated:
-            what = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
-            table.add_row(what, f"{each.jobs:,}", as_percent(each.share), each.meant)
+            caveat = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
+            table.add_row(caveat, f"{each.jobs:,}", as_percent(each.share), each.meant)
         stdout().print(table)
 
 

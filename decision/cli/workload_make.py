@@ -575,5 +575,5 @@ def _write(
         facts = {"path": output, "events": len(lines), "end": series.end, "least": rates.min(), "most": rates.max()}
         print_json(facts)
     else:
-        said = f"{number(float(rates.min()))} to {number(float(rates.max()))} per kWh"
-        say(f"{output}: {len(lines):,} values, {said}")
+        span = f"{number(float(rates.min()))} to {number(float(rates.max()))} per kWh"
+        say(f"{output}: {len(lines):,} values, {span}")

@@ -200,28 +200,30 @@ def passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
 
 def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
     """What a reader of the advice should doubt, a line each."""
-    said, seconds = [], described["days"] * 86_400
+    caveats, seconds = [], described["days"] * 86_400
     if seconds < _SHORT:
-        said.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
+        caveats.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
     if described["blocks"] == 1:
-        said.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
+        caveats.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
     if overload := overload_text(described["load"]):
-        said.append(overload)
+        caveats.append(overload)
     elif described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
         wait = baseline.metrics["wait"].value
-        said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
-        said[-1] += " at a higher load the answer may be another"
+        caveats.append(
+            f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):"
+        )
+        caveats[-1] += " at a higher load the answer may be another"
     if read.missing > 0:
-        said.append(
+        caveats.append(
             f"{100 * read.missing:.0f} % of the jobs have no requested time, and their run times took its place:"
         )
-        said[-1] += " what users' estimates do to backfilling is not known"
+        caveats[-1] += " what users' estimates do to backfilling is not known"
     if not any(columns_of(read.workload.jobs).user.labels):
-        said.append("the log does not say who submitted which job: whether single users pay is not known")
+        caveats.append("the log does not say who submitted which job: whether single users pay is not known")
     if wish.copies < 3:
-        said.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
-    said.append("jobs come as they came: that users submit more where they wait less is not simulated")
-    return said
+        caveats.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
+    caveats.append("jobs come as they came: that users submit more where they wait less is not simulated")
+    return caveats
 
 
 def overload_text(load: float) -> str:

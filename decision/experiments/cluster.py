@@ -99,8 +99,8 @@ class DaskWorkers(Executor):
             return lost
         if isinstance(error, DecisionError):
             return error
-        what = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
-        return ConfigError(f"{what}; install the same version of decision there")
+        reason = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
+        return ConfigError(f"{reason}; install the same version of decision there")
 
     def _hear(self, event: tuple[float, Any]) -> None:
         _, message = event

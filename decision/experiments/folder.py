@@ -133,10 +133,10 @@ def _locked(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
     if lock is None:
         facts = read_facts(folder)
-        who = "" if facts is None else f" (process {facts.process} on {facts.host})"
+        owner = "" if facts is None else f" (process {facts.process} on {facts.host})"
         kind = "run" if facts is None else facts.kind
         raise ConfigError(
-            f"{folder}: another {kind} goes on in this folder{who}; wait for its end, or choose another folder",
+            f"{folder}: another {kind} goes on in this folder{owner}; wait for its end, or choose another folder",
             field="output",
         )
     with lock:

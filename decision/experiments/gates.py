@@ -244,13 +244,13 @@ def _same_everywhere(
     differ, loop = 0, options[0]
     made: list[tuple[type[EmbeddedEngine] | type[ReferenceEngine], Workload]] = [(ReferenceEngine, plain)]
     for engine, jobs in made + [(EmbeddedEngine, each) for each in fast]:
-        own = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
+        simulated = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
         agent = Agent(policy, {}, platform=log.platform)
         other = simulate_by_messages(engine(log.platform, [jobs], log.events, options[1]), agent).jobs
         there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
         differ += sum(
             job not in there or there[job][1] != hosts or abs(there[job][0] - start) > clock
-            for job, start, hosts in zip(own.id, own.start_time.tolist(), own.allocation, strict=True)
+            for job, start, hosts in zip(simulated.id, simulated.start_time.tolist(), simulated.allocation, strict=True)
         )
     return make_gate("jobs that other engines start otherwise", differ, 0)
 

@@ -187,8 +187,8 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    own = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
-    return own | _of_predictions(record) | _of_energy(record, platform, begin)
+    figures = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
+    return figures | _of_predictions(record) | _of_energy(record, platform, begin)
 
 
 def _of_jobs(

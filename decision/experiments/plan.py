@@ -91,10 +91,10 @@ def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     """A policy by walltimes, and by perfect predictions."""
     plain = without_estimate(spec_of(plan, policy))
     settings = {name: value for name, value in plan.settings.items() if name not in OUTLOOK_OPTIONS}
-    own = Contender(plain, plain, settings)
+    contender = Contender(plain, plain, settings)
     if ESTIMATE in plan.settings:
-        own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
-    return own, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
+        contender = contender._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
+    return contender, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
 
 
 def contender(plan: ComparisonPlan, policy: str, engine: Engine) -> str:

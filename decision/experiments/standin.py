@@ -83,8 +83,8 @@ class Peer(msgspec.Struct, frozen=True):
 
 def execution_context(peer: Peer, prefix: str) -> str:
     """Batsim 5's execution context, as JSON."""
-    said = {"socket_endpoint": "" if peer.is_library else peer.place, "export_prefix": prefix}
-    return json.dumps(said, separators=(",", ":"))
+    options = {"socket_endpoint": "" if peer.is_library else peer.place, "export_prefix": prefix}
+    return json.dumps(options, separators=(",", ":"))
 
 
 def run_standin5(

@@ -151,14 +151,14 @@ def combinations(preset: str, changes: Sequence[str], seeds: Sequence[int]) -> l
     found = []
     varied = [alternatives(change) for change in changes]
     for chosen in itertools.product(*varied):
-        own = dict(change.split("=", 1) for change, every in zip(chosen, varied, strict=True) if len(every) > 1)
+        settings = dict(change.split("=", 1) for change, every in zip(chosen, varied, strict=True) if len(every) > 1)
         for seed in seeds:
             config = load_config(preset, chosen, seed=seed)
             if getattr(config.learn, "threads", 1) == 0:
                 config = replace(config, learn=replace(config.learn, threads=1))
-            mine = own | ({"seed": str(seed)} if len(seeds) > 1 or not own else {})
+            mine = settings | ({"seed": str(seed)} if len(seeds) > 1 or not settings else {})
             name = ",".join(f"{key}={value}" for key, value in mine.items()).replace("/", "_")
-            found.append(Combination(name, own | {"seed": str(seed)}, config))
+            found.append(Combination(name, settings | {"seed": str(seed)}, config))
     twice = next((each.name for each in found if sum(each.name == other.name for other in found) > 1), None)
     if twice is not None:
         raise ConfigError(f"{twice} is there twice; name each value once", field="changes")

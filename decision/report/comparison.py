@@ -119,8 +119,8 @@ def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], 
     """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks last."""
     found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
     for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
-        own = [key for key in found if key[0] == workload]
-        policies, metrics = (list(dict.fromkeys(key[at] for key in own)) for at in (1, 2))
+        keys = [key for key in found if key[0] == workload]
+        policies, metrics = (list(dict.fromkeys(key[at] for key in keys)) for at in (1, 2))
         rows = [
             [policy, *(_glanced(found.get((workload, policy, metric)), comparison.single) for metric in metrics)]
             for policy in policies

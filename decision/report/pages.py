@@ -153,13 +153,13 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
     """
     main: Sequence[GroupFigures] = next((groups for groups in runs.values() if groups), ())
     for kind in dict.fromkeys(row.by for row in main):
-        own = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
-        first = [row.name for row in next(iter(own.values()))]
+        rows_by_run = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
+        first = [row.name for row in next(iter(rows_by_run.values()))]
         names = first if len(first) <= SHOWN_GROUPS + 1 else first[:SHOWN_GROUPS]
-        shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in own.items()}
+        shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in rows_by_run.items()}
         unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
         of = [f"<br>{_breakable(name)}" if len(shown) > 1 else "" for name in shown]
-        heads = [f"{what}, {unit_name}{name}" for name in of for what in ("mean wait", "longest wait")]
+        heads = [f"{measure}, {unit_name}{name}" for name in of for measure in ("mean wait", "longest wait")]
         rows = [
             [
                 name,
@@ -169,7 +169,7 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
             ]
             for name, row in next(iter(shown.values())).items()
         ]
-        values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in own.items() for row in groups]
+        values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in rows_by_run.items() for row in groups]
         listed = table([kind, "jobs", "host-hours", *heads], rows, f"by-{kind}", values=values)
         title = f"By {kind} on {workload}" if workload else f"By {kind}"
         yield section(f"by-{kind}{workload and '-'}{workload}", title, listed)

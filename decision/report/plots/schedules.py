@@ -289,11 +289,11 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     for at, ((top, bottom), run) in enumerate(zip(panels, runs, strict=True)):
         table = run.record.host_states
         end = last_end([run])
-        own = np.append(edges[edges < end], end)  # a run ends with its last job
-        counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), own) for state in STATE_LOOKS]
-        stack_layers(top, own / unit, counts, list(STATE_LOOKS.values()))
-        power = _kilowatts(run, platform, own)
-        stack_layers(bottom, own / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
+        inside = np.append(edges[edges < end], end)  # a run ends with its last job
+        counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), inside) for state in STATE_LOOKS]
+        stack_layers(top, inside / unit, counts, list(STATE_LOOKS.values()))
+        power = _kilowatts(run, platform, inside)
+        stack_layers(bottom, inside / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
         top.set_ylim(0, run.record.nb_hosts)
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
         name_panel(top, f"{run.name}: {run.record.joules / 1e6:,.0f} MJ", across)
@@ -425,12 +425,12 @@ def raster(jobs: JobTable, end: float, rows: int, columns: int) -> Pixels:
     limit = np.where(np.isfinite(jobs.walltime[order]), np.maximum(start + jobs.walltime[order], stop), stop)
     row = np.arange(len(order)) * rows // max(1, len(order))
     image = np.zeros((rows, columns), np.uint8)
-    for what, begins, ends in ((_WAITS, submit, start), (_RESERVED, stop, limit), (_RUNS, start, stop)):
+    for layer, begins, ends in ((_WAITS, submit, start), (_RESERVED, stop, limit), (_RUNS, start, stop)):
         first = np.clip(np.floor(begins / end * columns), 0, columns - 1).astype(int)
-        final = np.clip(np.ceil(ends / end * columns), first + (what == _RUNS), columns).astype(int)
+        final = np.clip(np.ceil(ends / end * columns), first + (layer == _RUNS), columns).astype(int)
         for r, low, high, some in zip(
             row.tolist(), first.tolist(), final.tolist(), (ends > begins).tolist(), strict=True
         ):
-            if some or what == _RUNS:
-                image[r, low:high] = what
+            if some or layer == _RUNS:
+                image[r, low:high] = layer
     return image

@@ -1,7 +1,7 @@
 """Commands on Typer: their help, their errors, their options' values, and options that several take as a group.
 
-A command's help is one screen: panels of options that few calls need (`FOLDED`) are a line of names each, and
-``decision -v COMMAND --help`` shows them whole.
+A command's help is short: of panels of options that few calls need (`FOLDED`) it has the names, and
+``decision -v COMMAND --help`` explains them, too.
 """
 
 import functools
@@ -80,23 +80,19 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except DecisionError as error:
-            name = next((_long_name(option.opts) for option in self._options() if option.name == error.field), None)
+            options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
+            name = next((_long_name(option.opts) for option in options if option.name == error.field), None)
             if name is not None:
                 error.add_note(name)
             raise
-
-    def _options(self) -> Sequence[Any]:
-        return [parameter for parameter in self.params if parameter.param_type_name == "option"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; of panels that few calls need the names alone, unless ``-v`` asks for all."""
         folded = {} if ctx.find_root().params.get("verbose") else _folded(self.params)
         epilog, options = self.epilog, [option for panel in folded.values() for option in panel]
         if folded:
-            panels = [
-                f"{name.lower()} ({', '.join(_long_name(each.opts) for each in panel)})"
-                for name, panel in folded.items()
-            ]
+            names = {panel: ", ".join(_long_name(option.opts) for option in of) for panel, of in folded.items()}
+            panels = [f"{panel.lower()} ({listed})" for panel, listed in names.items()]
             command = " ".join(ctx.command_path.split()[1:])
             self.epilog = f"More options, which decision -v {command} --help explains: {', '.join(panels)}."
         try:
@@ -109,13 +105,8 @@ class Command(TyperCommand):
                 option.hidden = False
 
 
-FOLDED = (
-    "Time limits",
-    "How logs are read",
-    "Many machines",
-    "Pictures",
-    "SimGrid version",
-)  # panels that few calls need
+# Panels of options that few calls need
+FOLDED = ("Time limits", "How logs are read", "Many machines", "Pictures", "SimGrid version")
 
 
 def _folded(parameters: Sequence[Any]) -> dict[str, list[Any]]:

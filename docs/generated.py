@@ -50,7 +50,7 @@ def _contribute() -> Iterator[str]:
 
 def _command_line() -> Iterator[str]:
     yield "# Command line"
-    yield "\nMade from the commands themselves; `decision COMMAND --help` prints the same.\n"
+    yield "\nMade from the commands themselves; `decision -v COMMAND --help` prints the same.\n"
     yield from _command(typer.main.get_command(app), "decision", 2)
 
 

@@ -97,10 +97,10 @@ def compare(
     from decision.experiments.plan import ComparisonPlan, find_baseline
 
     named = given.name_policies(policies)
-    own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
+    objects = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
     energy, processes = flag("energy", energy), count("processes", processes, 1)
     kept = None if folder is None else a_path("folder", folder)
-    _refuse_own(own, processes, kept)
+    _refuse_own(objects, processes, kept)
     chosen = [find_metric(name) for name in given.read_metrics(metrics)]
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
         written = Path(temporary)
@@ -109,7 +109,7 @@ def compare(
             workloads=given.as_files(workload, written),
             policies=tuple(named),
             specs={name: policy for name, policy in named.items() if isinstance(policy, str) and name != policy},
-            own=own,
+            own=objects,
             settings=given.as_options(options, list(named.values())),
             energy=energy,
             selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone),
@@ -119,7 +119,7 @@ def compare(
             draw=count("draw", draw),
             seeds=count("seeds", seeds, 1),
         )
-        against = find_baseline(plan, _baseline_name(own, baseline))
+        against = find_baseline(plan, _baseline_name(objects, baseline))
         logs = read_workloads(plan)
         setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
         with _unplaced(written):
@@ -152,8 +152,8 @@ def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> 
         if processes > 1:
             raise ConfigError(f"processes: {name} is an object of this process; take 1, or {advice}", field="processes")
         if folder is not None:
-            what = f"runs of {name}, an object, would not be known again"
-            raise ConfigError(f"folder: {what}; leave it out, or {advice}", field="folder")
+            reason = f"runs of {name}, an object, would not be known again"
+            raise ConfigError(f"folder: {reason}; leave it out, or {advice}", field="folder")
 
 
 def evaluate(

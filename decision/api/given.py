@@ -55,7 +55,7 @@ def _bounds(jobs: Any) -> tuple[int, int | None]:
 
 
 def read_platform(given: Platform | Source, energy: bool) -> Platform:
-    """The hosts."""
+    """The platform that a caller gave, as an object, a path or a shipped name."""
     from decision.files import load_platform
 
     return given if isinstance(given, Platform) else load_platform(given, energy=energy)
@@ -72,7 +72,7 @@ def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list
         each if isinstance(each, Workload) else frame_workload(each, f"w{n}") if is_frame(each) else find_workload(each)
         for n, each in enumerate(every)
     ]
-    check_reading([each for each in sources if isinstance(each, Path)], selection)
+    check_reading([source for source in sources if isinstance(source, Path)], selection)
     return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 

@@ -29,7 +29,7 @@ _GARBAGE = 100_000  # new objects after which Python looks for garbage: a short 
 
 
 def main() -> None:
-    """The command ``decision``."""
+    """Run the command ``decision``, and report what is a bug of ours as one."""
     _run(sys.argv[1:])
 
 

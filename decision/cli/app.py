@@ -15,7 +15,7 @@ from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
 
-from .command import Deferred, Group, add_command, add_moved, note_command
+from .command import Deferred, Group, add_command, note_command
 from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
 
 Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
@@ -30,10 +30,6 @@ def _group(where: str) -> Adds:
     return lambda app, name: app.add_typer(_found(where), name=name)
 
 
-def _moved(where: str, present: str) -> Adds:
-    return lambda app, name: add_moved(app, name, _found(where), present)
-
-
 def _found(where: str) -> Any:
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
@@ -43,12 +39,6 @@ def _batsim5(app: typer.Typer, name: str) -> None:
     from .batsim5 import PairCommand, batsim5_command
 
     app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
-
-
-def _experiment(app: typer.Typer, name: str) -> None:
-    from . import reproduce
-
-    app.add_typer(reproduce.app, name=name, cls=reproduce.OldName, hidden=True)
 
 
 # Batsim has more options than this command declares; it says itself what it makes of them
@@ -61,23 +51,25 @@ _COMMANDS = {  # as help lists them
     "collect": _command("collect:collect_command"),
     "train": _command("train:train_command"),
     "evaluate": _command("evaluate:evaluate_command"),
-    "bound": _command("policies:bound_command"),
+    "bound": _command("policies:bound_command", hidden=True),  # Launchpad's question
     "gates": _command("evaluate:gates_command"),
     "serve": _command("serve:serve_command"),
     "replay": _command("serve:replay_command"),
     "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),
     "batsim5": _batsim5,
-    "analyse": _moved("report:analyse_command", "report analyse"),
-    "view": _moved("report:view_command", "report view"),
-    "show": _moved("report:show_checkpoint_command", "report show"),
-    "check-policy": _moved("policies:check_policy_command", "policies check"),
     "report": _group("report:app"),
     "reproduce": _group("reproduce:app"),
     "policies": _group("policies:app"),
     "workload": _group("workload:app"),
     "platform": _group("platform:app"),
     "slurm": _group("slurm:app"),
-    "experiment": _experiment,
+}
+_MOVED = {  # former names of commands, with their present ones
+    "analyse": "report analyse",
+    "view": "report view",
+    "show": "report show",
+    "check-policy": "policies check",
+    "experiment": "reproduce",
 }
 
 
@@ -128,7 +120,10 @@ class CommandLine(Group):
             if isinstance(error, RunsFailedError):
                 _print_failures(error)
             if debugging(ctx):
-                _print_traces(error)
+                # First where the error was found, then what the user's code raised
+                traceback.print_exception(error, chain=error.__cause__ is None)
+                if error.__cause__ is not None:
+                    traceback.print_exception(error.__cause__)
             note(f"error: {_with_options(error)}", style="bold red")
             raise typer.Exit(error.exit_code) from None
         except Interrupted as stop:
@@ -158,6 +153,14 @@ class Decision(CommandLine):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = Deferred(lambda: _COMMANDS, lambda app, name: _COMMANDS[name](app, name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of the arguments, also by its former name."""
+        if (present := _MOVED.get(args[0])) is not None:
+            if not (ctx.resilient_parsing or ctx.params["quiet"]):  # the callback has not run yet
+                note(f"decision {args[0]} is now decision {present}; the next release will not accept the old name")
+            args = [*present.split(), *args[1:]]
+        return super().resolve_command(ctx, args)
 
 
 _ANYWHERE = ("--debug", "--quiet", "--verbose", "-q", "-v")
@@ -198,13 +201,6 @@ def _print_failures(error: RunsFailedError) -> None:
     for failure in error.failures[:_SHOWN]:
         table.add_row(*map(encodable, failure))
     stderr().print(table)
-
-
-def _print_traces(error: DecisionError) -> None:
-    """Where an error was found, and then where the user's code raised what it comes from."""
-    traceback.print_exception(error, chain=error.__cause__ is None)
-    if error.__cause__ is not None:
-        traceback.print_exception(error.__cause__)
 
 
 def debugging(ctx: Any) -> bool:

@@ -64,7 +64,7 @@ def read_pair_config(context: Any, parameter: Any, path: Path | None) -> Path | 
 
 
 def pair_option(name: str, help_: str) -> Any:
-    """An option of `PAIRS`."""
+    """An option of two words, one of `PAIRS`."""
     short, words = PAIRS[name]
     return typer.Option(short, name, help=help_, metavar=words)
 

@@ -1,4 +1,8 @@
-"""Commands: how their errors name options, and how names of the previous release are still accepted."""
+"""Commands on Typer: their help, their errors, their options' values, and options that several take as a group.
+
+A command's help is short: of panels of options that few calls need (`FOLDED`) it has the names, and
+``decision -v COMMAND --help`` explains them, too.
+"""
 
 import functools
 import inspect
@@ -37,120 +41,83 @@ from .options import (
     WidthOption,
     read_range,
 )
-from .terminal import note
 
 if TYPE_CHECKING:
     from decision.files.workload import Selection
 
-# Values of options without pydantic, of which Typer makes a validator for each option: 0.1 s of each start.
-#
-# A value that is plainly of its option's type is taken here. Anything else, a wrong one above all, goes to Typer, which
-# knows more spellings and says what is wrong.
-
-_PLAIN_NUMBERS = {int: re.compile("-?[0-9]{1,15}"), float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")}
-
-
-class NotPlainError(Exception):
-    """A value is for Typer to judge."""
-
-
-class PlainValues:
-    """Converts an option's values, in the place where Typer keeps what does (a private part of Typer's)."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value that a command gets, the same as Typer's; errors are Typer's."""
-        kind, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
-        try:
-            if value is None:
-                return () if param.multiple or param.nargs == -1 else None
-            if get_origin(kind) is not list:
-                return plain_value(value, kind, info)
-            if isinstance(value, str) or not isinstance(value, Sequence):
-                raise NotPlainError
-            return [plain_value(each, get_args(kind)[0], info) for each in value]
-        except NotPlainError:
-            param._runtime_param = None
-            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-
-def plain_value(value: Any, kind: Any, info: Any) -> Any:
-    """The value of an option.
-
-    Args:
-        value: a text, or already a value of the type.
-        kind: the type.
-        info: Typer's description of the option: its own parser, its range.
-
-    Raises:
-        NotPlainError: if it is not plainly of this type, in this range.
-    """
-    if info.parser is not None:
-        try:
-            return info.parser(value)
-        except ValueError:
-            raise NotPlainError from None
-    if kind is str and isinstance(value, str):
-        return value
-    if kind in _PLAIN_NUMBERS:
-        return _number(value, kind, info)
-    if kind is Path and isinstance(value, str | Path):
-        return _path(Path(value), info)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        found = value if isinstance(value, kind) else next((each for each in kind if each.value == value), None)
-        if found is not None:
-            return found
-    raise NotPlainError
-
-
-def _number(value: Any, kind: Any, info: Any) -> int | float:
-    if isinstance(value, str) and _PLAIN_NUMBERS[kind].fullmatch(value):
-        value = kind(value)
-    if type(value) not in (int, kind) or info.clamp:
-        raise NotPlainError
-    if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
-        raise NotPlainError
-    return kind(value)
-
-
-def _path(path: Path, info: Any) -> Path:
-    """A path of which nothing is asked but that it can be read where it exists."""
-    asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
-    if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
-        raise NotPlainError
-    return path
-
-
-# An option of the previous release, and those that replace it: the first that the command has
-_REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs"), "--timezone": ("--time-zone",)}
-
 _TYPED = "decision.typed"  # key of a context's data
 
 
-def plain_types(parameters: Sequence[Any]) -> None:
-    """Let help show flags without a value, and values in words instead of Python's types; convert values quickly."""
-    for parameter in parameters:
-        parameter._runtime_param = parameter._runtime_param or PlainValues()
-        if "display_type_rich" not in vars(parameter):  # it is looked up where help is printed
-            parameter.display_type_rich = partial(_shown_type, parameter, parameter.display_type_rich)
+def add_command(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
+    """Register a command; `settings` are those of `typer.Typer.command`."""
+    app.command(name, cls=Command, **settings)(function)
 
 
-def _shown_type(parameter: Any, display: Callable[[Any], str | None], ctx: Any) -> str | None:
-    text = "" if getattr(parameter, "is_flag", False) else display(ctx) or ""
-    if "|" in text:  # choices, of which none is broken
-        text = text.strip("<>").removeprefix("list[").removesuffix("]").replace("|", " | ")
-    return _TYPES.get(text, text) or None
+class Command(TyperCommand):
+    """A command whose help is short, which takes an option once, and says which of its options repairs an error."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, as help shows them."""
+        parameters = super().get_params(ctx)
+        plain_types(parameters)
+        return parameters
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
+        """Refuse a second value for an option that has one: the first would be lost without a word."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
+        for option, times in Counter(order).items():
+            if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
+                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except DecisionError as error:
+            options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
+            name = next((_long_name(option.opts) for option in options if option.name == error.field), None)
+            if name is not None:
+                error.add_note(name)
+            raise
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help; of panels that few calls need the names alone, unless ``-v`` asks for all."""
+        folded = {} if ctx.find_root().params.get("verbose") else _folded(self.params)
+        epilog, options = self.epilog, [option for panel in folded.values() for option in panel]
+        if folded:
+            names = {panel: ", ".join(_long_name(option.opts) for option in of) for panel, of in folded.items()}
+            panels = [f"{panel.lower()} ({listed})" for panel, listed in names.items()]
+            command = " ".join(ctx.command_path.split()[1:])
+            self.epilog = f"More options, which decision -v {command} --help explains: {', '.join(panels)}."
+        try:
+            for option in options:
+                option.hidden = True
+            super().format_help(ctx, formatter)
+        finally:
+            self.epilog = epilog
+            for option in options:
+                option.hidden = False
 
 
-_TYPES = {
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "NUMBER",
-    "<float range>": "NUMBER",
-    "<str>": "TEXT",
-    "<list[str]>": "",
-    "<Path>": "PATH",
-    "<list[Path]>": "",
-}
+# Panels of options that few calls need
+FOLDED = ("Time limits", "How logs are read", "Many machines", "Pictures", "SimGrid version")
+
+
+def _folded(parameters: Sequence[Any]) -> dict[str, list[Any]]:
+    """The shown options of each panel of `FOLDED` that there is, by its name."""
+    shown = [option for option in parameters if not getattr(option, "hidden", False)]
+    panels = {name: [each for each in shown if getattr(each, "rich_help_panel", None) == name] for name in FOLDED}
+    return {name: options for name, options in panels.items() if options}
+
+
+def _long_name(names: Sequence[str]) -> str:
+    return next((name for name in names if name.startswith("--")), names[0])
 
 
 class Group(TyperGroup):
@@ -188,66 +155,143 @@ class Deferred(Mapping[str, Any]):
         return len(self._names())
 
 
-class Command(TyperCommand):
-    """A command that accepts replaced options, and says which of its options repairs an error."""
+# How help shows values, and how they are converted without pydantic, of which Typer makes a validator for each option:
+# 0.1 s of each start.
+#
+# A value that is plainly of its option's type is taken here. Anything else, a wrong one above all, goes to Typer, which
+# knows more spellings and says what is wrong.
 
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, as help shows them."""
-        parameters = super().get_params(ctx)
-        plain_types(parameters)
-        return parameters
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, replaced options under their present names."""
-        present = self._present(args, silent=ctx.resilient_parsing)
-        if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, present)
-        return super().parse_args(ctx, present)
+def plain_types(parameters: Sequence[Any]) -> None:
+    """Let help show flags without a value, and values in words instead of Python's types; convert values quickly."""
+    for parameter in parameters:
+        parameter._runtime_param = parameter._runtime_param or PlainValues()
+        if "display_type_rich" not in vars(parameter):  # it is looked up where help is printed
+            parameter.display_type_rich = partial(_shown_type, parameter, parameter.display_type_rich)
 
-    def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
-        """Refuse a second value for an option that has one: the first would be lost without a word."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
-        for option, times in Counter(order).items():
-            if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+_TYPES = {
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<str>": "TEXT",
+    "<list[str]>": "",
+    "<Path>": "PATH",
+    "<list[Path]>": "",
+}
+
+
+def _shown_type(parameter: Any, display: Callable[[Any], str | None], ctx: Any) -> str | None:
+    text = "" if getattr(parameter, "is_flag", False) else display(ctx) or ""
+    if "|" in text:  # choices, of which none is broken
+        text = text.strip("<>").removeprefix("list[").removesuffix("]").replace("|", " | ")
+    return _TYPES.get(text, text) or None
+
+
+class PlainValues:
+    """Converts an option's values, in the place where Typer keeps what does (a private part of Typer's)."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value that a command gets, the same as Typer's; errors are Typer's."""
+        kind, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
         try:
-            return super().invoke(ctx)
-        except DecisionError as error:
-            name = next((_long_name(option.opts) for option in self._options() if option.name == error.field), None)
-            if name is not None:
-                error.add_note(name)
-            raise
+            if value is None:
+                return () if param.multiple or param.nargs == -1 else None
+            if get_origin(kind) is not list:
+                return plain_value(value, kind, info)
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                raise NotPlainError
+            return [plain_value(each, get_args(kind)[0], info) for each in value]
+        except NotPlainError:
+            param._runtime_param = None
+            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
-    def _options(self) -> Sequence[Any]:
-        return [parameter for parameter in self.params if parameter.param_type_name == "option"]
 
-    def _present(self, arguments: Sequence[str], silent: bool) -> list[str]:
-        names = {name for option in self._options() for name in option.opts}
-        present: list[str] = []
-        for at, argument in enumerate(arguments):
-            if argument == "--":
-                return [*present, *arguments[at:]]
-            old, equals, value = argument.partition("=")
-            new = next((name for name in _REPLACED.get(old, ()) if name in names), None)
-            if new is not None and old not in names:
-                argument = f"{new}{equals}{value}"
-                if not silent:
-                    note(f"{old} is now {new}; the next release will not accept the old name")
-            present.append(argument)
-        return present
+class NotPlainError(Exception):
+    """A value is for Typer to judge."""
+
+
+def plain_value(value: Any, kind: Any, info: Any) -> Any:
+    """The value of an option.
+
+    Args:
+        value: a text, or already a value of the type.
+        kind: the type.
+        info: Typer's description of the option: its own parser, its range.
+
+    Raises:
+        NotPlainError: if it is not plainly of this type, in this range.
+    """
+    if info.parser is not None:
+        try:
+            return info.parser(value)
+        except ValueError:
+            raise NotPlainError from None
+    if kind is str and isinstance(value, str):
+        return value
+    if kind in _PLAIN_NUMBERS:
+        return _number(value, kind, info)
+    if kind is Path and isinstance(value, str | Path):
+        # Nothing is asked of it but that it can be read where it exists
+        path = Path(value)
+        asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
+        if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
+            raise NotPlainError
+        return path
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        found = value if isinstance(value, kind) else next((each for each in kind if each.value == value), None)
+        if found is not None:
+            return found
+    raise NotPlainError
+
+
+_PLAIN_NUMBERS = {int: re.compile("-?[0-9]{1,15}"), float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")}
+
+
+def _number(value: Any, kind: Any, info: Any) -> int | float:
+    if isinstance(value, str) and _PLAIN_NUMBERS[kind].fullmatch(value):
+        value = kind(value)
+    if type(value) not in (int, kind) or info.clamp:
+        raise NotPlainError
+    if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
+        raise NotPlainError
+    return kind(value)
+
+
+# What was typed: the command, an option, a file of options.
 
 
 def note_command(context: Any, arguments: Sequence[str]) -> None:
-    """Keep what was typed."""
+    """Keep what was typed, for ``run.json`` and reports."""
     context.meta[_TYPED] = shlex.join(["decision", *arguments])
 
 
 def typed_command(context: typer.Context) -> str:
     """What was typed, for a shell."""
     return str(context.meta.get(_TYPED, ""))
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, by its name in Python, a value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
+
+
+def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:
+    """Refuse an option that the user gave and that would do nothing in this call.
+
+    Args:
+        context: of the command.
+        options: whether each has an effect, by its name in Python.
+        why: when they have none.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    for name, used in options.items():
+        if not used and is_given(context, name):
+            raise ConfigError(f"{why}; leave the option out", field=name)
 
 
 def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None:
@@ -295,55 +339,6 @@ def _check_values(where: str, option: Any, values: Sequence[Any]) -> None:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = str(value).lower() if isinstance(value, bool) else repr(value)
             raise ConfigError(f"{where}: {wanted} is needed; found {shown}")
-
-
-def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:
-    """Refuse an option that the user gave and that would do nothing in this call.
-
-    Args:
-        context: of the command.
-        options: whether each has an effect, by its name in Python.
-        why: when they have none.
-
-    Raises:
-        ConfigError: naming the option.
-    """
-    for name, used in options.items():
-        if not used and is_given(context, name):
-            raise ConfigError(f"{why}; leave the option out", field=name)
-
-
-def is_given(context: typer.Context, name: str) -> bool:
-    """Whether the user gave an option, by its name in Python, a value."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
-
-
-def _long_name(names: Sequence[str]) -> str:
-    return next((name for name in names if name.startswith("--")), names[0])
-
-
-def add_command(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
-    """Register a command; `settings` are those of `typer.Typer.command`."""
-    app.command(name, cls=Command, **settings)(function)
-
-
-def add_moved(app: typer.Typer, name: str, function: Callable[..., None], present: str) -> None:
-    """Register the name that a command had in the previous release; help does not list it.
-
-    Args:
-        app: where it was.
-        name: what it was called.
-        function: the command.
-        present: its present name, with that of its group.
-    """
-
-    class Moved(Command):
-        def invoke(self, ctx: Any) -> Any:
-            note(f"decision {name} is now decision {present}; the next release will not accept the old name")
-            return super().invoke(ctx)
-
-    app.command(name, cls=Moved, hidden=True)(function)
 
 
 # Options that several commands have as a group: a command takes the group, and its users see the options.
@@ -413,5 +408,5 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     del grouped_command.__wrapped__
     grouped_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    grouped_command.__annotations__ = {each.name: each.annotation for each in parameters}
+    grouped_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return grouped_command

@@ -1,4 +1,4 @@
-"""``decision evaluate``: what is learned and policies side by side, in episodes or over whole workloads."""
+"""``decision evaluate`` and ``gates``: learned policies beside others, and whether one may be deployed."""
 
 from functools import partial
 from pathlib import Path

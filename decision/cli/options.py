@@ -1,4 +1,4 @@
-"""Options and arguments that commands share."""
+"""Options and arguments that commands share, and how their texts are read."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _input_option = partial(typer.Option, rich_help_panel="Input")
 _jobs_option = partial(typer.Option, rich_help_panel="Jobs of the workload")
+_logs_option = partial(typer.Option, rich_help_panel="How logs are read")
+_limits_option = partial(typer.Option, rich_help_panel="Time limits")
+_machines_option = partial(typer.Option, rich_help_panel="Many machines")
+_pictures_option = partial(typer.Option, rich_help_panel="Pictures")
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -121,7 +125,7 @@ WalltimeOption = Annotated[
 ]
 MissingWalltimeOption = Annotated[
     str,
-    _jobs_option(
+    _logs_option(
         "--missing-walltime",
         help="Walltime of a log's jobs without a requested time: none, runtime (perfect estimates), longest, or a "
         "model as --estimates of workload convert has it.",
@@ -141,7 +145,7 @@ ShakeOption = Annotated[
 ]
 TimeFieldOption = Annotated[
     int | None,
-    _jobs_option(
+    _logs_option(
         "--time-field",
         help="Field of SWF logs that holds the requested time, counted from 1; the standard's field 9 by default.",
         min=1,
@@ -152,7 +156,7 @@ TimeFieldOption = Annotated[
 
 TimeZoneOption = Annotated[
     str | None,
-    _jobs_option(
+    _logs_option(
         "--time-zone",
         help="Time zone of a log's local times, such as Europe/Berlin.",
         show_default="UTC",
@@ -183,11 +187,11 @@ ProcessesOption = Annotated[
     int | None, typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1)
 ]
 TimeoutOption = Annotated[
-    float, typer.Option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0)
+    float, _limits_option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0)
 ]
 DecideLimitOption = Annotated[
     float,
-    typer.Option(
+    _limits_option(
         "--decide-limit",
         help="Seconds that a policy in Python may take for one decision; 0 means no limit.",
         min=0.0,
@@ -220,6 +224,7 @@ SimgridOption = Annotated[
         help="SimGrid version that will read the file, such as 3.24, 3.28 or 4.0; by default 3.32, that of Batsim "
         "4.2.1.",
         metavar="VERSION",
+        rich_help_panel="SimGrid version",
     ),
 ]
 
@@ -281,11 +286,9 @@ def read_speed(text: str | None) -> float | None:
 
 # Options of the commands that do many runs: how many at a time, on which machines, and for how long.
 
-_many_machines_option = partial(typer.Option, rich_help_panel="Many machines")
-
 LimitOption = Annotated[
     float,
-    _many_machines_option(
+    _machines_option(
         "--limit",
         help="Seconds that a run may take; one that takes longer has failed, and the others go on. 0 means no limit.",
         min=0.0,
@@ -294,7 +297,7 @@ LimitOption = Annotated[
 ]
 ShareOption = Annotated[
     str | None,
-    _many_machines_option(
+    _machines_option(
         "--share",
         help="Do only the runs of share I of 0 to N - 1, as a job of an array does; the same command without it "
         "collects them.",
@@ -303,7 +306,7 @@ ShareOption = Annotated[
 ]
 OnOption = Annotated[
     str,
-    _many_machines_option(
+    _machines_option(
         "--on",
         help="Where runs are done: local, a batch system (slurm, oar, pbs, lsf, sge, htcondor) that gets a job for "
         "each of -j workers, or a Dask scheduler (tcp://HOST:PORT, or its file.json).",
@@ -312,7 +315,7 @@ OnOption = Annotated[
 ]
 SubmitOption = Annotated[
     str,
-    _many_machines_option(
+    _machines_option(
         "--submit",
         help="Options of the jobs, as the batch system spells them: time, memory, queue.",
         metavar='"OPTIONS"',
@@ -321,13 +324,11 @@ SubmitOption = Annotated[
 ]
 WaitOption = Annotated[
     float,
-    _many_machines_option(
-        "--wait", help="Seconds until the first worker of --on has begun.", min=1.0, metavar="SECONDS"
-    ),
+    _machines_option("--wait", help="Seconds until the first worker of --on has begun.", min=1.0, metavar="SECONDS"),
 ]
 AuditOption = Annotated[
     float,
-    _many_machines_option(
+    _machines_option(
         "--audit",
         help="Share of the runs, from 0 to 1, that are done again by another worker; their results must be equal.",
         min=0.0,
@@ -389,8 +390,6 @@ def _read_share(text: str | None) -> Any:
 
 # Options of pictures: their file, format, width, type size, and pixels per inch.
 
-_pictures_option = partial(typer.Option, rich_help_panel="Pictures")
-
 PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
@@ -400,7 +399,7 @@ PAPER = Paper()
 
 
 class PictureFormat(StrEnum):
-    """How pictures are written."""
+    """Format of the files of pictures."""
 
     PNG = "png"
     SVG = "svg"
@@ -419,8 +418,6 @@ DpiOption = Annotated[
 ]
 
 # Options of commands that read logs: the format, what a host is, the machine, the time zone, the columns.
-
-_logs_option = partial(typer.Option, rich_help_panel="How the file is read")
 
 Format = Annotated[
     str | None,

@@ -40,7 +40,7 @@ class Flops(StrEnum):
 
 
 class Granularity(StrEnum):
-    """What a host is."""
+    """What a host of the platform is: a server, or one of its cores."""
 
     HOST = "host"
     CORE = "core"
@@ -168,10 +168,10 @@ def _has_power(name: str, energy: PowerSource | None) -> bool:
     """
     from decision.model.errors import ConfigError
 
-    own = name == "taurus"
-    if energy is PowerSource.OWN and not own:
+    is_taurus = name == "taurus"
+    if energy is PowerSource.OWN and not is_taurus:
         raise ConfigError(f"{name}: its power has not been measured; choose --energy taurus or --energy none")
-    return own if energy is None else energy is not PowerSource.NONE
+    return is_taurus if energy is None else energy is not PowerSource.NONE
 
 
 # ``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network.

@@ -136,7 +136,7 @@ def print_clusters(clusters: Sequence[Grid5000Cluster], as_json: bool) -> None:
 
 
 def print_written(path: Path, platform: Platform, as_json: bool, description: str = "") -> None:
-    """What was written where."""
+    """Say which platform was written into which file."""
     host = platform.hosts[0]
     speed = host.pstates[0].speed
     if as_json:

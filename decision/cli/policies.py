@@ -1,4 +1,4 @@
-"""``decision policies``: what can be run, and whether a policy follows the rules."""
+"""``decision policies``: what can be run, and whether a policy follows the rules; and ``decision bound``."""
 
 import math
 from typing import Annotated, Any

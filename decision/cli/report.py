@@ -90,9 +90,9 @@ def analyse_command(
     tables = {run.name: run.record.jobs for run in found}
     beside = standing_of_tables(tables, found[0].record.nb_hosts, "these runs") if found else None
     if as_json:
-        said = {"recorded": [beside]} if beside else {}
+        listed = {"recorded": [beside]} if beside else {}
         made = [*files, paper] if paper else files
-        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": made, **said})
+        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": made, **listed})
         return
     if found:
         print_summaries(summaries_of(found, hosts), beside)
@@ -147,7 +147,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
     from decision.experiments.results import load_runs, summaries_of
     from decision.files.run_facts import is_locked, read_status
 
-    from .run import frame
+    from .live import frame
     from .tables import print_json, print_summaries, summary_rows
     from .terminal import PAGE, stderr, stdout
 
@@ -200,7 +200,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from decision.files.run_facts import is_locked, read_status
 
-    from .run import frame
+    from .live import frame
     from .terminal import note
 
     if not _has_begun(folder):

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 
 from .command import Deferred, Group, add_command
-from .terminal import note
 
 
 def _entry_points() -> Any:
@@ -23,7 +22,11 @@ def _names() -> list[str]:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    add_command(app, name, _entry_points()[name].load())
+    add_command(app, name, _entry_points()[name].load(), hidden=name in _OF_MAINTAINERS)
+
+
+# Of who makes the shipped models again, and judges them; help does not list them
+_OF_MAINTAINERS = {"held-out", "learned", "left-out", "packer", "ranking", "timetable"}
 
 
 class Papers(Group):
@@ -32,15 +35,6 @@ class Papers(Group):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = Deferred(_names, _add)
-
-
-class OldName(Papers):
-    """The same under the name of the previous release."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        note("decision experiment is now decision reproduce; the next release will not accept the old name")
-        return super().invoke(ctx)
 
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""``decision slurm``: what if, for an operator's own Slurm."""
+"""``decision slurm``: a cluster's own Slurm as a case, how well the model agrees with it, and what changes would do."""
 
 from functools import partial
 from pathlib import Path
@@ -137,15 +137,15 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
     recorded, model = found.utilization
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
-    for each in start_differences(case, found):
-        say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
+    for late in start_differences(case, found):
+        say(f"job {late.job}: recorded {late.recorded}, simulated {late.simulated} ({late.reason})")
     for line in case.keys.words():
         say(line)
     say(f"verdict: {found.verdict}")
 
 
 def named_change(change: "dict[str, str]") -> str:
-    """``bf_interval=30, bf_window=1440``."""
+    """A change of parameters as text: ``bf_interval=30, bf_window=1440``."""
     return ", ".join(f"{name}={value}" for name, value in change.items())
 
 
@@ -161,9 +161,9 @@ def print_sweep(found: "Sweep", output: Path | None) -> None:
     table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
     for each in found.tried:
         low, high = each.interval
-        said = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
+        verdict = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
         shown = (number(each.mean), number(low), number(high), number(each.held_out))
-        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", said)
+        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", verdict)
     for name, value in found.policies.items():
         table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
     stdout().print(table)

@@ -1,4 +1,4 @@
-"""What several commands print: tables, or one JSON document in their place."""
+"""What several commands print: tables that fit the terminal, or one JSON document in their place."""
 
 import json
 import math
@@ -65,18 +65,18 @@ class FittedTable(Table):
         parts = list(self._parts(least, room))
         for at, part in enumerate(parts):
             widths = _grown([least[n] for n in part], [wanted[n] for n in part], room - self._between(len(part)))
-            own = self._part(part, widths)
-            own.title = self.title if at == 0 else None
-            own.caption = self.caption if at == len(parts) - 1 else None
-            yield from Table.__rich_console__(own, console, options)
+            part_table = self._part(part, widths)
+            part_table.title = self.title if at == 0 else None
+            part_table.caption = self.caption if at == len(parts) - 1 else None
+            yield from Table.__rich_console__(part_table, console, options)
 
     def _whole(self, wanted: list[int], goal: int, console: Console, options: ConsoleOptions) -> RenderResult:
         """One table, its texts broken so that it is no wider than a page if that can be."""
         texts = [n for n in range(self._names, len(wanted)) if not self.columns[n].no_wrap]
         least = [min(wanted[n], 2 * _LEAST_WORDS) if n in texts else wanted[n] for n in range(len(wanted))]
-        own = self._part(range(len(wanted)), _grown(least, wanted, goal - self._between(len(wanted))))
-        own.title, own.caption = self.title, self.caption
-        yield from Table.__rich_console__(own, console, options)
+        whole = self._part(range(len(wanted)), _grown(least, wanted, goal - self._between(len(wanted))))
+        whole.title, whole.caption = self.title, self.caption
+        yield from Table.__rich_console__(whole, console, options)
 
     def _least(self, wanted: list[int], room: int) -> list[int]:
         """How few columns of characters each column may have."""
@@ -111,16 +111,16 @@ class FittedTable(Table):
 
     def _part(self, which: Sequence[int], widths: Sequence[int]) -> Table:
         """A table of these columns."""
-        own = Table(box=self.box, pad_edge=False, show_header=self.show_header, padding=self.padding)
-        own.title_justify, own.caption_justify = self.title_justify, self.caption_justify
-        own.collapse_padding = self.collapse_padding
+        table = Table(box=self.box, pad_edge=False, show_header=self.show_header, padding=self.padding)
+        table.title_justify, table.caption_justify = self.title_justify, self.caption_justify
+        table.collapse_padding = self.collapse_padding
         for n, width in zip(which, widths, strict=True):
             kind = self.columns[n]
-            own.add_column(kind.header, justify=kind.justify, style=kind.style, overflow="fold", width=width)
+            table.add_column(kind.header, justify=kind.justify, style=kind.style, overflow="fold", width=width)
         cells = [list(self.columns[n].cells) for n in which]
         for row in zip(*cells, strict=True):
-            own.add_row(*row)
-        return own
+            table.add_row(*row)
+        return table
 
 
 def _width(column: Column) -> int:
@@ -178,7 +178,7 @@ def number(value: float) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """``1 job``, ``10,000 jobs``."""
+    """A number with its noun: ``1 job``, ``10,000 jobs``."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
@@ -279,10 +279,10 @@ def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> Non
         if not workload.jobs:
             note(f"{workload.path}: there are no jobs")
         if workload.nb_res > hosts or (is_log(workload) and workload.nb_res != hosts):
-            what = "the log of a machine of" if is_log(workload) else "made for"
+            origin = "the log of a machine of" if is_log(workload) else "made for"
             advice = f"; --nodes {hosts:d} leaves out larger jobs" if workload.nb_res > hosts else ""
             has = f"{platform.path} has {hosts:,}"
-            note(f"{workload.path}: {what} {count(workload.nb_res, 'host')}, and {has}{advice}")
+            note(f"{workload.path}: {origin} {count(workload.nb_res, 'host')}, and {has}{advice}")
 
 
 def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) -> None:

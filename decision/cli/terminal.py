@@ -35,7 +35,7 @@ _UNCUT = 10_000  # columns: a pipe takes lines of any length
 
 @cache
 def stdout() -> Console:
-    """The console of results."""
+    """The console on which results are printed."""
     return _console(Console(emoji=False, markup=False))
 
 

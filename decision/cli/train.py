@@ -1,4 +1,4 @@
-"""``decision train``: learned schedulers."""
+"""``decision train``: one training of a scheduler, or one for each of several seeds and settings."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -142,10 +142,10 @@ def train_combinations(
         print_json({"trainings": rows})
         return
     names = [name for name in rows[0] if name != "checkpoint_sha256"]
-    own = trainings[0].own
-    table = simple_table(*(name if name in own else f">{_header(name)}" for name in names))
+    settings = trainings[0].own
+    table = simple_table(*(name if name in settings else f">{_header(name)}" for name in names))
     for row in rows:
-        table.add_row(*(row[name] if name in own else _figure(row[name]) for name in names))
+        table.add_row(*(row[name] if name in settings else _figure(row[name]) for name in names))
     stdout().print(table)
     say(f"trainings.csv and a folder for each training are in {output}")
     if page is not None:

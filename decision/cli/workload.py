@@ -203,9 +203,14 @@ add_command(app, "failures", failures_command)
 add_command(app, "carbon", carbon_command)
 add_command(app, "price", price_command)
 
-_presets = typer.Typer(cls=Group, no_args_is_help=True)
-add_command(_presets, "predicted-runtimes", predicted_runtimes_command)
+_presets = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="Make the workloads of published papers: grid5000-like, and those of decision reproduce, which are "
+    "predicted-runtimes, green (jobs with value) and topology.",
+)
+add_command(_presets, "predicted-runtimes", predicted_runtimes_command, hidden=True)
 add_command(_presets, "grid5000-like", grid5000_like_command)
-add_command(_presets, "green", green_command)
-add_command(_presets, "topology", topology_jobs_command)
-app.add_typer(_presets, name="preset", help="Make the workloads of published papers.")
+add_command(_presets, "green", green_command, hidden=True)
+add_command(_presets, "topology", topology_jobs_command, hidden=True)
+app.add_typer(_presets, name="preset")

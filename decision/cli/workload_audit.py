@@ -1,4 +1,4 @@
-"""``decision workload audit``: what a log is, what it can answer, and what really happened in it."""
+"""``decision workload audit|clean|outages|fetch|sacct``: how to get a log, what is in it, and what is odd."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +59,7 @@ def audit_command(
 
 
 def print_audit(found: "Audit", files: list[Path]) -> None:
-    """One page."""
+    """Print an audit on one page."""
     say(f"{', '.join(path.name for path in files)}: {found.format}, {count(found.records, 'record')}")
     left = sum(entry.count for entry in found.left_out.values())
     say(f"{count(found.jobs, 'job')}, {left:,} records left out, {found.joined:,} joined with another one")
@@ -91,8 +91,8 @@ def _print_unsimulated(found: "Audit") -> None:
     if found.not_simulated:
         table = simple_table("not simulated", ">jobs", ">host-hours", "instead")
         for each in found.not_simulated:
-            what = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
-            table.add_row(what, f"{each.jobs:,}", as_percent(each.share), each.meant)
+            caveat = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
+            table.add_row(caveat, f"{each.jobs:,}", as_percent(each.share), each.meant)
         stdout().print(table)
 
 
@@ -206,10 +206,10 @@ def _print_oddities(found: "Oddities") -> None:
     table = simple_table(
         "flurry of user", "jobs from", "to", ">jobs", ">hours", ">of jobs", ">of host time", ">of one size"
     )
-    for each in found.flurries:
-        shares = (each.share_of_jobs, each.share_of_host_seconds, each.alike)
-        texts = (f"{each.jobs:,}", f"{each.hours:.1f}", *map(as_percent, shares))
-        table.add_row(each.user, each.first, each.last, *texts)
+    for flurry in found.flurries:
+        shares = (flurry.share_of_jobs, flurry.share_of_host_seconds, flurry.alike)
+        texts = (f"{flurry.jobs:,}", f"{flurry.hours:.1f}", *map(as_percent, shares))
+        table.add_row(flurry.user, flurry.first, flurry.last, *texts)
     if found.flurries:
         stdout().print(table)
     for text in found.filters():
@@ -256,7 +256,7 @@ def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading
     write_outages(target, outages, workload.nb_res)
     hours = sum(each.end - each.begin for each in outages) / 3600.0
     if as_json:
-        listed = [{"begin": each.begin, "end": each.end, "hosts": each.hosts} for each in outages]
+        listed = [{"begin": outage.begin, "end": outage.end, "hosts": outage.hosts} for outage in outages]
         print_json({"outages": listed, "hours": hours, "fitted": before, "fitted_with_outages": after})
         return
     say(f"{target}: {count(len(outages), 'outage')}, {hours:.1f} hours")

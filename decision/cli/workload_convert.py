@@ -37,7 +37,7 @@ _tasks_option = partial(typer.Option, rich_help_panel="Profiles of jobs")
 
 
 class ProfileName(StrEnum):
-    """What a job does."""
+    """Kind of profile that a job gets."""
 
     DELAY = "delay"
     COMPUTATION = "computation"
@@ -281,7 +281,7 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
     signature = inspect.signature(_convert)
     parameters = [each for name, each in signature.parameters.items() if name != "given"]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = text
     return with_groups(command)
 

@@ -1,4 +1,4 @@
-"""``decision workload lublin``: workloads of a model; and how made workloads are written."""
+"""``decision workload lublin|preset|failures|carbon|price``: workloads and events that are made, and written."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -150,7 +150,7 @@ class RequestAccuracy(StrEnum):
 
 
 class Half(StrEnum):
-    """Which jobs."""
+    """Which thousand of a workload's 2,000 jobs."""
 
     A = "a"
     B = "b"
@@ -164,7 +164,7 @@ class Price(StrEnum):
 
 
 class TraceName(StrEnum):
-    """Whose trace."""
+    """Cluster of Grid'5000 whose trace is followed."""
 
     ORION = "orion"
     GRAPHITE = "graphite"
@@ -575,5 +575,5 @@ def _write(
         facts = {"path": output, "events": len(lines), "end": series.end, "least": rates.min(), "most": rates.max()}
         print_json(facts)
     else:
-        said = f"{number(float(rates.min()))} to {number(float(rates.max()))} per kWh"
-        say(f"{output}: {len(lines):,} values, {said}")
+        span = f"{number(float(rates.min()))} to {number(float(rates.max()))} per kWh"
+        say(f"{output}: {len(lines):,} values, {span}")

@@ -20,7 +20,7 @@ _BAND = 3  # hours
 
 
 def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
-    """Facts, distributions, and arrivals."""
+    """Print a workload's facts, distributions and arrivals."""
     _print_facts(_facts(workload, facts))
     _print_spreads(facts)
     _print_arrivals(workload, facts)

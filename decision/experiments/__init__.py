@@ -42,7 +42,7 @@ from enum import StrEnum
 
 
 class Engine(StrEnum):
-    """What simulates a run."""
+    """The simulator of a run, by the name that ``--engine`` takes."""
 
     EMBEDDED = "embedded"  # our compiled engine
     REFERENCE = "reference"  # our engine in plain Python

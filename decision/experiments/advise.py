@@ -41,7 +41,7 @@ _SHORT, _IDLE, _NO_WAIT = 28 * 86_400.0, 0.5, 60.0  # seconds, load, seconds
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted."""
+    """What the user wants of a policy: what counts, how much, and the longest wait that is allowed."""
 
     baseline: str = "easy"
     longest_wait: float = 1.5  # times the baseline's
@@ -80,11 +80,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.sentence}>"
 
 
-def _is_shown(row: AdviceRow, wish: Wish) -> bool:
-    """Whether it is shown to be better in something that counts."""
-    return any(each.high < 0 for each in weighed_changes(row, wish))
-
-
 def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:
     """The changes of what counts."""
     return [row.change[metric] for name, metric in WEIGHED.items() if wish.weights.get(name, 0.0) > 0]
@@ -118,7 +113,7 @@ def advice_sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
     who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
-    begin = "Use" if _is_shown(best, wish) else "Perhaps use"
+    begin = "Use" if any(each.high < 0 for each in weighed_changes(best, wish)) else "Perhaps use"
     return (
         f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
         f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
@@ -166,7 +161,7 @@ def _of_user(results: Sequence[Result], user: str) -> float:
 
 
 def describe_log(log: Log, read: LogRead) -> dict[str, Any]:
-    """The log in numbers."""
+    """The log in numbers, as the advice says them."""
     platform, workload, part = read.platform, read.workload, read.part
     jobs, clock = columns_of(workload.jobs), clock_at_zero([workload])
     return {
@@ -205,28 +200,30 @@ def passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
 
 def what_cannot_be_told(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
     """What a reader of the advice should doubt, a line each."""
-    said, seconds = [], described["days"] * 86_400
+    caveats, seconds = [], described["days"] * 86_400
     if seconds < _SHORT:
-        said.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
+        caveats.append(f"the log is short ({duration(seconds)}): how seasons change the answer is not known")
     if described["blocks"] == 1:
-        said.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
+        caveats.append("it is too short for blocks of days: intervals are of shaken copies alone, and narrow")
     if overload := overload_text(described["load"]):
-        said.append(overload)
+        caveats.append(overload)
     elif described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
         wait = baseline.metrics["wait"].value
-        said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
-        said[-1] += " at a higher load the answer may be another"
+        caveats.append(
+            f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):"
+        )
+        caveats[-1] += " at a higher load the answer may be another"
     if read.missing > 0:
-        said.append(
+        caveats.append(
             f"{100 * read.missing:.0f} % of the jobs have no requested time, and their run times took its place:"
         )
-        said[-1] += " what users' estimates do to backfilling is not known"
+        caveats[-1] += " what users' estimates do to backfilling is not known"
     if not any(columns_of(read.workload.jobs).user.labels):
-        said.append("the log does not say who submitted which job: whether single users pay is not known")
+        caveats.append("the log does not say who submitted which job: whether single users pay is not known")
     if wish.copies < 3:
-        said.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
-    said.append("jobs come as they came: that users submit more where they wait less is not simulated")
-    return said
+        caveats.append(f"so few shaken copies ({wish.copies}) say little of how much chance decides; use --shake 10")
+    caveats.append("jobs come as they came: that users submit more where they wait less is not simulated")
+    return caveats
 
 
 def overload_text(load: float) -> str:

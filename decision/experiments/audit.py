@@ -71,16 +71,16 @@ def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ..
         if len(known) > 1 or (known and what in ("memory", "GPUs")) or (partly and what == "dependencies"):
             return ""
         constant |= bool(known)
-    said = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
-    return f"{said}, so it is not data"
+    reason = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
+    return f"{reason}, so it is not data"
 
 
 def _values(workload: Workload, trace: Trace, part: str, name: str) -> set[Any]:
     """Some values of a field: two numbers at most, None where it is not known."""
     if part == "extra":
         extra = getattr(workload.jobs, "extra", None)
-        said = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
-        return {(fields or {}).get(name) for fields in said}
+        extras = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
+        return {(fields or {}).get(name) for fields in extras}
     field = getattr(trace, part).get(name)
     if isinstance(field, np.ndarray):
         known = ~np.isnan(field)
@@ -114,7 +114,7 @@ class LeftOutRecords(msgspec.Struct, frozen=True):
 
 
 class RecordedFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What really happened."""
+    """What really happened in a log, in the measures of `Summary`."""
 
     jobs: int  # whose start is known
     mean_wait: float  # seconds
@@ -446,7 +446,7 @@ def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, d
 
 
 def standing_text(found: Standing) -> str:
-    """A line for people."""
+    """Where a policy stands, as a line of text."""
     waited = "nothing waited"
     if found.fitted is not None:
         waited = f"{100 * found.fitted:.0f} % of its waiting was next to enough free hosts (fitted)"

@@ -67,7 +67,7 @@ class Oddities(msgspec.Struct, frozen=True, kw_only=True):
 
     def filters(self) -> list[str]:
         """The flurries as filters of the archive's language."""
-        return [f"user={each.user} and (job>={each.first} and job<={each.last})" for each in self.flurries]
+        return [f"user={flurry.user} and (job>={flurry.first} and job<={flurry.last})" for flurry in self.flurries]
 
 
 class _Jobs(NamedTuple):
@@ -226,7 +226,7 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
 
 
 def _median(running: Use) -> float:
-    """The median over time."""
+    """The median of running hosts over time, each value weighted by how long it held."""
     lasts = np.diff(running.time)
     order = np.argsort(running.hosts[:-1], kind="stable")
     passed = np.cumsum(lasts[order])

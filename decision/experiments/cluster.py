@@ -99,8 +99,8 @@ class DaskWorkers(Executor):
             return lost
         if isinstance(error, DecisionError):
             return error
-        what = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
-        return ConfigError(f"{what}; install the same version of decision there")
+        reason = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
+        return ConfigError(f"{reason}; install the same version of decision there")
 
     def _hear(self, event: tuple[float, Any]) -> None:
         _, message = event
@@ -267,7 +267,7 @@ class _Jobs:
             dask.config.set({f"jobqueue.{on}.walltime": None})
         memory = dask.config.get(f"jobqueue.{on}.memory", None)
         skipped = ["--mem="] if memory is None else []
-        skipped += ["#OAR -l"] if on == "oar" and any(each.startswith("-l") for each in options) else []
+        skipped += ["#OAR -l"] if on == "oar" and any(option.startswith("-l") for option in options) else []
         more = {"memory_per_core_property_name": "not_applicable"} if on == "oar" else {}
         self.cluster = Cluster(
             cores=1,

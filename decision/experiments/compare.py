@@ -1,4 +1,4 @@
-"""``decision compare``: the runs of a plan are done and measured, each once."""
+"""``decision compare``: the runs of a plan, each done and measured once; what they say, and how it was set up."""
 
 import csv
 import datetime
@@ -306,10 +306,10 @@ def beside_whole(plan: ComparisonPlan, windowed: PolicyComparison, workloads: Se
         workloads: those of `read_workloads`.
         folder: of the comparison.
     """
-    said = "windows begin with idle hosts and are short: starvation cannot show in them"
+    caveat = "windows begin with idle hosts and are short: starvation cannot show in them"
     whole = _finished_whole(plan, workloads, windowed, folder)
     if whole is None:
-        return f"{said}; the same command without --windows judges the whole workloads"
+        return f"{caveat}; the same command without --windows judges the whole workloads"
     verdicts = {(row.metric, row.workload, row.contender): row.verdict for row in whole.rows}
     apart = []
     for row in windowed.rows:
@@ -319,8 +319,8 @@ def beside_whole(plan: ComparisonPlan, windowed: PolicyComparison, workloads: Se
             both = f"{' in windows, '.join(words)} on the whole"
             apart.append(f"{row.contender} in {row.metric} on {row.workload} ({both})")
     if not apart:
-        return f"{said}; the whole workloads say the same of each policy"
-    return f"{said}; they and the whole workloads disagree on {'; '.join(apart)}"
+        return f"{caveat}; the whole workloads say the same of each policy"
+    return f"{caveat}; they and the whole workloads disagree on {'; '.join(apart)}"
 
 
 def _finished_whole(

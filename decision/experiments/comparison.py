@@ -1,4 +1,4 @@
-"""Comparison of policies over many runs: scores with intervals, and the probability of beating a baseline."""
+"""Comparison of policies over many runs, or over whole logs on shaken copies: scores and changes with intervals."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -214,21 +214,18 @@ def _row(
     sign = 1 if metric.better == "lower" else -1
     improvement = probability_of_improvement(sign * own, sign * other, np.random.default_rng(seed), where)
     blocks = None if where is None else min(windows.independent for windows in where)
+    # What a score can be: over all workloads it is a multiple of the baseline's
+    bounds = (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
     return Row(
         metric=metric.name,
         workload=workload,
         contender=name,
         runs=own.size,
-        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*_range(metric, workload)),
+        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*bounds),
         improvement=improvement,
         verdict=verdict or _verdict(improvement, len(own) if blocks is None else blocks),
         blocks=blocks,
     )
-
-
-def _range(metric: Metric, workload: str) -> tuple[float, float]:
-    """What a score can be; over all workloads it is a multiple."""
-    return (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
 
 
 def _verdict(improvement: Estimate, runs: float) -> Verdict:
@@ -438,23 +435,23 @@ def _over_all(rows: Sequence[Row], names: Sequence[str], workloads: int) -> list
     """A row for each contender that has a change on every one of several workloads."""
     made = []
     for name in names if workloads > 1 else ():
-        own = [row for row in rows if row.contender == name]
-        logs = [np.log1p(np.array(row.change)) for row in own if row.change is not None]
+        contender_rows = [row for row in rows if row.contender == name]
+        logs = [np.log1p(np.array(row.change)) for row in contender_rows if row.change is not None]
         if len(logs) < workloads:
             continue
         value = float(np.mean([log[0] for log in logs]))
         half = math.sqrt(sum(float(log[2] - log[0]) ** 2 for log in logs)) / workloads
         ratio = Estimate(*(exponential(value + side * half) for side in (0, -1, 1)))
-        verdict: Verdict = own[0].verdict if own[0].verdict == "baseline" else "open"
+        verdict: Verdict = contender_rows[0].verdict if contender_rows[0].verdict == "baseline" else "open"
         if verdict == "open" and not ratio.low <= 1 <= ratio.high:
-            lower = METRICS[own[0].metric].better == "lower"
+            lower = METRICS[contender_rows[0].metric].better == "lower"
             verdict = "better" if (value < 0) == lower else "worse"
         made.append(
             Row(
-                metric=own[0].metric,
+                metric=contender_rows[0].metric,
                 workload=ALL,
                 contender=name,
-                runs=sum(row.runs for row in own),
+                runs=sum(row.runs for row in contender_rows),
                 score=ratio,
                 improvement=None,
                 change=Estimate(*(each - 1 for each in ratio)),

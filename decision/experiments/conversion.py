@@ -139,12 +139,12 @@ def write_cleaned(workload: Workload, without: str, source: Path, target: Path, 
         raise ConfigError(f"{target}: is the source itself; choose another output file", field="target")
     left = reshape(workload, Filters(without=without))
     removed = len(workload.jobs) - len(left.jobs)
-    said = [
+    parts = [
         "THIS IS A CLEANED VERSION OF THE LOG!",
         f"The filter used to produce it was {without} ({removed} jobs removed)",
         f"From {source.name} (sha256 {_sha256(source)}) by decision {__version__}",
     ]
-    left = replace(left, description="\n".join([*said, workload.description]).strip())
+    left = replace(left, description="\n".join([*parts, workload.description]).strip())
     to_swf = target.suffix.lower() == ".swf"
     write_files({target: swf_lines(left, runtimes(left, speed)) if to_swf else workload_lines(left)})
     return left

@@ -13,7 +13,7 @@ import numpy as np
 
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Host, Platform, SleepState
-from decision.model.record import EnergyTable, Floats, HostState, Ints, JobTable, PstateTable, RateTable, RunRecord
+from decision.model.record import Floats, HostState, Ints, JobTable, PstateTable, RateTable, RunRecord
 
 from .metrics import only_ran
 
@@ -286,7 +286,8 @@ def _rated(record: RunRecord, table: RateTable | None) -> float:
     inside = (table.time > first) & (table.time < last)
     edges = np.concatenate([[first], table.time[inside], [last]])
     rate = table.rate[np.maximum(np.searchsorted(table.time, edges[:-1], side="right") - 1, 0)]
-    return float((np.diff(_joules_by_step(record.energy, edges)) * rate).sum() / _KWH)
+    joules = np.interp(edges, record.energy.time, np.asarray(record.energy.energy, float), left=0.0)  # up to each edge
+    return float((np.diff(joules) * rate).sum() / _KWH)
 
 
 def peak_power(record: RunRecord) -> float:
@@ -299,11 +300,6 @@ def peak_power(record: RunRecord) -> float:
     ends = np.append(at[1:] - 1, len(time) - 1)  # the last row of each instant
     seconds = time[at[1:]] - time[ends[:-1]]
     return float(((joules[at[1:]] - joules[ends[:-1]]) / seconds).max()) if len(at) > 1 else math.nan
-
-
-def _joules_by_step(energy: EnergyTable, times: Floats) -> Floats:
-    """Joules so far at each of the times."""
-    return np.interp(times, energy.time, np.asarray(energy.energy, float), left=0.0)
 
 
 # The least waste that any shutdown of servers allows with the same starts.
@@ -346,7 +342,7 @@ def waste_bound(record: RunRecord, platform: Platform, begin: float | None = Non
 
 
 def _uses_of_hosts(uses: HostUses, hosts: int) -> HostUses:
-    """Those of compute hosts."""
+    """The uses of compute hosts, which come before those of storage."""
     kept = uses.host < hosts
     return HostUses(uses.host[kept], uses.start[kept], uses.runtime[kept])
 

@@ -39,7 +39,8 @@ def fetch_log(name: str, source: str | None = None, target: Path | None = None) 
         InputError: if the log cannot be fetched, or is another one; then nothing is left behind.
     """
     log = find_log(name)
-    kept = _cache() / f"{log.name}.swf"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = cache / "decision" / "logs" / f"{log.name}.swf"
     target = target or kept
     if source is None and kept.is_file() and _digest(kept) == log.sha256:
         content, where = kept.read_bytes(), str(kept)
@@ -50,10 +51,6 @@ def fetch_log(name: str, source: str | None = None, target: Path | None = None) 
         raise InputError(f"{where}: SHA-256 {found}, but that of {log.name} is {log.sha256}: another file; not kept")
     write_files({path: [content] for path in {target, kept} if path != Path(where)})
     return target
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "decision" / "logs"
 
 
 def _digest(path: Path) -> str:

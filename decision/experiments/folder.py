@@ -133,10 +133,10 @@ def _locked(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
     if lock is None:
         facts = read_facts(folder)
-        who = "" if facts is None else f" (process {facts.process} on {facts.host})"
+        owner = "" if facts is None else f" (process {facts.process} on {facts.host})"
         kind = "run" if facts is None else facts.kind
         raise ConfigError(
-            f"{folder}: another {kind} goes on in this folder{who}; wait for its end, or choose another folder",
+            f"{folder}: another {kind} goes on in this folder{owner}; wait for its end, or choose another folder",
             field="output",
         )
     with lock:
@@ -209,18 +209,14 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
             return
         last = time.monotonic()
         status = _status_at(status, now, state, facts)
-        _write_status(path, status)
+        with suppress(ConfigError):  # a run goes on without a viewer
+            write_files({path: [json_bytes(status)]})
 
     try:
         yield report
     finally:
         with suppress(OSError):
             path.unlink()
-
-
-def _write_status(path: Path, status: Status) -> None:
-    with suppress(ConfigError):
-        write_files({path: [json_bytes(status)]})
 
 
 def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
@@ -256,7 +252,7 @@ class ReportingResponder:
 
     @property
     def now(self) -> float:
-        """Simulated time, seconds."""
+        """Simulated time of the agent's last message, seconds."""
         return self._agent.now
 
     @property

@@ -35,7 +35,7 @@ from decision.engine.refusals import EngineOptions
 from decision.model.dates import DAY_LEAD, chosen_days, of_day
 from decision.model.demand import offered_load, runtimes
 from decision.model.platform import Platform
-from decision.model.record import JobTable, RunRecord
+from decision.model.record import JobTable
 from decision.model.reshape import Filters, at_load, reshape, shaken
 from decision.model.workload import Workload
 from decision.policies import find_policy
@@ -244,13 +244,13 @@ def _same_everywhere(
     differ, loop = 0, options[0]
     made: list[tuple[type[EmbeddedEngine] | type[ReferenceEngine], Workload]] = [(ReferenceEngine, plain)]
     for engine, jobs in made + [(EmbeddedEngine, each) for each in fast]:
-        own = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
+        simulated = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
         agent = Agent(policy, {}, platform=log.platform)
         other = simulate_by_messages(engine(log.platform, [jobs], log.events, options[1]), agent).jobs
         there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
         differ += sum(
             job not in there or there[job][1] != hosts or abs(there[job][0] - start) > clock
-            for job, start, hosts in zip(own.id, own.start_time.tolist(), own.allocation, strict=True)
+            for job, start, hosts in zip(simulated.id, simulated.start_time.tolist(), simulated.allocation, strict=True)
         )
     return make_gate("jobs that other engines start otherwise", differ, 0)
 
@@ -301,18 +301,14 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     check_worths(traits_of(find_policy(policy)), [log.workload])
     missed, violated = {}, {}
     for name in (policy, BY_DENSITY, BY_QOS, "easy"):
-        records = [_under_supply(name, log, copy) for copy in _copies(log.workload)]
-        missed[name] = float(np.mean([1.0 - value_share(join_parts(each.jobs), each.worth) for each in records]))
+        records = [simulate_workloads(log.platform, [copy], name, events=log.events) for copy in _copies(log.workload)]
+        missed[name] = float(np.mean([1.0 - value_share(join_parts(record.jobs), record.worth) for record in records]))
         violated[name] = float(np.mean([violated_share(join_parts(each.jobs), each.worth) for each in records]))
     return (
         *(make_gate(f"value missed, as of {name}", missed[policy], missed[name]) for name in (BY_DENSITY, BY_QOS)),
         make_gate("value violated, as of easy", violated[policy], violated["easy"]),
         _same_everywhere(policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK),
     )
-
-
-def _under_supply(policy: str, log: LogOnHosts, workload: Workload) -> RunRecord:
-    return simulate_workloads(log.platform, [workload], policy, events=log.events)
 
 
 def _waits(table: JobTable) -> NDArray[np.float64]:

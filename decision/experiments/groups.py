@@ -55,12 +55,12 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
     """
     if sum(len(each.jobs) for each in workloads) > _MOST_JOBS:
         return {}
-    said: dict[str, dict[str, str]] = {}
+    names_of: dict[str, dict[str, str]] = {}
     for workload in workloads:
         ids = list(columns_of(workload.jobs).id)
         for kind, names in _names(workload):
-            said.setdefault(kind, {}).update(zip(ids, names, strict=True))
-    return {kind: _membership(names, most) for kind, names in said.items() if len(set(names.values()) - {""}) > 1}
+            names_of.setdefault(kind, {}).update(zip(ids, names, strict=True))
+    return {kind: _membership(names, most) for kind, names in names_of.items() if len(set(names.values()) - {""}) > 1}
 
 
 def _names(workload: Workload) -> Iterable[tuple[str, Sequence[str]]]:

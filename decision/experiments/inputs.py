@@ -194,9 +194,9 @@ def read_selected(source: Path | Workload, name: str, selection: Selection, plat
         if isinstance(source, Workload):
             return fill_missing(asked.of(source, speed=speed), selection.missing, speed=speed)
         workload = asked.read(source, name, keep_source=True, speed=speed)
-        said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
+        note = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
         filled = fill_missing(workload, selection.missing, speed=speed)
-        return replace(filled, notes=(*filled.notes, said)) if said else filled
+        return replace(filled, notes=(*filled.notes, note)) if note else filled
     except ConfigError as error:
         if error.field != "speed":
             raise

@@ -1,4 +1,4 @@
-"""The metrics by name: what each is, in which unit, and which way is better; and all of them of one run."""
+"""The metrics by name: what each is, its unit, which way is better; and the figures of a run's summary."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -187,8 +187,8 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    own = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
-    return own | _of_predictions(record) | _of_energy(record, platform, begin)
+    figures = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
+    return figures | _of_predictions(record) | _of_energy(record, platform, begin)
 
 
 def _of_jobs(
@@ -309,7 +309,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         raise AttributeError(f"a summary has no {name!r}{nearest(name, self.__struct_fields__)}")
 
     def keys(self) -> tuple[str, ...]:
-        """The names."""
+        """The names of all figures, in the order of the table."""
         return self.__struct_fields__
 
     def values(self) -> tuple[float, ...]:
@@ -317,7 +317,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(getattr(self, name) for name in self.__struct_fields__)
 
     def items(self) -> list[tuple[str, float]]:
-        """Names and figures."""
+        """The names of all figures with their values."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""The runs of a plan: which there are, what each reads and depends on, and the inputs that it simulates."""
+"""What is compared, and the runs that follow: what each reads and depends on, and the inputs that it simulates."""
 
 import functools
 import itertools
@@ -32,7 +32,7 @@ from .tasks import file_digest
 
 
 class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compared."""
+    """What is compared: policies on workloads, and in which kind of runs."""
 
     platform: Path
     workloads: tuple[Path, ...]  # one after the other, not together
@@ -91,10 +91,10 @@ def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     """A policy by walltimes, and by perfect predictions."""
     plain = without_estimate(spec_of(plan, policy))
     settings = {name: value for name, value in plan.settings.items() if name not in OUTLOOK_OPTIONS}
-    own = Contender(plain, plain, settings)
+    contender = Contender(plain, plain, settings)
     if ESTIMATE in plan.settings:
-        own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
-    return own, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
+        contender = contender._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
+    return contender, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
 
 
 def contender(plan: ComparisonPlan, policy: str, engine: Engine) -> str:
@@ -149,7 +149,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The task as progress and failures name it."""
         jobs = f" jobs {self.window[0]}:{sum(self.window)}" if self.window else ""
         copy = f", copy {self.copy}" if self.copy else ""
         return f"{self.name} on {self.inputs.workloads[0]}{jobs}{copy}, seed {self.choice.seed}"

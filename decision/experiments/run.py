@@ -1,4 +1,4 @@
-"""Whole runs: from files and a policy's name to Batsim's output files and their summary."""
+"""Whole runs, on an engine of ours or a Batsim: from files and a policy's name to output files and their summary."""
 
 import math
 import shutil
@@ -221,14 +221,10 @@ def watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show |
             last = time.monotonic()
             report(now, state)
             if show is not None:
-                show(now, 0 if state is None else _done(state), jobs)
+                over = 0 if state is None else int(state.nb_jobs - state.nb_queued - state.nb_running)
+                show(now, over, jobs)
 
         yield both
-
-
-def _done(state: ClusterState) -> int:
-    """Jobs that are over."""
-    return int(state.nb_jobs - state.nb_queued - state.nb_running)
 
 
 # A run on a Batsim that we start: its command, its fresh folder, and the files that are taken over.
@@ -422,6 +418,7 @@ def run_to_folder(
             written.append(draw(case, choice.policy, output, jobs))
     joules, waste, rated = joules if case.inputs.energy else math.nan, (math.nan, math.nan), (math.nan, math.nan)
     if case.inputs.energy and (any(host.sleep for host in case.platform.hosts) or known.carbon or known.price):
+        # What readers of the files will find: the record's own times have nanoseconds, those of the files six digits
         record = read_run_record(output)
         waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
     return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)

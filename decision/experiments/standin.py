@@ -1,4 +1,4 @@
-"""Our engine in Batsim's place: from Batsim's options to its output files."""
+"""Our engine in the place of a Batsim 4 or 5: from that Batsim's options to its output files."""
 
 import json
 import sys
@@ -83,8 +83,8 @@ class Peer(msgspec.Struct, frozen=True):
 
 def execution_context(peer: Peer, prefix: str) -> str:
     """Batsim 5's execution context, as JSON."""
-    said = {"socket_endpoint": "" if peer.is_library else peer.place, "export_prefix": prefix}
-    return json.dumps(said, separators=(",", ":"))
+    options = {"socket_endpoint": "" if peer.is_library else peer.place, "export_prefix": prefix}
+    return json.dumps(options, separators=(",", ":"))
 
 
 def run_standin5(

@@ -371,10 +371,8 @@ def _block_estimate(statistic: Weighted, logs: list[Blocks], positive: bool, rng
     if deviation < 1e-9 * (1.0 if positive else abs(value)):  # rounding
         return Estimate(value, value, value)
     half = exact.deviations * exact.widening * deviation
-    return Estimate(value, value * math.exp(-half), value * exponential(half)) if positive else _around(value, half)
-
-
-def _around(value: float, half: float) -> Estimate:
+    if positive:  # of the logarithm
+        return Estimate(value, value * math.exp(-half), value * exponential(half))
     return Estimate(value, value - half, value + half)
 
 

@@ -312,11 +312,8 @@ def export_runs(folder: Path, output: Path) -> int:
 def _row(run: StoredRun) -> Row:
     row = {"key": run.key, "host": run.host, "run": run.run, **run.definition}
     found = {f"result_{name}" if name in row else name: value for name, value in run.result.items()}
-    return {name: _plain(value) for name, value in (row | found).items()}
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else json_bytes(value).decode()
+    plain = str | int | float | None
+    return {name: v if isinstance(v, plain) else json_bytes(v).decode() for name, v in (row | found).items()}
 
 
 def _write_csv(path: Path, kinds: dict[str, set[type]], rows: Iterator[Row]) -> None:

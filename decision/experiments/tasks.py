@@ -17,7 +17,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
@@ -491,7 +491,9 @@ def run_tasks(
         groups = [(iter(leaders), 1), (others, 0)]
         failures: list[Failure] = []
         try:
-            with stop_on_signals() as stop, _crew(executor, processes, limit) as crew:
+            # Tasks are done by others, by this process (None), or by workers of this machine
+            here = executor or (processes == 1 and not limit)
+            with stop_on_signals() as stop, nullcontext(executor) if here else workers(processes, limit) as crew:
                 for group, at_once in groups if done < of else ():
                     for ended in dispatch.work_off(crew, group, of - done, at_once, stop):
                         if isinstance(ended, Failure):
@@ -507,11 +509,6 @@ def run_tasks(
     if share is not None and any(key not in store for key in keys):
         raise ShareDone(f"share {share.number}/{share.of}: {of:,} of {len(set(keys)):,} runs are done, in {folder}")
     return TaskResults(store, keys)
-
-
-def _crew(executor: Executor | None, processes: int, limit: float) -> AbstractContextManager[Executor | None]:
-    """Who does tasks: others, workers of this machine, or None for this process."""
-    return nullcontext(executor) if executor or (processes == 1 and not limit) else workers(processes, limit)
 
 
 def _without_result(
@@ -568,7 +565,7 @@ def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list
 
 
 def _do(sources: tuple[Any, ...], content: bytes) -> list[Any]:
-    """What a worker does."""
+    """Do one call in a worker; `content` is the function with its arguments."""
     check_same(WorkerSources(*sources))
     work, part = pickle.loads(content)
     found: list[Any] = work(part)

@@ -1,10 +1,10 @@
-"""A whole training, from files to a folder that is locked meanwhile and says what made its files."""
+"""A training, from files to a folder that is locked meanwhile and says what made its files; and many, as tasks."""
 
 import csv
 import io
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -130,7 +130,7 @@ _SHOWN = "validation_"  # how the columns of curves begin that judge what was le
 
 
 class Combination(NamedTuple):
-    """One of the trainings."""
+    """One of many trainings: a seed with a value for each setting that is varied."""
 
     name: str  # what it has of its own, like learn.lr=1e-3,seed=0
     own: dict[str, str]
@@ -151,14 +151,14 @@ def combinations(preset: str, changes: Sequence[str], seeds: Sequence[int]) -> l
     found = []
     varied = [alternatives(change) for change in changes]
     for chosen in itertools.product(*varied):
-        own = dict(change.split("=", 1) for change, every in zip(chosen, varied, strict=True) if len(every) > 1)
+        settings = dict(change.split("=", 1) for change, every in zip(chosen, varied, strict=True) if len(every) > 1)
         for seed in seeds:
             config = load_config(preset, chosen, seed=seed)
             if getattr(config.learn, "threads", 1) == 0:
                 config = replace(config, learn=replace(config.learn, threads=1))
-            mine = own | ({"seed": str(seed)} if len(seeds) > 1 or not own else {})
+            mine = settings | ({"seed": str(seed)} if len(seeds) > 1 or not settings else {})
             name = ",".join(f"{key}={value}" for key, value in mine.items()).replace("/", "_")
-            found.append(Combination(name, own | {"seed": str(seed)}, config))
+            found.append(Combination(name, settings | {"seed": str(seed)}, config))
     twice = next((each.name for each in found if sum(each.name == other.name for other in found) > 1), None)
     if twice is not None:
         raise ConfigError(f"{twice} is there twice; name each value once", field="changes")
@@ -176,7 +176,7 @@ class _Training(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The task as progress and failures name it."""
         return self.folder.name
 
     def files(self) -> list[tuple[Path, str]]:
@@ -231,7 +231,8 @@ def train_all(
         results = [one for group in found for one in group["trainings"]]
     else:
         results = list(run_tasks(_train, tasks, output / _RESULTS, progress=progress, **how))
-    rows = [{**each.own, **_texts(result)} for each, result in zip(trainings, results, strict=True)]
+    texts = [{name: "" if value is None else str(value) for name, value in result.items()} for result in results]
+    rows = [{**training.own, **text} for training, text in zip(trainings, texts, strict=True)]
     text = io.StringIO()
     table = csv.DictWriter(text, rows[0], lineterminator="\n")
     table.writeheader()
@@ -241,8 +242,8 @@ def train_all(
 
 
 def training_folders(trainings: Sequence[Combination], output: Path) -> list[Path]:
-    """Where each training is."""
-    return [output.resolve() / _TRAININGS / each.name for each in trainings]
+    """The folder of each training, below the output folder."""
+    return [output.resolve() / _TRAININGS / training.name for training in trainings]
 
 
 def _train(task: _Training) -> Result:
@@ -261,16 +262,16 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For people."""
-        return " and ".join(each.title for each in self.trainings)
+        """The task as progress and failures name it."""
+        return " and ".join(training.title for training in self.trainings)
 
     def files(self) -> list[tuple[Path, str]]:
-        """What they read."""
+        """The files that the trainings read."""
         return self.trainings[0].files()
 
     def definition(self) -> dict[str, Any]:
         """All that the results depend on; each one's last bits depend on which others there are."""
-        return {"together": [each.definition() for each in self.trainings]}
+        return {"together": [training.definition() for training in self.trainings]}
 
 
 def _but_its_seed(training: _Training) -> TrainConfig:
@@ -285,7 +286,7 @@ def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
 
 def _train_group(task: _Group) -> Result:
     """Do the trainings, or go on with them."""
-    configs, folders = ([getattr(each, name) for each in task.trainings] for name in ("config", "folder"))
+    configs, folders = ([getattr(training, name) for training in task.trainings] for name in ("config", "folder"))
     checkpoints = train_to_folders(first_log(load_inputs(task.trainings[0].inputs)), configs, folders)
     return {"trainings": [_result(*each) for each in zip(folders, checkpoints, strict=True)]}
 
@@ -301,7 +302,3 @@ def _judged(curves: Columns) -> Iterator[tuple[str, float]]:
     for name in names:
         known = [float(value) for value in curves[name] if math.isfinite(value)]
         yield name, known[-1] if known else math.nan
-
-
-def _texts(result: Mapping[str, Any]) -> dict[str, str]:
-    return {name: "" if value is None else str(value) for name, value in result.items()}

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,8 +44,8 @@ class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
         """The same without what the simulation does instead."""
         share = "" if math.isnan(self.share) else f", {_percent(self.share)} of the host-hours"
         names = f": {', '.join(self.values)}" if self.values else ""
-        what = "GPUs" if self.what == "gpus" else self.what
-        return f"{what} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names})"
+        noun = "GPUs" if self.what == "gpus" else self.what
+        return f"{noun} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names})"
 
 
 def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimulated]:
@@ -71,8 +70,8 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     except ConfigError:
         seconds = np.full(len(workload.jobs), np.nan)
     work = sizes(workload) * seconds
-    found = [_of_names(what, names, work) for what, names in _names(workload, trace)]
-    found += [_of_rows(what, touched, work) for what, touched in _touched(workload, trace, seconds)]
+    found = [_of_names(field, names, work) for field, names in _names(workload, trace)]
+    found += [_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)]
     return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
 
 
@@ -80,16 +79,12 @@ def _names(workload: Workload, trace: Trace) -> list[tuple[str, Sequence[str]]]:
     extra = getattr(workload.jobs, "extra", None)
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
-        queues = Labelled([_queue(fields) for fields in extra.labels], extra.codes)
+        queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
     return [
         ("partitions", trace.texts("request", "partition")),
         ("queues", queues),
         ("qualities of service", trace.texts("request", "qos")),
     ]
-
-
-def _queue(fields: Any) -> str:
-    return str((fields or {}).get("queue") or "")
 
 
 def _of_names(what: str, names: Sequence[str], work: Floats) -> Unsimulated:

@@ -1,4 +1,4 @@
-"""Runs of whole logs, each repeated on shaken copies; what each comes to is small, and is kept."""
+"""Runs of whole logs on shaken copies, and what each comes to without its warm-up and cool-down, which is kept."""
 
 import functools
 import hashlib
@@ -70,7 +70,7 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> float:
-        """Until when they do."""
+        """The end of the time of which jobs count, seconds."""
         return self.last - self.warm_up
 
     @property
@@ -275,7 +275,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
         return _read(self, self.digests())
 
     def digests(self) -> tuple[str, ...]:
-        """Of the files."""
+        """Digests of the files that a run depends on."""
         return tuple(file_digest(path) for path in (self.workload, self.platform) if path is not None)
 
 

@@ -118,7 +118,7 @@ class Workers(Executor):
             thread.join()
 
     def _tend(self) -> None:
-        """Keep one process busy."""
+        """Give one process its work, one thing after the other, until there is no more."""
         worker: _Worker | None = None
         while (call := self._calls.get()) is not None and not self._over.is_set():
             if worker and worker.process.pid == call.elsewhere and self.slots > 1:

@@ -1,4 +1,4 @@
-"""A comparison in words: tables as Markdown and as cells, marks, and how to read them."""
+"""A comparison written down: tables in Markdown, marks, how to read them; and its files, CSV, Markdown and JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -119,8 +119,8 @@ def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], 
     """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks last."""
     found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
     for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
-        own = [key for key in found if key[0] == workload]
-        policies, metrics = (list(dict.fromkeys(key[at] for key in own)) for at in (1, 2))
+        keys = [key for key in found if key[0] == workload]
+        policies, metrics = (list(dict.fromkeys(key[at] for key in keys)) for at in (1, 2))
         rows = [
             [policy, *(_glanced(found.get((workload, policy, metric)), comparison.single) for metric in metrics)]
             for policy in policies
@@ -203,7 +203,7 @@ def read_comparison(folder: Path) -> PolicyComparison:
 
 
 def row_values(row: Row) -> Mapping[str, object]:
-    """A row of ``comparison.csv``."""
+    """The values of a row of ``comparison.csv``, in the order of its header."""
     return {
         "metric": row.metric,
         "workload": row.workload,

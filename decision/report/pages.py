@@ -1,4 +1,4 @@
-"""HTML pages of runs: summary, zoomable Gantt charts, pictures; `analyse` writes a whole folder."""
+"""HTML pages of runs and of comparisons: their parts, zoomable Gantt charts, pictures, and whole folders of them."""
 
 import base64
 import datetime
@@ -47,7 +47,7 @@ _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 class Cell(NamedTuple):
-    """Of a table."""
+    """One cell of a table."""
 
     text: str
     best: bool = False  # of its column
@@ -153,13 +153,13 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
     """
     main: Sequence[GroupFigures] = next((groups for groups in runs.values() if groups), ())
     for kind in dict.fromkeys(row.by for row in main):
-        own = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
-        first = [row.name for row in next(iter(own.values()))]
+        rows_by_run = {name: [row for row in rows if row.by == kind] for name, rows in runs.items() if rows}
+        first = [row.name for row in next(iter(rows_by_run.values()))]
         names = first if len(first) <= SHOWN_GROUPS + 1 else first[:SHOWN_GROUPS]
-        shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in own.items()}
+        shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in rows_by_run.items()}
         unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
         of = [f"<br>{_breakable(name)}" if len(shown) > 1 else "" for name in shown]
-        heads = [f"{what}, {unit_name}{name}" for name in of for what in ("mean wait", "longest wait")]
+        heads = [f"{measure}, {unit_name}{name}" for name in of for measure in ("mean wait", "longest wait")]
         rows = [
             [
                 name,
@@ -169,7 +169,7 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
             ]
             for name, row in next(iter(shown.values())).items()
         ]
-        values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in own.items() for row in groups]
+        values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in rows_by_run.items() for row in groups]
         listed = table([kind, "jobs", "host-hours", *heads], rows, f"by-{kind}", values=values)
         title = f"By {kind} on {workload}" if workload else f"By {kind}"
         yield section(f"by-{kind}{workload and '-'}{workload}", title, listed)
@@ -181,7 +181,7 @@ def _breakable(name: str) -> str:
 
 
 def _waits(row: GroupFigures | None, unit: float) -> list[str]:
-    """Mean and longest wait."""
+    """Mean and longest wait of a group's jobs, two cells."""
     waits = ("-", "-") if row is None else (row.mean_wait / unit, row.max_wait / unit)
     return [wait if isinstance(wait, str) else f"{wait:,.{0 if wait < 0.05 or wait >= 100 else 1}f}" for wait in waits]
 
@@ -242,7 +242,7 @@ def write_report(
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
-    parts = [_summary(runs, platform), _gantt()] if runs else []
+    parts = [_summary(runs, platform), section("gantt", "Jobs on hosts", template("gantt.html"))] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += group_sections({run.name: run.groups for run in runs})
@@ -286,13 +286,10 @@ def _setup(run: NamedRun) -> dict[str, str]:
     return {name: text for name, text in words.items() if text}
 
 
-def _gantt() -> str:
-    return section("gantt", "Jobs on hosts", template("gantt.html"))
-
-
 def _charts(runs: Sequence[NamedRun]) -> str:
     """The Gantt charts' data, and the script that draws them."""
-    data = _json({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]})
+    # No text in it may end the script element
+    data = json_bytes({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]}).decode().replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
 
 
@@ -344,11 +341,6 @@ def _seconds(column: Floats) -> list[float]:
     return [int(value) if value.is_integer() else value for value in np.round(column, 3).tolist()]
 
 
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element, whatever texts are in it."""
-    return json_bytes(data).decode().replace("<", "\\u003c")
-
-
 def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Separate places of runs from folders of trainings; a folder of folders means all of either kind in it.
 
@@ -390,7 +382,9 @@ def analyse(
     Raises:
         ConfigError: if a file cannot be written.
     """
-    older = _files_of(folder / REPORT)
+    report = folder / REPORT
+    listed = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
+    older = set() if listed is None else set(html.unescape(listed[1]).split())  # files beside an older report
     pictures = _pictures(runs, platform) if runs else {}
     if trainings:
         pictures["learning"] = learning_curves(trainings)
@@ -406,12 +400,6 @@ def analyse(
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]
-
-
-def _files_of(report: Path) -> set[str]:
-    """The names of the files that were written next to an older report."""
-    found = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
-    return set() if found is None else set(html.unescape(found[1]).split())
 
 
 def _file_name(name: str) -> str:

@@ -21,7 +21,7 @@ class Paper(NamedTuple):
 
     @property
     def columns(self) -> float:
-        """The width in ems."""
+        """The width in ems: how much text fits beside each other."""
         return self.width / self.em
 
 

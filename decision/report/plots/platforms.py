@@ -54,7 +54,7 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
 
 @styled
 def platform_figure(platform: Platform, title: str) -> Figure:
-    """The picture of `draw_platform`."""
+    """The picture that `draw_platform` writes, as a figure."""
     groups = host_groups(platform)
     every = [group for group in groups if group[0].has_power]
     powered = every[:_MOST_CHARTS]
@@ -163,18 +163,14 @@ def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, t
     axes.add_collection(LineCollection(links, colors=_LINK, linewidths=width, alpha=alpha, zorder=1))
     for level, all_switches in enumerate(tree_switches(tree), 1):
         switches = all_switches[_in_use(tree, level, places)]
-        axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=_marker(len(switches)), color=_SWITCH, zorder=2)
+        area = float(np.clip(2000 / len(switches), 3, 60))  # points squared: many fit, and few are no blocks
+        axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=area, color=_SWITCH, zorder=2)
         link = tree.links[level - 1]
         kind = "switch" if len(switches) == 1 else "switches"
         label = f"{len(switches):,} {kind} L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
         axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize="small")
     gap = 0.15 if len(places) <= _LABELLED else 0.0  # narrower ones would be rounded away unevenly
     return tree_hosts(tree)[places], ((1 - gap) / tree.nb_hosts, 0.05)
-
-
-def _marker(number: int) -> float:
-    """The area of a switch, in points squared, such that many fit."""
-    return float(np.clip(2000 / number, 3, 60))
 
 
 # --------------------------------------------------------------------------------------------------- power

@@ -1,4 +1,4 @@
-"""Pictures of results: a comparison in one metric on one workload, and learning curves."""
+"""Pictures of results: a comparison in one metric, learning curves, and where runs' waits and slowdowns differ."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -91,7 +91,8 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     left, right, beside_text = _WORDS[judged]
     chances.set_xlabel(wrapped(beside_text, paper().columns * room))
     shown = [verdict for verdict in _MEANINGS if any(row.verdict == verdict for row in rows)]
-    outer_legend(figure, [_sign(verdict) for verdict in shown])
+    signs = [Line2D([], [], color=COLORS[v], marker=MARKERS[v], linestyle="", label=_MEANINGS[v]) for v in shown]
+    outer_legend(figure, signs)
     return Picture(
         figure,
         f"{first}: {left}. {second}: {right}. Bars are 95 % intervals. A triangle that points up means better than "
@@ -144,32 +145,20 @@ def _two_panels(height: float, beside: bool) -> tuple[Figure, Axes, Axes]:
 def _draw_row(scores: Axes, chances: Axes, at: int, row: Row, judged: bool) -> None:
     """What a row says, at a height."""
     _draw(scores, at, row.score, row.verdict)
-    beside = _in_percent(row.change) if judged else row.improvement
+    change = row.change and Estimate(*(100 * share for share in row.change))  # percent
+    beside = change if judged else row.improvement
     if row.verdict == "baseline":
-        _mark_baseline(scores, chances, at, row)
+        for axes, middle in ((scores, row.score.value), (chances, 0.0 if row.improvement is None else 0.5)):
+            axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
+            axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
     elif row.verdict != _APART and beside is not None:
         _draw(chances, at, beside, row.verdict)
-
-
-def _in_percent(change: Estimate | None) -> Estimate | None:
-    return None if change is None else Estimate(*(100 * each for each in change))
-
-
-def _sign(verdict: Verdict) -> Line2D:
-    return Line2D([], [], color=COLORS[verdict], marker=MARKERS[verdict], linestyle="", label=_MEANINGS[verdict])
 
 
 def _draw(axes: Axes, at: int, estimate: Estimate, verdict: Verdict) -> None:
     color = COLORS[verdict]
     axes.plot([estimate.low, estimate.high], [at, at], color=color, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([estimate.value], [at], MARKERS[verdict], color=color, markersize=5)
-
-
-def _mark_baseline(scores: Axes, chances: Axes, at: int, row: Row) -> None:
-    """A band behind it, and a line at what the others are compared with."""
-    for axes, middle in ((scores, row.score.value), (chances, 0.0 if row.improvement is None else 0.5)):
-        axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
-        axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
 
 
 def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:

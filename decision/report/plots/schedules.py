@@ -1,4 +1,4 @@
-"""The picture of one schedule: its Gantt chart, its utilization and its queue."""
+"""Pictures of schedules: a Gantt chart with utilization and queue, runs side by side by time, and reservations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -143,20 +143,15 @@ def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hos
         [np.column_stack(corner) for corner in ((left, top), (right, top), (right, bottom), (left, bottom))], axis=1
     )
     colors = np.array([JOB_COLORS[job_color(name)] for name in jobs.id])[job]
-    outlined = _large(figure, axes, right - left, bottom - top)
+    figure.draw_without_rendering()  # so that the axes have their place
+    em = figure.dpi * paper().em
+    x, y = axes.bbox.width / np.ptp(axes.get_xlim()), axes.bbox.height / np.ptp(axes.get_ylim())
+    outlined = ((right - left) * x > _OUTLINED * em) & ((bottom - top) * y > _OUTLINED * em)
     edges = np.where(outlined, "#ffffff", colors)
     boxes = PolyCollection(list(corners), facecolors=colors.tolist(), edgecolors=edges.tolist(), linewidths=_LEAST)
     boxes.set_rasterized(len(spans) > _MOST)
     boxes.set_snap(False)
     axes.add_collection(boxes)
-
-
-def _large(figure: Figure, axes: Axes, widths: Floats, heights: Floats) -> np.ndarray:
-    """Which boxes, in the axes' units, have room for an outline."""
-    figure.draw_without_rendering()  # so that the axes have their place
-    em = figure.dpi * paper().em
-    x, y = axes.bbox.width / np.ptp(axes.get_xlim()), axes.bbox.height / np.ptp(axes.get_ylim())
-    return (widths * x > _OUTLINED * em) & (heights * y > _OUTLINED * em)
 
 
 def _draw_busy(axes: Axes, jobs: JobTable, nb_hosts: int, unit: float) -> None:
@@ -294,11 +289,11 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     for at, ((top, bottom), run) in enumerate(zip(panels, runs, strict=True)):
         table = run.record.host_states
         end = last_end([run])
-        own = np.append(edges[edges < end], end)  # a run ends with its last job
-        counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), own) for state in STATE_LOOKS]
-        stack_layers(top, own / unit, counts, list(STATE_LOOKS.values()))
-        power = _kilowatts(run, platform, own)
-        stack_layers(bottom, own / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
+        inside = np.append(edges[edges < end], end)  # a run ends with its last job
+        counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), inside) for state in STATE_LOOKS]
+        stack_layers(top, inside / unit, counts, list(STATE_LOOKS.values()))
+        power = _kilowatts(run, platform, inside)
+        stack_layers(bottom, inside / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
         top.set_ylim(0, run.record.nb_hosts)
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
         name_panel(top, f"{run.name}: {run.record.joules / 1e6:,.0f} MJ", across)
@@ -430,12 +425,12 @@ def raster(jobs: JobTable, end: float, rows: int, columns: int) -> Pixels:
     limit = np.where(np.isfinite(jobs.walltime[order]), np.maximum(start + jobs.walltime[order], stop), stop)
     row = np.arange(len(order)) * rows // max(1, len(order))
     image = np.zeros((rows, columns), np.uint8)
-    for what, begins, ends in ((_WAITS, submit, start), (_RESERVED, stop, limit), (_RUNS, start, stop)):
+    for layer, begins, ends in ((_WAITS, submit, start), (_RESERVED, stop, limit), (_RUNS, start, stop)):
         first = np.clip(np.floor(begins / end * columns), 0, columns - 1).astype(int)
-        final = np.clip(np.ceil(ends / end * columns), first + (what == _RUNS), columns).astype(int)
+        final = np.clip(np.ceil(ends / end * columns), first + (layer == _RUNS), columns).astype(int)
         for r, low, high, some in zip(
             row.tolist(), first.tolist(), final.tolist(), (ends > begins).tolist(), strict=True
         ):
-            if some or what == _RUNS:
-                image[r, low:high] = what
+            if some or layer == _RUNS:
+                image[r, low:high] = layer
     return image

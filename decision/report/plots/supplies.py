@@ -78,9 +78,9 @@ def _course(run: NamedRun) -> PowerCourse:
 
 def _parts(course: PowerCourse, nb_hosts: int) -> list[Floats]:
     """What is drawn, in the order of the looks; without a limit the supply has power for all hosts."""
-    own = np.minimum(course.busy, course.supply)
-    waste = np.minimum(course.waste, nb_hosts - own)
-    return [own, course.given, course.grid, course.taken, waste]
+    covered = np.minimum(course.busy, course.supply)
+    waste = np.minimum(course.waste, nb_hosts - covered)
+    return [covered, course.given, course.grid, course.taken, waste]
 
 
 def _average(course: PowerCourse, values: Floats, edges: Floats) -> Floats:

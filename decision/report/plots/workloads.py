@@ -62,7 +62,7 @@ def draw_workload(workload: Workload, runtimes: Floats, path: Path, title: str) 
 
 @styled
 def workload_figure(workload: Workload, runtimes: Floats, title: str) -> Figure:
-    """The picture of `draw_workload`."""
+    """The picture that `draw_workload` writes, as a figure."""
     facts = workload_figures(workload, runtimes)
     across = panels_in_row(6, 19)
     down = 6 // across

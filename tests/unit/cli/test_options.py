@@ -1,4 +1,4 @@
-"""Options: those that repair an error are named in it, and old names are accepted for one release."""
+"""Options: those that repair an error are named in it, and help is short; former names of commands still work."""
 
 import ast
 import os
@@ -112,37 +112,6 @@ def test_no_error_below_the_command_line_names_an_option():
 # --- Old names ------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_was_a_selection_of_jobs(files, tmp_path):
-    for number, option in enumerate((["--select", "0:2"], ["--jobs", "0:2"], ["--jobs=0:2"])):
-        result = cli("run", *files, "--policy", "easy", "-o", tmp_path / "out", *option)
-        assert "left out: 4 outside the range 0:2 of jobs" in result.stderr
-        assert ("--jobs is now --select" in result.stderr) == bool(number)
-    assert (
-        "4 outside the range"
-        in cli("workload", "from-swf", files[-1], "-o", tmp_path / "w.json", "--jobs", ":2").stderr
-    )
-
-
-def test_jobs_was_a_number_of_processes(files, tmp_path):
-    for option in ("--jobs", "--processes", "-j"):
-        result = cli("compare", *files, "--policy", "easy", "-o", tmp_path / "out", option, "0")
-        assert result.exit_code == 2
-        assert "'--processes' / '-j'" in result.stderr
-
-
-def test_jobs_was_a_number_of_jobs(tmp_path):
-    for option in ("--jobs", "--nb-jobs"):
-        result = cli("workload", "lublin", option, "7", "-o", tmp_path / "w.json")
-        assert "7 jobs for 256 hosts" in result.stdout
-        assert "--nb-jobs 7" in (tmp_path / "w.json").read_text()
-
-
-def test_an_old_name_in_the_place_of_a_value_stays_a_value(files, tmp_path):
-    result = cli("run", *files, "--policy", "easy", "-o", tmp_path, "--", "--jobs")
-    assert "is now" not in result.stderr
-    assert "unexpected extra argument" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -209,6 +178,14 @@ def test_every_option_explains_itself():
             check(each, *names, name)
 
     check(get_command(application.app))
+
+
+def test_help_names_options_that_few_need_and_explains_them_when_it_is_asked_to():
+    short, whole = (cli(*words).stdout for words in (("compare", "--help"), ("compare", "--help", "-v")))
+    assert "pictures (--format, --width, --type-size, --dpi)" in short and "Pixels per inch" not in short
+    assert "Pixels per inch" in whole and "More options" not in whole
+    assert "Pixels per inch" not in cli("compare", "--help").stdout
+    assert "More options" not in cli("report", "view", "--help").stdout
 
 
 def test_the_help_of_no_command_imports_what_is_slow():

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.cli.run import frame
+from decision.cli.live import frame
 from decision.files.run_facts import RUN, STATUS, Status, lock_folder
 
 

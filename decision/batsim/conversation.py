@@ -16,7 +16,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.record import RunRecord
 from decision.protocol import Message, Role
-from decision.protocol.batsim5.json import says_size
+from decision.protocol.batsim5.codec import says_size
 from decision.protocol.recording import RecordedMessage, read_recording, record_line
 from decision.state.cluster import ClusterState
 

@@ -11,7 +11,7 @@ def codec_of(version: Version, schema: Callable[[], str | None], peer: Role) -> 
     """What reads and writes messages of a version; arguments are those of the dialects' own classes."""
     if version.encoding == "json":
         return JsonCodec(version, schema, peer)
-    from decision.protocol.batsim5.json import Json5Codec  # of ten modules, which no run without a Batsim 5 needs
+    from decision.protocol.batsim5.codec import Json5Codec  # of ten modules, which no run without a Batsim 5 needs
 
     return Json5Codec(version, schema, peer)
 
@@ -22,7 +22,7 @@ def version_heard(data: bytes) -> Version:
     Raises:
         CodecError: if they are of a Batsim that is not supported.
     """
-    from decision.protocol.batsim5.json import says_flags_first, says_size
+    from decision.protocol.batsim5.codec import says_flags_first, says_size
 
     if says_flags_first(data):
         raise CodecError("the handshake of early 2025 (flags first), before Batsim 5.0.0-rc0; use 5.0.0-rc2")

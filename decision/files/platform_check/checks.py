@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from decision.files.simgrid.platform import load_platform
-from decision.files.simgrid.routes import ZONE_ROUTES
+from decision.files.simgrid.read_platform import load_platform
+from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
 from decision.files.simgrid.values import (
     BATSIM_SIMGRID,
     DOCTYPE,
@@ -28,8 +28,7 @@ from decision.files.simgrid.values import (
     parse_wattage,
     simgrid_version,
 )
-from decision.files.simgrid.xml_nodes import ElementError, XmlNode, read_xml
-from decision.files.simgrid.zones import ZONES
+from decision.files.simgrid.xml_tree import ElementError, XmlNode, read_xml
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 

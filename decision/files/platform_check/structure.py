@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from decision.files.simgrid.platform import radical
-from decision.files.simgrid.routes import ZONE_ROUTES
-from decision.files.simgrid.xml_nodes import XmlNode, read_xml
-from decision.files.simgrid.zones import ZONES
+from decision.files.simgrid.read_platform import radical
+from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
+from decision.files.simgrid.xml_tree import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.hosts import fold_names
 

@@ -1,4 +1,4 @@
-"""The zones of a platform's network, as SimGrid's platform files have them: a <cluster>, a star, a tree of zones.
+"""SimGrid's platform files, written: hosts with power and sleep states, in the zones of their network.
 
 Design
 ------
@@ -17,50 +17,96 @@ Rejected: routers joined by Floyd's or Dijkstra's routing, which send all traffi
 (Floyd's takes 2.2 s for 1,024 hosts, too, and grows with the cube of devices), and a route for each pair of hosts.
 """
 
-import math
+import os
+import re
 from bisect import bisect_left
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
+from pathlib import Path
+from textwrap import indent
 
 import msgspec
+import numpy as np
 
+from decision.files.text import write_files
+from decision.model.errors import ConfigError
+from decision.model.platform import Host, Platform, PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 
 from .values import (
+    BATSIM_SIMGRID,
+    DOCTYPE,
+    FIRST_WITHOUT_OLD_NAMES,
+    PLATFORM_FORMAT,
+    SLEEP_PSTATES,
+    WATTAGE,
+    WATTAGE_OFF,
     format_bandwidth,
     format_latency,
+    format_sleep_states,
+    format_speed,
     format_topology,
+    format_wattage,
     links_of,
-    parse_bandwidth,
-    parse_latency,
-    topology_of_cluster,
+    simgrid_version,
     zone_properties,
 )
-from .xml_nodes import XmlNode
 
-Lines = Iterable[str]
+_Lines = Iterable[str]
 _NETWORK = "network"  # the zone of the hosts
 
 
-class HeadHost(msgspec.Struct, frozen=True):
+def write_platform(
+    path: str | os.PathLike[str], platform: Platform, comment: str = "", simgrid: str = BATSIM_SIMGRID
+) -> None:
+    """Write a platform with the network that its topology says; where that is unknown, messages take no time.
+
+    Around the switch of a flat network each host has a link of its own; but hosts with the same `server` property are
+    cores of one server and share its link, also for messages among them.
+
+    Args:
+        path: the XML file.
+        platform: its hosts' power and sleep states become properties; their zone properties are not written.
+        comment: where the platform comes from.
+        simgrid: the version of SimGrid that will read the file.
+
+    Raises:
+        ConfigError: if the file cannot be written, the version is unknown, or the hosts of a network that is not flat
+            are not equal or not numbered.
+    """
+    old = simgrid_version(simgrid) < FIRST_WITHOUT_OLD_NAMES
+    lines = [
+        "<?xml version='1.0'?>",
+        f'<!DOCTYPE platform SYSTEM "{DOCTYPE}">',
+        f'<platform version="{PLATFORM_FORMAT}">',
+    ]
+    if comment:
+        lines.append(f"  <!--\n{indent(comment.replace('--', '- -'), '  ')}\n  -->")
+    lines += (f"  {line}" for line in _network_lines(platform, old))
+    lines += ["</platform>", ""]
+    write_files({Path(path): ["\n".join(lines).encode()]})
+
+
+# --- The hosts of a zone ---
+
+
+class _HeadHost(msgspec.Struct, frozen=True):
     """Batsim's own host, in a zone next to that of the others; the link between the two takes no time."""
 
     name: str
-    lines: Lines  # its <host>
+    lines: _Lines  # its <host>
 
 
-class StarHost(msgspec.Struct, frozen=True):
+class _StarHost(msgspec.Struct, frozen=True):
     """A host around a switch."""
 
     name: str
-    lines: Lines  # its <host>
+    lines: _Lines  # its <host>
     link: str  # the name of its link; hosts may share one
 
 
-class EqualHosts(msgspec.Struct, frozen=True):
+class _EqualHosts(msgspec.Struct, frozen=True):
     """Equal hosts, numbered from left to right: ``node-1000``, ``node-1001``, ..."""
 
     prefix: str
@@ -92,14 +138,14 @@ class EqualHosts(msgspec.Struct, frozen=True):
             "sharing_policy": "SPLITDUPLEX",
         }
         shape = {"router_id": _router(name)} if kind == "FLAT" else {"topology": kind, "topo_parameters": parameters}
-        return _element("cluster", attributes | shape, prop_lines(self.properties))
+        return _element("cluster", attributes | shape, _prop_lines(self.properties))
 
 
-class PlacedHosts(msgspec.Struct, frozen=True):
+class _PlacedHosts(msgspec.Struct, frozen=True):
     """Any hosts of a tree, in which places may be empty."""
 
     places: list[int]  # ascending
-    hosts: list[StarHost]  # one for each of them
+    hosts: list[_StarHost]  # one for each of them
 
     def are_within(self, begin: int, end: int) -> bool:
         """Whether there is a host at one of these places."""
@@ -111,24 +157,118 @@ class PlacedHosts(msgspec.Struct, frozen=True):
         return _star(name, topology, self.hosts[first:after])
 
 
-def cluster_zone(
-    topology: FatTree | Torus | Dragonfly, members: EqualHosts | PlacedHosts, head: HeadHost, old: bool
+# --- A platform as hosts in zones ---
+
+
+def _network_lines(platform: Platform, old: bool) -> Iterator[str]:
+    if platform.topology is None:
+        return _unconnected(platform, old)
+    head = _HeadHost(platform.master, _host_lines(_master(platform), "", old))
+    if isinstance(platform.topology, Flat):
+        return _star_zone(platform.topology, _star_hosts(platform, old), head)
+    return _cluster_zone(platform.topology, _members(platform, platform.topology, old), head, old)
+
+
+def _unconnected(platform: Platform, old: bool) -> Iterator[str]:
+    """All hosts at one place of a Vivaldi zone: they reach one another at once."""
+    yield '<zone id="AS0" routing="Vivaldi">'
+    for host in (_master(platform), *platform.hosts, *platform.storage):
+        yield from (f"  {line}" for line in _host_lines(host, ' coordinates="0 0 0"', old))
+    yield "</zone>"
+
+
+def _star_hosts(platform: Platform, old: bool) -> Iterator[_StarHost]:
+    """The hosts of a flat network, with the links of their servers."""
+    for host in platform.hosts + platform.storage:
+        server = host.properties.get("server", host.name)
+        yield _StarHost(host.name, _host_lines(host, "", old), f"{server}_link")
+
+
+def _members(platform: Platform, topology: FatTree | Torus | Dragonfly, old: bool) -> _EqualHosts | _PlacedHosts:
+    """The hosts as one <cluster> has them; where they are not so, as a tree of zones does.
+
+    Raises:
+        ConfigError: if they are not equal, or not numbered from left to right, and what connects them is one <cluster>.
+    """
+    places = platform.places or tuple(range(len(platform.hosts)))
+    order = np.argsort(places)
+    whole = len(order) == topology.nb_hosts and not platform.storage
+    if whole and (members := _equal_hosts([platform.hosts[i] for i in order], old)):
+        return members
+    if isinstance(topology, FatTree) and topology.pooled and not platform.storage:
+        around = list(_star_hosts(platform, old))
+        return _PlacedHosts([places[i] for i in order], [around[i] for i in order])
+    raise ConfigError(
+        f"a {type(topology).__name__} is written as one <cluster>: its hosts must be equal, start in pstate 0 "
+        "and have consecutive numbers in their names"
+    )
+
+
+def _equal_hosts(hosts: Sequence[Host], old: bool) -> _EqualHosts | None:
+    """Hosts in the order of their places, if they are equal, start in pstate 0 and are numbered so."""
+    first, name = hosts[0], re.fullmatch(r"(.*?)(0|[1-9]\d*)(\D*)", hosts[0].name)
+    if not name or any(host.initial_pstate or host.pstates != first.pstates for host in hosts):
+        return None
+    members = _EqualHosts(name[1], int(name[2]), name[3], _speeds(first), _written_properties(first, old))
+    fits = (
+        host.name == members.name(place) and _written_properties(host, old) == members.properties
+        for place, host in enumerate(hosts)
+    )
+    return members if all(fits) else None
+
+
+def _master(platform: Platform) -> Host:
+    """Batsim's own host; where others have power it draws none, for SimGrid warns about hosts without."""
+    has_power = any(host.has_power for host in platform.hosts)
+    return Host(id=-1, name=platform.master, pstates=(PowerState(1e9),), has_power=has_power)
+
+
+def _host_lines(host: Host, place: str, old: bool) -> list[str]:
+    start = f'<host id={_quoted_text(host.name)}{place} speed="{_speeds(host)}" pstate="{host.initial_pstate}"'
+    properties = _written_properties(host, old)
+    if not properties:
+        return [f"{start}/>"]
+    return [f"{start}>", *(f"  {line}" for line in _prop_lines(properties)), "</host>"]
+
+
+def _speeds(host: Host) -> str:
+    return ", ".join(format_speed(pstate.speed) for pstate in host.pstates)
+
+
+def _written_properties(host: Host, old: bool) -> dict[str, str]:
+    """The host's properties, with power under the names of the SimGrid that will read it."""
+    properties = {}
+    for key, value in host.properties.items():
+        if key not in (*WATTAGE, SLEEP_PSTATES) and (key, value) != ("role", ""):
+            properties[WATTAGE_OFF[old] if key in WATTAGE_OFF else key] = value
+    if host.has_power:
+        properties[WATTAGE[old]] = format_wattage(host.pstates, old)
+    if host.sleep:
+        properties[SLEEP_PSTATES] = format_sleep_states(host.sleep)
+    return properties
+
+
+# --- The zones of a network: a <cluster>, a star, a tree of zones ---
+
+
+def _cluster_zone(
+    topology: FatTree | Torus | Dragonfly, members: _EqualHosts | _PlacedHosts, head: _HeadHost, old: bool
 ) -> Iterator[str]:
     """The lines of a zone of equal hosts, and of Batsim's own; `old` SimGrid is that before 3.28."""
     link = links_of(topology)[0]
     if isinstance(topology, FatTree) and (old or topology.pooled):
         return _beside(_Tree(topology, members).zone(), _router(_NETWORK), link, head)
-    assert isinstance(members, EqualHosts)  # others are of a pooled tree
+    assert isinstance(members, _EqualHosts)  # others are of a pooled tree
     return _beside(members.cluster(_NETWORK, topology), members.name(0), link, head)
 
 
-def star_zone(topology: Flat, hosts: Iterable[StarHost], head: HeadHost) -> Iterator[str]:
+def _star_zone(topology: Flat, hosts: Iterable[_StarHost], head: _HeadHost) -> Iterator[str]:
     """The lines of a zone of any hosts around one switch, and of Batsim's own."""
-    zone = _star(_NETWORK, topology, list(hosts), prop_lines(zone_properties(topology)))
+    zone = _star(_NETWORK, topology, list(hosts), _prop_lines(zone_properties(topology)))
     return _beside(zone, _router(_NETWORK), topology.link, head)
 
 
-def _star(name: str, topology: Flat, leaves: Sequence[StarHost], properties: Lines = ()) -> Iterator[str]:
+def _star(name: str, topology: Flat, leaves: Sequence[_StarHost], properties: _Lines = ()) -> Iterator[str]:
     network = [
         *properties,
         *(line for leaf in leaves for line in leaf.lines),
@@ -140,7 +280,7 @@ def _star(name: str, topology: Flat, leaves: Sequence[StarHost], properties: Lin
     return _element("zone", {"id": name, "routing": "Cluster"}, network)
 
 
-def _beside(network: Lines, gateway: str, link: Link, head: HeadHost) -> Iterator[str]:
+def _beside(network: _Lines, gateway: str, link: Link, head: _HeadHost) -> Iterator[str]:
     between = Link(link.bandwidth, 0.0)
     return _zone(
         "AS0",
@@ -154,7 +294,7 @@ def _beside(network: Lines, gateway: str, link: Link, head: HeadHost) -> Iterato
 class _Tree:
     """A fat-tree as zones in zones; the subtrees of a level are numbered from left to right, hosts being of level 0."""
 
-    def __init__(self, topology: FatTree, members: EqualHosts | PlacedHosts) -> None:
+    def __init__(self, topology: FatTree, members: _EqualHosts | _PlacedHosts) -> None:
         self.topology = topology
         self.members = members
         self.top = len(topology.down)
@@ -184,8 +324,8 @@ class _Tree:
         )
 
     def _properties(self) -> Iterator[str]:
-        places = self.members.places if isinstance(self.members, PlacedHosts) else ()
-        return prop_lines(zone_properties(self.topology, places))
+        places = self.members.places if isinstance(self.members, _PlacedHosts) else ()
+        return _prop_lines(zone_properties(self.topology, places))
 
     def _name(self, level: int, number: int) -> str:
         return _NETWORK if level == self.top else f"level{level}-{number}"
@@ -215,7 +355,7 @@ def _up(zone: str) -> str:
     return f"{zone}_up"
 
 
-def _host_link(leaf: StarHost) -> Iterator[str]:
+def _host_link(leaf: _StarHost) -> Iterator[str]:
     return _element("host_link", {"id": leaf.name, "up": f"{leaf.link}_UP", "down": f"{leaf.link}_DOWN"})
 
 
@@ -241,13 +381,13 @@ def _route(src: str, gw_src: str, dst: str, gw_dst: str, links: Mapping[str, str
     return _element("zoneRoute", {"src": src, "dst": dst, "gw_src": gw_src, "gw_dst": gw_dst}, through)
 
 
-def prop_lines(properties: Mapping[str, str]) -> Iterator[str]:
+def _prop_lines(properties: Mapping[str, str]) -> Iterator[str]:
     """A <prop> for each property."""
     return (line for key, value in properties.items() for line in _element("prop", {"id": key, "value": value}))
 
 
-def _element(tag: str, attributes: Mapping[str, str], children: Lines = ()) -> Iterator[str]:
-    start = f"<{tag}" + "".join(f" {key}={quoted_text(value)}" for key, value in attributes.items())
+def _element(tag: str, attributes: Mapping[str, str], children: _Lines = ()) -> Iterator[str]:
+    start = f"<{tag}" + "".join(f" {key}={_quoted_text(value)}" for key, value in attributes.items())
     lines = [f"  {line}" for line in children]
     if not lines:
         yield f"{start}/>"
@@ -257,159 +397,8 @@ def _element(tag: str, attributes: Mapping[str, str], children: Lines = ()) -> I
     yield f"</{tag}>"
 
 
-def quoted_text(text: str) -> str:
+def _quoted_text(text: str) -> str:
     """An attribute's value."""
     from xml.sax.saxutils import quoteattr  # with HTTP and all, a hundredth of a second that readers need not wait
 
     return quoteattr(text)
-
-
-# How each kind of zone in a platform file routes from one of its points to another, as in SimGrid 3.32.
-
-ZONES = ("zone", "AS")
-
-
-class RouteLink(NamedTuple):
-    """A link in one direction."""
-
-    name: str  # empty where it is only latency
-    bandwidth: float  # bytes/s
-    latency: float  # seconds
-    is_shared: bool = True  # whether a route that takes it twice has half of its bandwidth
-
-
-RouteLinks = tuple[RouteLink, ...]
-Ways = Callable[[str, str], RouteLinks]  # all links between two points, in whatever zones
-_LOOPBACK = (RouteLink("__loopback__", 10e9, 0.0, False),)  # SimGrid's own, from a host to itself
-
-
-class RoutePart(NamedTuple):
-    """A route within one zone: its links, and between two zones their gateways."""
-
-    wires: RouteLinks = ()
-    gw_src: str = ""
-    gw_dst: str = ""
-
-
-class RoutedZone:
-    """A zone or a cluster, and the routes within it."""
-
-    def __init__(self, node: XmlNode, parent: "RoutedZone | None") -> None:
-        self.name = node.attributes.get("id", "")
-        self.chain: tuple[RoutedZone, ...] = (self, *(parent.chain if parent else ()))
-        self.has_zones = any(child.tag in (*ZONES, "cluster") for child in node.children)
-        self.routes: dict[tuple[str, str], RoutePart] = {}
-        self.bypasses: dict[tuple[str, str], RoutePart] = {}
-
-    def local(self, between: Ways, src: str, dst: str) -> RoutePart:
-        """The route from one point or zone of this zone to another."""
-        own = RoutePart(() if self.has_zones else _LOOPBACK) if src == dst else RoutePart()
-        return self.routes.get((src, dst), own)
-
-
-class SearchedZone(RoutedZone):
-    """Routes are put together of others, as few links as possible."""
-
-    def __init__(self, node: XmlNode, parent: RoutedZone | None) -> None:
-        super().__init__(node, parent)
-        self.steps: dict[str, dict[str, str]] = {}  # by destination: where each point goes next
-
-    def local(self, between: Ways, src: str, dst: str) -> RoutePart:
-        if src == dst:
-            return super().local(between, src, dst)
-        steps = self.steps.get(dst) or self.steps.setdefault(dst, self._steps_to(dst))
-        wires: RouteLinks = ()
-        first = last = None
-        while src != dst and src in steps:
-            part = self.routes[src, steps[src]]
-            if last is not None and last.gw_dst != part.gw_src:
-                wires += between(last.gw_dst, part.gw_src)
-            wires += part.wires
-            first, last, src = first or part, part, steps[src]
-        return RoutePart(wires, first.gw_src, last.gw_dst) if first and last else RoutePart()
-
-    def _steps_to(self, dst: str) -> dict[str, str]:
-        into = defaultdict(list)
-        for (src, end), part in self.routes.items():
-            into[end].append((src, len(part.wires)))
-        cost, steps, waiting = {dst: 0}, dict[str, str](), deque([dst])
-        while waiting:
-            here = waiting.popleft()
-            for src, links in into[here]:
-                if cost[here] + links < cost.get(src, math.inf):
-                    cost[src], steps[src] = cost[here] + links, here
-                    waiting.append(src)
-        return steps
-
-
-class StarZone(RoutedZone):
-    """Each point has its own way up and down; coordinates (milliseconds) add latency."""
-
-    def __init__(self, node: XmlNode, parent: RoutedZone | None) -> None:
-        super().__init__(node, parent)
-        self.up: dict[str, RouteLinks] = {}
-        self.down: dict[str, RouteLinks] = {}
-        self.loopback: dict[str, RouteLinks] = {}
-        self.coordinates: dict[str, tuple[float, ...]] = {}
-
-    def local(self, between: Ways, src: str, dst: str) -> RoutePart:
-        if src == dst and src in self.loopback:
-            return RoutePart(self.loopback[src])
-        wires = tuple(dict.fromkeys((*self.up.get(src, ()), *self.down.get(dst, ()))))
-        a, b = self.coordinates.get(src, ()), self.coordinates.get(dst, ())
-        if len(a) == len(b) == 3:
-            apart = math.hypot(a[0] - b[0], a[1] - b[1]) + abs(a[2]) + abs(b[2])
-            wires += (RouteLink("", math.inf, apart / 1000.0),)
-        return RoutePart(wires, f"router_{src}", f"router_{dst}") if self.has_zones else RoutePart(wires)
-
-
-class SwitchedZone(RoutedZone):
-    """A cluster whose hosts are connected by a fat-tree, a torus or a dragonfly."""
-
-    def __init__(self, node: XmlNode, parent: RoutedZone | None, hosts: Sequence[str]) -> None:
-        super().__init__(node, parent)
-        self.topology = topology_of_cluster(node.attributes, len(hosts))
-        self.place = {name: place for place, name in enumerate(hosts)}
-        self.link = RouteLink("", parse_bandwidth(node.attributes["bw"]), parse_latency(node.attributes["lat"]))
-        self.loopback, self.limiter = cluster_extras(node)
-
-    def local(self, between: Ways, src: str, dst: str) -> RoutePart:
-        if src not in self.place or dst not in self.place:
-            return RoutePart()
-        if src == dst and self.loopback:
-            return RoutePart(self.loopback)
-        hops = _hops(self.topology, self.place[src], self.place[dst])
-        wires = tuple(self.link._replace(name=f"{self.name} {hop}") for hop in range(hops))
-        return RoutePart(wires + self.limiter if hops else ())
-
-
-def _hops(topology: Topology, a: int, b: int) -> int:
-    """Links on SimGrid's route: the shortest, but for a host's to itself and for some in a dragonfly."""
-    if isinstance(topology, FatTree) and a == b:
-        return 2
-    if not isinstance(topology, Dragonfly):
-        return int(topology.distance(a, b))
-    chassis_hosts = topology.routers * topology.nodes
-    group, to_group = a // topology.hosts_per_group, b // topology.hosts_per_group
-    chassis, to_chassis = (place // chassis_hosts % topology.chassis for place in (a, b))
-    router, to_router = (place // topology.nodes % topology.routers for place in (a, b))
-    hops = 2
-    if group != to_group:
-        hops += (router != to_group) + (chassis != 0) + 1
-        router, chassis = group, 0
-    if router != to_router:
-        hops, chassis = hops + 1, 0  # SimGrid goes on from the group's first chassis
-    return hops + (chassis != to_chassis)
-
-
-def cluster_extras(node: XmlNode) -> tuple[RouteLinks, RouteLinks]:
-    """A cluster's loopback and limiter, where it has them."""
-    attributes = node.attributes
-    loopback: RouteLinks = ()
-    limiter: RouteLinks = ()
-    if "loopback_bw" in attributes:
-        latency = parse_latency(attributes.get("loopback_lat", "0s"))
-        loopback = (RouteLink("loopback", parse_bandwidth(attributes["loopback_bw"]), latency, False),)
-    if "limiter_link" in attributes:
-        limiter = (RouteLink("limiter", parse_bandwidth(attributes["limiter_link"]), 0.0, False),)
-    return loopback, limiter

@@ -31,7 +31,7 @@ from .values import (
     topology_of_cluster,
     topology_of_zone,
 )
-from .xml_nodes import XmlNode, read_xml
+from .xml_tree import XmlNode, read_xml
 
 # The hosts of a platform file, each with the properties and the network of the zones around it.
 

@@ -16,9 +16,8 @@ from decision.protocol import messages as m
 from decision.protocol.messages import Message
 from decision.protocol.versions import CodecError, Version, one_line
 
-from .batsim_events import BatsimWire
-from .binary import BinaryForm
-from .decision_events import DecisionWire
+from .flatbuffers import BinaryForm
+from .read import BatsimWire, DecisionWire
 from .write import wire_event
 
 

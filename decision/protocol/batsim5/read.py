@@ -38,11 +38,10 @@ class _Submission(Struct, frozen=True):
     submission_time: float = 0.0
     profile: WireProfile | None = None
 
-
-def _job_submitted(time: float, body: _Submission) -> Event:
-    profile: Any = UNSET if body.profile is None else body.profile.build()
-    job = body.job.build(body.job_id, body.submission_time)
-    return m.JobSubmitted(time, m.JobSubmittedData(body.job_id, job, profile))
+    def event(self, time: float) -> Event:
+        profile: Any = UNSET if self.profile is None else self.profile.build()
+        job = self.job.build(self.job_id, self.submission_time)
+        return m.JobSubmitted(time, m.JobSubmittedData(self.job_id, job, profile))
 
 
 class _Completion(Struct, frozen=True):
@@ -50,10 +49,9 @@ class _Completion(Struct, frozen=True):
     state: m.FinalStateName
     return_code: UInt32 = 0
 
-
-def _job_completed(time: float, body: _Completion) -> Event:
-    code = (body.return_code + _SIGN) % (2 * _SIGN) - _SIGN
-    return m.JobCompleted(time, m.JobCompletedData(body.job_id, body.state, code, ""))
+    def event(self, time: float) -> Event:
+        code = (self.return_code + _SIGN) % (2 * _SIGN) - _SIGN
+        return m.JobCompleted(time, m.JobCompletedData(self.job_id, self.state, code, ""))
 
 
 class _KillProgress(Struct, frozen=True):
@@ -85,11 +83,10 @@ class _Kills(Struct, frozen=True):
     progresses: tuple[_JobProgress, ...]
     profiles: tuple[WireProfile, ...] = ()
 
-
-def _jobs_killed(time: float, body: _Kills) -> Event:
-    progress = {entry.job_id: entry.wrapper.kill_progress.build() for entry in body.progresses}
-    profiles = {profile.id: profile.build() for profile in body.profiles}
-    return m.JobKilled(time, m.JobKilledData(body.job_ids, progress, profiles or UNSET))
+    def event(self, time: float) -> Event:
+        progress = {entry.job_id: entry.wrapper.kill_progress.build() for entry in self.progresses}
+        profiles = {profile.id: profile.build() for profile in self.profiles}
+        return m.JobKilled(time, m.JobKilledData(self.job_ids, progress, profiles or UNSET))
 
 
 class _Pair(Struct, frozen=True):
@@ -140,30 +137,29 @@ class _Beginning(Struct, frozen=True, kw_only=True):
     external_events: tuple[_File, ...] = ()
     profiles: tuple[WireProfile, ...] = ()
 
-
-def _simulation_begins(time: float, body: _Beginning) -> Event:
-    profiles: dict[str, dict[str, dict[str, Any]]] = {file.name: {} for file in body.workloads}
-    for profile in body.profiles:
-        workload, _, name = profile.id.partition("!")
-        profiles.setdefault(workload, {})[name] = profile.build()
-    facts = m.BatsimFacts(
-        body.batsim_version, body.batsim_commit or "", body.batsim_arguments, body.batsim_execution_context_json
-    )
-    data = m.SimulationBeginsData(
-        nb_resources=body.host_number,
-        nb_compute_resources=body.computation_host_number,
-        nb_storage_resources=body.storage_host_number,
-        allow_compute_sharing=False,
-        allow_storage_sharing=True,
-        config=m.Config(),
-        compute_resources=tuple(host.build() for host in body.computation_hosts),
-        storage_resources=tuple(host.build() for host in body.storage_hosts),
-        workloads={file.name: file.filename for file in body.workloads},
-        profiles=profiles,
-        external_events={file.name: file.filename for file in body.external_events},
-        batsim=facts,
-    )
-    return m.SimulationBegins(time, data)
+    def event(self, time: float) -> Event:
+        profiles: dict[str, dict[str, dict[str, Any]]] = {file.name: {} for file in self.workloads}
+        for profile in self.profiles:
+            workload, _, name = profile.id.partition("!")
+            profiles.setdefault(workload, {})[name] = profile.build()
+        facts = m.BatsimFacts(
+            self.batsim_version, self.batsim_commit or "", self.batsim_arguments, self.batsim_execution_context_json
+        )
+        data = m.SimulationBeginsData(
+            nb_resources=self.host_number,
+            nb_compute_resources=self.computation_host_number,
+            nb_storage_resources=self.storage_host_number,
+            allow_compute_sharing=False,
+            allow_storage_sharing=True,
+            config=m.Config(),
+            compute_resources=tuple(host.build() for host in self.computation_hosts),
+            storage_resources=tuple(host.build() for host in self.storage_hosts),
+            workloads={file.name: file.filename for file in self.workloads},
+            profiles=profiles,
+            external_events={file.name: file.filename for file in self.external_events},
+            batsim=facts,
+        )
+        return m.SimulationBegins(time, data)
 
 
 class _Text(Struct, frozen=True):
@@ -175,39 +171,35 @@ class _Occurrence(Struct, frozen=True):
     external_event_type: str
     external_event: _Text
 
-
-def _external_event_occurred(time: float, body: _Occurrence) -> Event:
-    data = m.ExternalEventData(body.id, body.external_event.data, body.external_event_type)
-    return m.ExternalEvent(time, data)
+    def event(self, time: float) -> Event:
+        data = m.ExternalEventData(self.id, self.external_event.data, self.external_event_type)
+        return m.ExternalEvent(time, data)
 
 
 class _Call(Struct, frozen=True):
     call_me_later_id: str
     last_periodic_call: bool = False
 
-
-def _requested_call(time: float, body: _Call) -> Event:
-    return m.RequestedCall(time, m.RequestedCallData(body.call_me_later_id, body.last_periodic_call))
+    def event(self, time: float) -> Event:
+        return m.RequestedCall(time, m.RequestedCallData(self.call_me_later_id, self.last_periodic_call))
 
 
 class _Switch(Struct, frozen=True):
     host_ids: str
     state: m.Natural
 
-
-def _hosts_turned_on_off(time: float, body: _Switch) -> Event:
-    data = m.ResourceStateChangedData(body.host_ids, str(body.state), at_once=False)
-    return m.ResourceStateChanged(time, data)
+    def event(self, time: float) -> Event:
+        data = m.ResourceStateChangedData(self.host_ids, str(self.state), at_once=False)
+        return m.ResourceStateChanged(time, data)
 
 
 class _Change(Struct, frozen=True):
     host_ids: str
     pstate: m.Natural
 
-
-def _hosts_pstate_changed(time: float, body: _Change) -> Event:
-    data = m.ResourceStateChangedData(body.host_ids, str(body.pstate), at_once=True)
-    return m.ResourceStateChanged(time, data)
+    def event(self, time: float) -> Event:
+        data = m.ResourceStateChangedData(self.host_ids, str(self.pstate), at_once=True)
+        return m.ResourceStateChanged(time, data)
 
 
 class _Hosts(Struct, frozen=True):
@@ -224,27 +216,26 @@ class _Emission(Struct, frozen=True):
     data: _Measure
     metrics: str = "Power"
 
-
-def _probe_data_emitted(time: float, body: _Emission) -> Event:
-    data = m.ProbeData(body.probe_id, body.resources.host_ids, body.data.data, body.metrics)
-    return m.ProbeDataEmitted(time, data)
+    def event(self, time: float) -> Event:
+        data = m.ProbeData(self.probe_id, self.resources.host_ids, self.data.data, self.metrics)
+        return m.ProbeDataEmitted(time, data)
 
 
 BatsimWire: Any = wire_events(
     FromBatsim,
     {
-        "JobSubmittedEvent": (_Submission, _job_submitted),
-        "JobCompletedEvent": (_Completion, _job_completed),
-        "JobsKilledEvent": (_Kills, _jobs_killed),
-        "SimulationBeginsEvent": (_Beginning, _simulation_begins),
+        "JobSubmittedEvent": (_Submission, _Submission.event),
+        "JobCompletedEvent": (_Completion, _Completion.event),
+        "JobsKilledEvent": (_Kills, _Kills.event),
+        "SimulationBeginsEvent": (_Beginning, _Beginning.event),
         "SimulationEndsEvent": (m.NoData, lambda time, _: m.SimulationEnds(time)),
         "AllStaticJobsHaveBeenSubmittedEvent": (m.NoData, notice("no_more_static_job_to_submit")),
         "AllStaticExternalEventsHaveBeenInjectedEvent": (m.NoData, notice("no_more_external_event_to_occur")),
-        "ExternalEventOccurredEvent": (_Occurrence, _external_event_occurred),
-        "RequestedCallEvent": (_Call, _requested_call),
-        "HostsTurnedOnOffEvent": (_Switch, _hosts_turned_on_off),
-        "HostsPStateChangedEvent": (_Change, _hosts_pstate_changed),
-        "ProbeDataEmittedEvent": (_Emission, _probe_data_emitted),
+        "ExternalEventOccurredEvent": (_Occurrence, _Occurrence.event),
+        "RequestedCallEvent": (_Call, _Call.event),
+        "HostsTurnedOnOffEvent": (_Switch, _Switch.event),
+        "HostsPStateChangedEvent": (_Change, _Change.event),
+        "ProbeDataEmittedEvent": (_Emission, _Emission.event),
     },
 )
 
@@ -258,16 +249,15 @@ class _HelloBody(EventPart, frozen=True, kw_only=True):
     decision_component_commit: str
     requested_simulation_features: m.Features
 
-
-def _hello(time: float, body: _HelloBody) -> Event:
-    data = m.HelloData(
-        name=body.decision_component_name,
-        version=body.decision_component_version,
-        commit=body.decision_component_commit,
-        protocol_version=body.batprotocol_version,
-        features=body.requested_simulation_features,
-    )
-    return m.Hello(time, data)
+    def event(self, time: float) -> Event:
+        data = m.HelloData(
+            name=self.decision_component_name,
+            version=self.decision_component_version,
+            commit=self.decision_component_commit,
+            protocol_version=self.batprotocol_version,
+            features=self.requested_simulation_features,
+        )
+        return m.Hello(time, data)
 
 
 class _Placement(EventPart, frozen=True):
@@ -292,23 +282,22 @@ class _Start(EventPart, frozen=True):
     profile_allocation_override: tuple[dict[str, Any], ...] | UnsetType = UNSET
     storage_placement: tuple[_Storage, ...] | UnsetType = UNSET
 
-
-def _execute_job(time: float, body: _Start) -> Event:
-    where = body.allocation
-    placement = where.executor_placement
-    optional: dict[str, Any] = {}
-    if where.executor_placement_type == "CustomExecutorToHostMapping":
-        places: Any = placement.mapping
-        if places is UNSET:
-            raise ValueError(f"the custom mapping of {body.job_id} has no field `mapping`")
-        optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
-    elif placement.strategy != "SpreadOverHostsFirst":
-        optional["strategy"] = placement.strategy
-    if body.storage_placement is not UNSET:
-        optional["storage_mapping"] = {storage.storage_name: storage.host_id for storage in body.storage_placement}
-    if body.profile_allocation_override is not UNSET:
-        optional["overrides"] = body.profile_allocation_override
-    return m.ExecuteJob(time, m.ExecuteJobData(body.job_id, where.host_allocation, **optional))
+    def event(self, time: float) -> Event:
+        where = self.allocation
+        placement = where.executor_placement
+        optional: dict[str, Any] = {}
+        if where.executor_placement_type == "CustomExecutorToHostMapping":
+            places: Any = placement.mapping
+            if places is UNSET:
+                raise ValueError(f"the custom mapping of {self.job_id} has no field `mapping`")
+            optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
+        elif placement.strategy != "SpreadOverHostsFirst":
+            optional["strategy"] = placement.strategy
+        if self.storage_placement is not UNSET:
+            optional["storage_mapping"] = {storage.storage_name: storage.host_id for storage in self.storage_placement}
+        if self.profile_allocation_override is not UNSET:
+            optional["overrides"] = self.profile_allocation_override
+        return m.ExecuteJob(time, m.ExecuteJobData(self.job_id, where.host_allocation, **optional))
 
 
 class _JobId(EventPart, frozen=True):
@@ -352,15 +341,14 @@ class _CallBody(EventPart, frozen=True):
     when_type: Literal["OneShot", "Periodic"]
     when: dict[str, Any]
 
-
-def _call_me_later(time: float, body: _CallBody) -> Event:
-    if body.when_type == "Periodic":
-        periodic = msgspec.convert(body.when, _Period).build()
-        return m.CallMeLater(time, m.CallMeLaterData(0.0, body.call_me_later_id, periodic=periodic))
-    once = msgspec.convert(body.when, _OneShot)
-    in_ms = once.time_unit == "Millisecond"
-    when = once.time / 1000 if in_ms else float(once.time)
-    return m.CallMeLater(time, m.CallMeLaterData(when, body.call_me_later_id, "ms" if in_ms else "s"))
+    def event(self, time: float) -> Event:
+        if self.when_type == "Periodic":
+            periodic = msgspec.convert(self.when, _Period).build()
+            return m.CallMeLater(time, m.CallMeLaterData(0.0, self.call_me_later_id, periodic=periodic))
+        once = msgspec.convert(self.when, _OneShot)
+        in_ms = once.time_unit == "Millisecond"
+        when = once.time / 1000 if in_ms else float(once.time)
+        return m.CallMeLater(time, m.CallMeLaterData(when, self.call_me_later_id, "ms" if in_ms else "s"))
 
 
 class _CallId(EventPart, frozen=True):
@@ -371,42 +359,38 @@ class _JobBody(EventPart, frozen=True):
     job_id: str
     job: ClosedJob
 
-
-def _register_job(time: float, body: _JobBody) -> Event:
-    description = body.job.build(body.job_id, time)
-    return m.RegisterJob(time, m.RegisterJobData(body.job_id, description))
+    def event(self, time: float) -> Event:
+        description = self.job.build(self.job_id, time)
+        return m.RegisterJob(time, m.RegisterJobData(self.job_id, description))
 
 
 class _ProfileBody(EventPart, frozen=True):
     profile: WireProfile
 
-
-def _register_profile(time: float, body: _ProfileBody) -> Event:
-    profile = body.profile
-    workload, mark, name = profile.id.partition("!")
-    if not (mark and workload and name):
-        raise ValueError(f"the profile's id {profile.id[:80]!r} is not of the form WORKLOAD!NAME")
-    return m.RegisterProfile(time, m.RegisterProfileData(workload, name, profile.build()))
+    def event(self, time: float) -> Event:
+        profile = self.profile
+        workload, mark, name = profile.id.partition("!")
+        if not (mark and workload and name):
+            raise ValueError(f"the profile's id {profile.id[:80]!r} is not of the form WORKLOAD!NAME")
+        return m.RegisterProfile(time, m.RegisterProfileData(workload, name, profile.build()))
 
 
 class _SwitchBody(EventPart, frozen=True):
     host_ids: str
     state: m.Natural = 0
 
-
-def _turn_on_off_hosts(time: float, body: _SwitchBody) -> Event:
-    data = m.SetResourceStateData(body.host_ids, str(body.state), at_once=False)
-    return m.SetResourceState(time, data)
+    def event(self, time: float) -> Event:
+        data = m.SetResourceStateData(self.host_ids, str(self.state), at_once=False)
+        return m.SetResourceState(time, data)
 
 
 class _ChangeBody(EventPart, frozen=True):
     host_ids: str
     pstate: m.Natural = 0
 
-
-def _change_hosts_pstate(time: float, body: _ChangeBody) -> Event:
-    data = m.SetResourceStateData(body.host_ids, str(body.pstate), at_once=True)
-    return m.SetResourceState(time, data)
+    def event(self, time: float) -> Event:
+        data = m.SetResourceStateData(self.host_ids, str(self.pstate), at_once=True)
+        return m.SetResourceState(time, data)
 
 
 class _ProbeHosts(EventPart, frozen=True):
@@ -443,6 +427,18 @@ class _ProbeBody(EventPart, frozen=True, kw_only=True):
     emission_filtering_policy_type: str | UnsetType = UNSET
     emission_filtering_policy: dict[str, Any] | UnsetType = UNSET
 
+    def event(self, time: float) -> Event:
+        periodic = self.measurement_triggering_policy.temporal_trigger.build()
+        rest = {name: getattr(self, name) for name in _WITHOUT_EFFECT}
+        data = m.CreateProbeData(
+            self.probe_id,
+            self.resources.host_ids,
+            periodic,
+            self.resources_aggregation_function_type,
+            {name: value for name, value in rest.items() if value is not UNSET},
+        )
+        return m.CreateProbe(time, data)
+
 
 # Fields of a probe that Batsim 5.0.0-rc2 reads and does nothing with: kept, so that they are sent on as they came
 _WITHOUT_EFFECT = (
@@ -453,19 +449,6 @@ _WITHOUT_EFFECT = (
 )
 
 
-def _create_probe(time: float, body: _ProbeBody) -> Event:
-    periodic = body.measurement_triggering_policy.temporal_trigger.build()
-    rest = {name: getattr(body, name) for name in _WITHOUT_EFFECT}
-    data = m.CreateProbeData(
-        body.probe_id,
-        body.resources.host_ids,
-        periodic,
-        body.resources_aggregation_function_type,
-        {name: value for name, value in rest.items() if value is not UNSET},
-    )
-    return m.CreateProbe(time, data)
-
-
 class _ProbeId(EventPart, frozen=True):
     probe_id: str
 
@@ -473,19 +456,19 @@ class _ProbeId(EventPart, frozen=True):
 DecisionWire: Any = wire_events(
     FromDecision,
     {
-        "EDCHelloEvent": (_HelloBody, _hello),
-        "ExecuteJobEvent": (_Start, _execute_job),
+        "EDCHelloEvent": (_HelloBody, _HelloBody.event),
+        "ExecuteJobEvent": (_Start, _Start.event),
         "RejectJobEvent": (_JobId, lambda time, body: m.RejectJob(time, m.RejectJobData(body.job_id))),
         "KillJobsEvent": (_JobIds, lambda time, body: m.KillJob(time, m.KillJobData(body.job_ids))),
-        "CallMeLaterEvent": (_CallBody, _call_me_later),
+        "CallMeLaterEvent": (_CallBody, _CallBody.event),
         "StopCallMeLaterEvent": (_CallId, lambda time, body: m.StopCall(time, m.StopCallData(body.call_me_later_id))),
-        "RegisterJobEvent": (_JobBody, _register_job),
-        "RegisterProfileEvent": (_ProfileBody, _register_profile),
+        "RegisterJobEvent": (_JobBody, _JobBody.event),
+        "RegisterProfileEvent": (_ProfileBody, _ProfileBody.event),
         "FinishRegistrationEvent": (Nothing, notice("registration_finished")),
         "ForceSimulationStopEvent": (Nothing, lambda time, _: m.ForceStop(time)),
-        "TurnOnOffHostsEvent": (_SwitchBody, _turn_on_off_hosts),
-        "ChangeHostsPStateEvent": (_ChangeBody, _change_hosts_pstate),
-        "CreateProbeEvent": (_ProbeBody, _create_probe),
+        "TurnOnOffHostsEvent": (_SwitchBody, _SwitchBody.event),
+        "ChangeHostsPStateEvent": (_ChangeBody, _ChangeBody.event),
+        "CreateProbeEvent": (_ProbeBody, _ProbeBody.event),
         "StopProbeEvent": (_ProbeId, lambda time, body: m.StopProbe(time, m.StopProbeData(body.probe_id))),
     },
 )

@@ -21,7 +21,7 @@ from decision.model.errors import ConfigError, PeerError, StuckError
 
 from .conversation import Conversation, Recorder, Responder, answer_all
 from .signals import stop_on_signals
-from .transport import DisconnectedError, Line
+from .transport import DisconnectedError, ZmtpTransport
 
 FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 FILE_PREFIX = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
@@ -65,10 +65,10 @@ def command_of_4(
 
 def find_batsim(batsim: str) -> str:
     """The path of Batsim's executable. Raises ConfigError if the command is not found."""
-    found = shutil.which(batsim)
-    if found is None:
+    path = shutil.which(batsim)
+    if path is None:
         raise ConfigError(f"{batsim}: command not found; give the path of Batsim's executable", field="batsim")
-    return found
+    return path
 
 
 def speaks_5(batsim: str) -> bool:
@@ -108,15 +108,15 @@ def started_ahead(batsim: str, folder: Path, command: Callable[[str, Path], list
 
 
 def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, Path], list[str]]) -> Ahead | None:
-    found = find_batsim(batsim)
-    asked = _asked_for_help(found)
+    executable = find_batsim(batsim)
+    asked = _asked_for_help(executable)
     try:
         if not folder.exists():
             folder.mkdir()
-            stack.callback(_remove_empty, folder)
+            stack.callback(_remove_if_empty, folder)
         fresh = Path(stack.enter_context(TemporaryDirectory(prefix=FRESH, dir=folder.absolute())))
         socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
-        words, log = command(found, fresh), fresh / "batsim.log"
+        words, log = command(executable, fresh), fresh / "batsim.log"
     finally:
         new = _told_5(asked)
     if new:
@@ -132,7 +132,7 @@ def dismiss(ahead: Ahead) -> None:
         path.unlink(missing_ok=True)
 
 
-def _remove_empty(folder: Path) -> None:
+def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
 
@@ -202,7 +202,7 @@ def wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
         batsim.wait(seconds)
 
 
-# Starts a Batsim, as a command or in a container, decides for it, and waits for its end.
+# --- A run: Batsim as a command or in a container, which we decide for, until it ends ---
 
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
@@ -244,12 +244,12 @@ def run_batsim(
     with (
         stop_on_signals() as stop,
         tempfile.TemporaryDirectory(prefix="decision-") as folder,
-        Line(_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as line,
-        _running([*command, "-s", line.endpoint, *init], log, ahead) as batsim,
+        ZmtpTransport(_socket_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as transport,
+        _running([*command, "-s", transport.endpoint, *init], log, ahead) as batsim,
         Recorder(None) as recorder,
     ):
         try:
-            conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log, contained))
+            conversation = answer_all(agent, transport, recorder, watch=lambda: _check_alive(batsim, log, contained))
         except DisconnectedError:  # it is about to die, and the end of its log says more
             wait(batsim, TERM_GRACE)
             _check_alive(batsim, log, contained)
@@ -258,8 +258,8 @@ def run_batsim(
         return conversation
 
 
-def _path(folder: str, contained: bool, ahead: Ahead | None) -> str:
-    """Of the socket."""
+def _socket_path(folder: str, contained: bool, ahead: Ahead | None) -> str:
+    """Where Batsim finds our socket; empty for a free port, which alone a container can reach."""
     if ahead is not None:
         return ahead.socket
     return "" if contained else f"{folder}/batsim"
@@ -283,8 +283,8 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
     if batsim.poll() is None:
         return
     if contained and batsim.returncode in _NOT_BEGUN:
-        said = _DOCKER_SAYS.search(log.read_text(errors="replace"))
-        why = said[1] if said else f"exit code {batsim.returncode}; see {log}"
+        message = _DOCKER_SAYS.search(log.read_text(errors="replace"))
+        why = message[1] if message else f"exit code {batsim.returncode}; see {log}"
         raise PeerError(f"Docker could not start Batsim: {why}")
     end = _end_of_log(log)
     error = StuckError if _STUCK in end else PeerError

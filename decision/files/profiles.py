@@ -194,8 +194,8 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
     yield json_bytes(_head(workload))[:-1] + b',\n"jobs":[\n'
     jobs = (
-        _ENCODER.encode(_job_fields(job, _written_id(job, workload.name)) | said)
-        for job, said in zip(workload.jobs, _said(workload), strict=False)
+        _ENCODER.encode(_job_fields(job, _written_id(job, workload.name)) | worth)
+        for job, worth in zip(workload.jobs, _said(workload), strict=False)
     )
     yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'

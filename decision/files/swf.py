@@ -24,7 +24,7 @@ from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, n
 from decision.model.dates import LAST_DATE
 from decision.model.demand import recorded, use_of
 from decision.model.errors import InputError
-from decision.model.reshape import Filters, Walltimes, reshape
+from decision.model.reshape import Filters, Walltimes, at_most, refuse_empty, reshape
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.workload import Workload
 
@@ -42,10 +42,10 @@ _ORIGIN = ("Computer", "Installation", "Acknowledge")
 
 def read_header(data: bytes) -> dict[str, str]:
     """The comments by key; the first of each."""
-    found: dict[str, str] = {}
+    comments: dict[str, str] = {}
     for match in _COMMENT.finditer(data):
-        found.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
-    return found
+        comments.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
+    return comments
 
 
 def machine_size(header: Header) -> int | None:
@@ -214,9 +214,9 @@ class LogLines:
             before: how many lines come before it.
         """
         texts = [line.decode("utf-8", "replace").strip() for line in lines]
-        said = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
-        rows = [texts[at] for at in said] if len(said) < len(texts) else texts
-        numbers = said + before + 1
+        records = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
+        rows = [texts[at] for at in records] if len(records) < len(texts) else texts
+        numbers = records + before + 1
         table = _numbers(rows) if not self._grid else np.empty((0, 0))
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
@@ -231,9 +231,9 @@ class LogLines:
             count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
-        found = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in found], np.float64).reshape(-1, _FIELDS)
-        rests = np.array([row[1] for row in found], np.int32)
+        usable = [row for row in parsed if row is not None]
+        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
+        rests = np.array([row[1] for row in usable], np.int32)
         return table, rests, np.array([row is not None for row in parsed], bool)
 
     def _split(self, text: str) -> list[str]:
@@ -365,19 +365,44 @@ def load_swf(
         ConfigError: if an option is out of range.
     """
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, shift=shift)
+    return reshape(read_swf(path, machine=nodes, time_field=time_field, grid=grid, name=name), filters)
+
+
+def read_swf(
+    path: str | os.PathLike[str],
+    *,
+    machine: int | None = None,
+    time_field: int = REQUESTED_TIME,
+    grid: bool = False,
+    name: str = "w0",
+) -> Workload:
+    """Read a log as `load_swf` does, without any of its filters but that for jobs larger than the machine.
+
+    Args:
+        path: the log.
+        machine: its hosts; as the log says by default.
+        time_field: the field with the requested time, counted from 1.
+        grid: the log is in the Grid Workload Format.
+        name: the workload's name.
+
+    Raises:
+        InputError: if the file cannot be read or no job is left.
+    """
     log = LogLines(path, grid)
     parts = [
         {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
     ]
-    columns = _in_order(log.without_repeats(_joined(parts)))
+    # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+    columns = _in_order(log.without_repeats(columns))
     ids = numbered(name, columns["number"])
     trace, requested = log.trace(ids, columns), int(np.isfinite(columns["walltime"]).sum())
-    jobs_read, profiles = _jobs(columns, ids, log.labels)
+    jobs, profiles = _jobs(columns, ids, log.labels)
     workload = Workload(
         name=name,
-        jobs=jobs_read,
+        jobs=jobs,
         profiles=profiles,
-        nb_res=int(jobs_read.size.max(initial=1)),
+        nb_res=int(jobs.size.max(initial=1)),
         path=str(path),
         description=origin(log.header),
         dropped=log.dropped,
@@ -386,17 +411,18 @@ def load_swf(
         time_zone=time_zone(log.header),
         trace=trace,
     )
-    machine, source, notes = _machine(log.header, workload)
+    hosts, source, notes = (machine, "given", ()) if machine else _machine(log.header, workload)
     reading = Reading(
         format="gwf" if grid else "swf",
         records=log.records,
         unit="processors",
         unit_reason="the format counts processors",
-        hosts_from="given" if nodes else source,
+        hosts_from=source,
         requested=requested,
     )
-    workload = replace(workload, nb_res=machine, reading=reading, notes=() if nodes else notes)
-    return reshape(workload, filters if nodes else replace(filters, nodes=machine))
+    workload = at_most(replace(workload, reading=reading, notes=notes), hosts)
+    refuse_empty(workload)
+    return workload
 
 
 def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, ...]]:
@@ -421,11 +447,6 @@ def _machines_file(path: str) -> int:
         return sum(int(row[2]) * int(row[3]) for row in rows)
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _joined(tables: list[Columns]) -> Columns:
-    """The columns of all tables, which are taken from them."""
-    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
 
 
 def _in_order(columns: Columns) -> Columns:

@@ -74,8 +74,8 @@ class _Beside:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
 
         def texts(part: str, name: str) -> list[str]:
-            found = trace.texts(part, name)
-            return [found[at] for at in order]
+            in_file_order = trace.texts(part, name)
+            return [in_file_order[at] for at in order]
 
         self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
         self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")

@@ -220,10 +220,10 @@ def several(value: Any) -> list[Any]:
 
 def some(field: str, value: Any, what: str) -> list[Any]:
     """At least one, or a list of at least one. Raises ConfigError where there is none."""
-    found = several(value)
-    if not found:
+    values = several(value)
+    if not values:
         raise ConfigError(f"{field}: give at least one {what}", field=field)
-    return found
+    return values
 
 
 # What users are told while something runs: the logger ``decision``, of Python's `logging`.
@@ -301,7 +301,7 @@ def interrupt(error: BaseException, frame: FrameType | None) -> None:
     """
     hear()
     places = (frame, frame.f_back) if frame is not None else ()
-    if any(each is not None and (each.f_globals.get("__name__"), each.f_code.co_name) == _CALLED for each in places):
+    if any(at is not None and (at.f_globals.get("__name__"), at.f_code.co_name) == _CALLED for at in places):
         _waiting.append(error)
         return
     raise error

@@ -87,11 +87,11 @@ _RENAMED = {"green": "timetable"}  # in the previous release: the evolved policy
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt or former name: ``; did you mean easy?``, or nothing. Capitals make no difference."""
-    spelt = {each.casefold(): each for each in known}
+    spelt = {option.casefold(): option for option in known}
     if (present := _RENAMED.get(name)) in spelt:
         return f"; it is {present} now"
-    found = difflib.get_close_matches(name.casefold(), spelt, n=1)
-    return f"; did you mean {spelt[found[0]]}?" if found else ""
+    close = difflib.get_close_matches(name.casefold(), spelt, n=1)
+    return f"; did you mean {spelt[close[0]]}?" if close else ""
 
 
 def fold_names(names: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ def at_sizes(workload: Workload, hosts: int) -> Workload:
     before = sizes(workload)
     after = np.clip(np.floor(before * (hosts / workload.nb_res) + 0.5), 1, hosts).astype(np.int32)
     shares = f"powers of two were {powers(before)} of the sizes, and are {powers(after)}"
-    said = f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: {shares}"
+    note = f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: {shares}"
     jobs: Sequence[Job]
     if isinstance(workload.jobs, JobColumns):
         jobs = workload.jobs.replaced(size=after, source=None)
@@ -42,7 +42,7 @@ def at_sizes(workload: Workload, hosts: int) -> Workload:
         pairs = zip(workload.jobs, after.tolist(), strict=True)
         jobs = tuple(replace(job, size=size, source=None) for job, size in pairs)
     trace = None if workload.trace is None else workload.trace.without_times()
-    return replace(workload, jobs=jobs, nb_res=hosts, trace=trace, notes=(*workload.notes, said))
+    return replace(workload, jobs=jobs, nb_res=hosts, trace=trace, notes=(*workload.notes, note))
 
 
 def powers(size: NDArray[Any]) -> str:
@@ -82,7 +82,7 @@ def at_load_by_users(workload: Workload, load: float, seed: int, speed: float | 
     drawn = _draw(area, wanted, np.random.default_rng(seed))
     rng = np.random.default_rng([seed, 1])
     rows = [np.flatnonzero(which == user) for user in drawn]
-    moved = [(submit[own] - first + _WEEK * rng.integers(weeks)) % (_WEEK * weeks) + first for own in rows]
+    moved = [(submit[of_user] - first + _WEEK * rng.integers(weeks)) % (_WEEK * weeks) + first for of_user in rows]
     return _taken(workload, jobs, rows, moved)
 
 
@@ -106,10 +106,10 @@ def _taken(workload: Workload, jobs: JobColumns, rows: list[np.ndarray], moved: 
         raise ConfigError(f"{workload.path}: the load is less than that of any of its users", field="load")
     seen: dict[str, int] = {}
     names: list[str] = []
-    for own in rows:
-        user = jobs.user[int(own[0])]
+    for of_user in rows:
+        user = jobs.user[int(of_user[0])]
         seen[user] = seen.get(user, 0) + 1
-        names += [user if seen[user] == 1 else f"{user}-{seen[user]}"] * len(own)
+        names += [user if seen[user] == 1 else f"{user}-{seen[user]}"] * len(of_user)
     chosen, times = np.concatenate(rows), np.concatenate(moved)
     order = np.argsort(times, kind="stable")
     taken = jobs.take(chosen[order])

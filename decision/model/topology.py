@@ -212,6 +212,6 @@ def _steps(here: Ints, there: ArrayLike) -> Ints:
     return (here != there).astype(np.int64)
 
 
-def _check_counts(what: str, *counts: int) -> None:
+def _check_counts(shape: str, *counts: int) -> None:
     if not counts or min(counts) < 1:
-        raise ConfigError(f"{what}: whole numbers of at least 1 are needed; found {', '.join(map(str, counts))}")
+        raise ConfigError(f"{shape}: whole numbers of at least 1 are needed; found {', '.join(map(str, counts))}")

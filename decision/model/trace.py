@@ -116,7 +116,7 @@ def _taken(field: Any, rows: Ints) -> Any:
 
 def without_records(workloads: Sequence[Workload]) -> list[Workload]:
     """The workloads without what was recorded of them: for all that decides or simulates."""
-    return [each if each.trace is None else msgspec.structs.replace(each, trace=None) for each in workloads]
+    return [given if given.trace is None else msgspec.structs.replace(given, trace=None) for given in workloads]
 
 
 def of_jobs(trace: Trace, jobs: Sequence[Job]) -> Trace:

@@ -160,11 +160,11 @@ class Connection:
     def _check_version(self, message: Message, data: bytes) -> None:
         if not _begins(message):
             return  # which `_enter` refuses
-        found = version_begun(self._version, data)
+        version = version_begun(self._version, data)
         if self._detecting:
-            self._choose(found)
-        elif found is not self._version:
-            raise RefusalError(f"speaks the protocol of version {found.name}, not that of {self._version.name}")
+            self._choose(version)
+        elif version is not self._version:
+            raise RefusalError(f"speaks the protocol of version {version.name}, not that of {self._version.name}")
 
     def _check_intact(self) -> None:
         if self.phase is _BROKEN:
@@ -203,8 +203,8 @@ class Connection:
     def _enter_greeting(self, sender: Role, message: Message, kind: type[Event]) -> None:
         """INIT or HELLO, which is alone in its message."""
         if [type(event) for event in message.events] != [kind]:
-            found = ", ".join(map(describe_event, message.events)) or "no event"
-            raise RefusalError(f"must begin with one {kind.__struct_config__.tag} alone, and sends {found}")
+            events = ", ".join(map(describe_event, message.events)) or "no event"
+            raise RefusalError(f"must begin with one {kind.__struct_config__.tag} alone, and sends {events}")
         self._enter_events(sender, message, not_before=0.0, now_not_before=0.0)
         self.phase = _OPENED if sender is _BATSIM else _BEGINNING
 

@@ -314,9 +314,9 @@ def _count_lost(table: RecordTable, account: Account, unit: str) -> None:
         account.lose("suspended time", int((number["suspended"] > 0).sum()))
         account.lose("cores", int((number["cores"] > 0).sum()) if unit == "nodes" else 0)
     account.lose("dependencies", sum(map(bool, table.texts["dependency"])))
-    for name, what in (("partition", "partitions"), ("qos", "qualities of service")):
+    for name, feature in (("partition", "partitions"), ("qos", "qualities of service")):
         if len(table.texts[name].used()) > 1:
-            account.lose(what, sum(map(bool, table.texts[name])))
+            account.lose(feature, sum(map(bool, table.texts[name])))
 
 
 def _trace(table: RecordTable, ids: Sequence[str]) -> Trace:
@@ -486,7 +486,7 @@ class Aligner:
     def _before(self, at: int, parts: Sequence[str], ways: Ways) -> Ways:
         """The ways with column `at` in front; each is what is read of it, and all its fields, the last first."""
         field = self._fields[at]
-        found: Ways = {}
+        longer: Ways = {}
         for left, some in ways.items():
             end = at + left + 1
             widths = range(left + 1 if field.free else 1)
@@ -496,7 +496,7 @@ class Aligner:
                     continue
                 for read, fields in some:
                     new = ((*read, text) if field.read else read, (*fields, text))
-                    others = found.setdefault(left - wide, [])
+                    others = longer.setdefault(left - wide, [])
                     if len(others) < 2 and all(new[0] != other[0] for other in others):
                         others.append(new)
-        return found
+        return longer

@@ -49,16 +49,16 @@ class Account(msgspec.Struct):
 
     def leave_out(self, reason: str, lines: Iterable[int]) -> None:
         """Count records as left out; `lines` are where they stand."""
-        found = [int(line) for line in lines]
-        if found:
+        numbers = [int(line) for line in lines]
+        if numbers:
             entry = self.left_out.setdefault(reason, LeftOut())
-            entry.count += len(found)
-            entry.lines = sorted([*entry.lines, *found])[:NAMED]
+            entry.count += len(numbers)
+            entry.lines = sorted([*entry.lines, *numbers])[:NAMED]
 
-    def lose(self, what: str, jobs: int) -> None:
+    def lose(self, feature: str, jobs: int) -> None:
         """Count jobs of which something cannot be said."""
         if jobs:
-            self.lost[what] = self.lost.get(what, 0) + int(jobs)
+            self.lost[feature] = self.lost.get(feature, 0) + int(jobs)
 
 
 NUMBERS = (

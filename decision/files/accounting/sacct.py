@@ -47,7 +47,7 @@ def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Cloc
     ids = _ids(text)
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
     run, bad_run = _run(text, len(lines))
-    state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
+    state = [entry.partition(" ")[0].rstrip("+") for entry in text.get("state", [""] * len(lines))]
     bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
     bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
     for _, wrong in times.values():
@@ -89,7 +89,7 @@ def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:
     if elapsed is None:
         return np.full(count, np.nan), np.zeros(count, bool)
     run = _each(elapsed, seconds_of)
-    return run, np.isnan(run) & np.array([each not in ("", "Unknown") for each in elapsed])
+    return run, np.isnan(run) & np.array([duration not in ("", "Unknown") for duration in elapsed])
 
 
 def _each(texts: Sequence[str], read: Any) -> Floats:
@@ -110,8 +110,8 @@ def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[st
             off = np.abs(end - start - elapsed)
             nearer = (off > 1) & (np.abs(end + clock.fold(end) - (start + later) - elapsed) < off)
             start = np.where((later > 0) & (nearer | (start < submit)), start + later, start)
-        unassigned = np.array([each in _NO_NODES for each in text["nodelist"]]) if "nodelist" in text else False
-        going = np.array([each in UNFINISHED for each in state])
+        unassigned = np.array([entry in _NO_NODES for entry in text["nodelist"]]) if "nodelist" in text else False
+        going = np.array([entry in UNFINISHED for entry in state])
         ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
         start = np.where(unassigned & ~(run > 0), np.nan, start)
     return {"submit": submit, "start": start, "end": np.where(going, np.nan, ended), "run": run, "suspended": suspended}
@@ -123,9 +123,9 @@ def _sizes(text: Texts, count: int) -> dict[str, Floats]:
     allocated = text.get("alloctres")
     sizes = {}
     for name, columns, resource in _COUNTS:
-        said = next((_each(text[column], whole_count) for column in columns if column in text), nothing)
+        named = next((_each(text[column], whole_count) for column in columns if column in text), nothing)
         listed = nothing if allocated is None else _each(allocated, partial(_count, resource))
-        sizes[name] = np.where(said >= 1, said, listed)
+        sizes[name] = np.where(named >= 1, named, listed)
     gpus = nothing if allocated is None else _each(allocated, lambda each: gpus_of(tres(each)))
     return {**sizes, "gpus": gpus}
 
@@ -154,7 +154,7 @@ def _memory(text: Texts) -> Floats:
     """Memory that was asked for in all, (n,) MB: ReqMem may be that of a core (``c``) or of a node (``n``)."""
     amounts = _each(text["reqmem"], megabytes)
     for end, columns in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
-        of_each = np.array([each.endswith(end) for each in text["reqmem"]])
+        of_each = np.array([amount.endswith(end) for amount in text["reqmem"]])
         counts = next((_each(text[column], whole_count) for column in columns if column in text), None)
         if counts is not None:
             amounts = np.where(of_each, amounts * counts, amounts)
@@ -375,10 +375,10 @@ class _Table:
         """The delimiter of a line that names the columns; empty if it is a record."""
         if self._names and (line == self._header or line[:1].isdecimal()):
             return self._delimiter if line == self._header else ""
-        found = is_header(line)
-        if not found and not self._names:
+        delimiter = is_header(line)
+        if not delimiter and not self._names:
             self.use(XDMOD, "|")
-        return found
+        return delimiter
 
     def _records(self, rows: "SacctRows") -> _Parts:
         if not rows.fields:
@@ -517,10 +517,10 @@ def _times(time: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _number(value: Any) -> int:
-    found = _whole(value)
-    if found is None:
+    number = _whole(value)
+    if number is None:
         raise ValueError(value)
-    return found
+    return number
 
 
 def _whole(value: Any) -> int | None:
@@ -539,10 +539,10 @@ def _first(value: Any) -> str:
     return str(value[0]) if isinstance(value, list) and value else str(value or "")
 
 
-def _tres(found: Any) -> dict[str, str]:
+def _tres(resources: Any) -> dict[str, str]:
     """Trackable resources by name, with amounts as text; memory in megabytes."""
     counts = {}
-    for row in found if isinstance(found, list) else ():
+    for row in resources if isinstance(resources, list) else ():
         name = f"{row['type']}/{row['name']}" if row.get("name") else str(row["type"])
         counts[name] = f"{_whole(row.get('count')) or 0}{'M' if name == 'mem' else ''}"
     return counts

@@ -87,8 +87,8 @@ class RoutedZone:
 
     def local(self, between: Ways, src: str, dst: str) -> RoutePart:
         """The route from one point or zone of this zone to another."""
-        own = RoutePart(() if self.has_zones else _LOOPBACK) if src == dst else RoutePart()
-        return self.routes.get((src, dst), own)
+        to_itself = RoutePart(() if self.has_zones else _LOOPBACK) if src == dst else RoutePart()
+        return self.routes.get((src, dst), to_itself)
 
 
 class SearchedZone(RoutedZone):
@@ -329,8 +329,8 @@ class _Network:
         for name in hosts:
             up = RouteLink(f"{name} up", bandwidth, latency, shared)
             down = up._replace(name=f"{name} down") if split else up
-            own = tuple(wire._replace(name=f"{name} limiter") for wire in limiter)
-            star.up[name], star.down[name] = (*own, up, *backbone), (*backbone, down, *own)
+            limits = tuple(wire._replace(name=f"{name} limiter") for wire in limiter)
+            star.up[name], star.down[name] = (*limits, up, *backbone), (*backbone, down, *limits)
             if loopback:
                 star.loopback[name] = loopback
 

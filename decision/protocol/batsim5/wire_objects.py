@@ -113,7 +113,7 @@ class FromDecision(FromBatsim, frozen=True, forbid_unknown_fields=True):
     """An event of the decision process, which may have no other fields."""
 
 
-Reader = Callable[[float, Any], Event]
+Reader = Callable[[Any, float], Event]  # our event, of what the field `event` is and the time
 
 
 def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct], Reader]]) -> Any:
@@ -121,20 +121,19 @@ def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct]
 
     Args:
         base: of them all.
-        readers: of each type of event, by its name: what its field `event` is, and what makes our event of the time and
-            that.
+        readers: of each type of event, by its name: what its field `event` is, and what makes our event of that.
     """
     return Union[tuple(_wire_event(base, name, *reader) for name, reader in readers.items())]  # noqa: UP007 - of values
 
 
 def _wire_event(base: type[FromBatsim], name: str, body: type[Struct], read: Reader) -> type[Struct]:
-    methods = {"build": lambda self: read(self.timestamp, self.event)}
+    methods = {"build": lambda self: read(self.event, self.timestamp)}
     return msgspec.defstruct(name, [("event", body)], bases=(base,), namespace=methods, frozen=True, kw_only=True)
 
 
 def notice(kind: str) -> Reader:
     """The reader of an event that is a notification of Batsim 4's."""
-    return lambda time, _: m.Notify(time, m.NotifyData(type=kind))
+    return lambda _, time: m.Notify(time, m.NotifyData(type=kind))
 
 
 class EventPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -348,7 +348,10 @@ class PybatsimAgent:
         self._mailbox.question = json.loads(question)
         try:
             with prints_to_log():
-                self._take_turn()
+                if self._batsim is None:
+                    self._batsim = open_batsim(self._scheduler, self._mailbox)
+                else:
+                    self._batsim.do_next_event()
             reply = self._codec.decode(self._mailbox.reply)
             self._holdings.take(reply)
             if self._connection.version.begins_with_init:
@@ -360,12 +363,6 @@ class PybatsimAgent:
             raise self._blame(f"decided something impossible: {error}") from error
         except (Exception, SystemExit) as error:
             raise self._blame(f"failed: {error_origin(error)}") from error
-
-    def _take_turn(self) -> None:
-        if self._batsim is None:
-            self._batsim = open_batsim(self._scheduler, self._mailbox)
-        else:
-            self._batsim.do_next_event()
 
     def _blame(self, deed: str) -> PolicyError:
         return PolicyError(f"t={self._mailbox.question['now']} s: {self.spec} {deed}")

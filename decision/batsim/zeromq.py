@@ -87,10 +87,10 @@ class ZmqTransport(Transport):
             (self._socket.connect if self._asks else self._socket.bind)(endpoint)
         except zmq.ZMQError as error:
             self.close(linger=0)
-            raise ConfigError(
-                f"endpoint {endpoint}: {zmq.strerror(error.errno or 0).lower()}; {_endpoint_advice(error)}",
-                field="endpoint",
-            ) from None
+            in_use = error.errno == zmq.EADDRINUSE
+            advice = "another process listens there; choose another port" if in_use else _AS
+            reason = zmq.strerror(error.errno or 0).lower()
+            raise ConfigError(f"endpoint {endpoint}: {reason}; {advice}", field="endpoint") from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 
     def close(self, linger: int) -> None:
@@ -164,12 +164,6 @@ def _simulates(question: bytes) -> str:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
     return f" ({', '.join(map(str, files))})" if files else ""
-
-
-def _endpoint_advice(error: zmq.ZMQError) -> str:
-    if error.errno == zmq.EADDRINUSE:
-        return "another process listens there; choose another port"
-    return _AS
 
 
 _START_BATSIM = (

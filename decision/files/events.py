@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -110,7 +110,9 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
     elif fields.type in FORWARDED and known:
         value = _rate(fields.value, where)
     elif not forward_unknown and not (fields.type == GENERIC and isinstance(fields.data, str)):
-        _refuse_type(fields.type, where)
+        known_types = " or ".join(_RANK)
+        reason = f"{fields.type!r} is unknown; use {known_types}, or forward unknown events"
+        raise InputError(f"{where}, field 'type': {reason}")
     return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, value=value, source=compact(line))
 
 
@@ -209,11 +211,6 @@ def _rate(value: Any, where: str) -> float:
 
 def _is_number_of_hosts(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-
-
-def _refuse_type(kind: str, where: str) -> NoReturn:
-    known = " or ".join(_RANK)
-    raise InputError(f"{where}, field 'type': {kind!r} is unknown; use {known}, or forward unknown events")
 
 
 # Series that people have, by time: power, irradiance, carbon intensity or prices, as CSV or Parquet.

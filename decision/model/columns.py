@@ -245,6 +245,7 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
     """What an engine needs of the jobs, as columns."""
     if isinstance(jobs, JobColumns):
         return jobs
+    estimates = np.array([job.estimate for job in jobs], np.float64)
     return JobColumns(
         id=Labelled([job.id for job in jobs], np.arange(len(jobs))),
         submit_time=np.array([job.submit_time for job in jobs], np.float64),
@@ -252,7 +253,7 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
         walltime=np.array([job.walltime for job in jobs], np.float64),
         profile=labelled([job.profile for job in jobs]),
         user=labelled([job.user for job in jobs]),
-        estimate=_estimates([job.estimate for job in jobs]),
+        estimate=None if np.isnan(estimates).all() else estimates,
         worth=worth_rows([job.worth for job in jobs]),
     )
 
@@ -266,11 +267,6 @@ def worth_rows(given: Sequence[Worth | None]) -> NDArray[np.float64] | None:
 
 def _worth(row: list[float]) -> Worth | None:
     return None if all(map(math.isnan, row)) else Worth(*row)
-
-
-def _estimates(seconds: Sequence[float]) -> NDArray[np.float64] | None:
-    estimates = np.array(seconds, np.float64)
-    return None if np.isnan(estimates).all() else estimates
 
 
 class DelayProfiles(Mapping[str, Profile]):

@@ -1,4 +1,4 @@
-"""How much may be done at a time: cores and memory."""
+"""What the computer has for a run: cores and memory, and the files that users name, compressed or shipped ones, too."""
 
 import atexit
 import bz2
@@ -91,9 +91,6 @@ def _groups(controller: str) -> Iterator[Path]:
             top = next((place for place in (_GROUPS / controllers, _GROUPS / controller) if place.is_dir()), _GROUPS)
             inside = Path(group.lstrip("/"))
             yield from dict.fromkeys([top / inside, *(top / folder for folder in inside.parents), top])
-
-
-# Memory asked for before it is taken.
 
 
 def check_memory(name: str, count: int, size: float) -> None:

@@ -1,4 +1,4 @@
-"""Errors that name whose fault they are.
+"""Errors that name whose fault they are, checks of arguments, the logger, and signals that end what is under way.
 
 Each error is one clear line for a person: what, where, what to do. `exit_code` is what the command line
 ends with: 2 for a user's mistake, 3 for a peer's fault.

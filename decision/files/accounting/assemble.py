@@ -421,11 +421,8 @@ class Aligner:
         names = [field.name for field in fields]
         self._least = names.index(_OF_LINES) + 1 if _OF_LINES in names else len(names)
         self._typed = [not field.free and not field.fits(_NO_KIND) for field in fields]
-        self._near = {at: self._free_near(at) for at in range(len(fields)) if self._is_name(at)}
+        self._near = {at: self._free_near(at) for at, field in enumerate(fields) if field.read and field.name in _NAMES}
         self._known: dict[int, set[str]] = {at: set() for at, near in self._near.items() if near}
-
-    def _is_name(self, at: int) -> bool:
-        return self._fields[at].read and self._fields[at].name in _NAMES
 
     def _free_near(self, at: int) -> list[int]:
         """The free columns around a name before the next columns of a known kind: a delimiter may be of either."""

@@ -52,6 +52,7 @@ def _pbs(line: str) -> "Entry | str | None":
         return "other_event"
     fields = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
     nodes = _pbs_nodes(fields.get("exec_host", ""))
+    limit = fields.get("Resource_List.walltime", "")
     start, end = known_time(fields.get("start", "0")), known_time(fields.get("end", "0"))
     return {
         "id": job.partition(".")[0],
@@ -59,7 +60,7 @@ def _pbs(line: str) -> "Entry | str | None":
         "start": start,
         "end": end,
         "run": end - start,
-        "walltime": _limit(fields.get("Resource_List.walltime", "")),
+        "walltime": seconds_of(limit) if limit else math.nan,
         "nodes": float(len(nodes)) if nodes else _count(fields, "Resource_List.nodect"),
         "cores": float(sum(nodes.values())) if nodes else _count(fields, "Resource_List.ncpus"),
         "memory": megabytes(fields.get("resources_used.mem", ""), "K"),
@@ -73,10 +74,6 @@ def _pbs(line: str) -> "Entry | str | None":
         "node_list": ",".join(nodes),
         "state": "COMPLETED" if fields.get("Exit_status", "0") == "0" else "FAILED",
     }
-
-
-def _limit(text: str) -> float:
-    return seconds_of(text) if text else math.nan
 
 
 def _count(fields: dict[str, str], name: str) -> float:
@@ -180,15 +177,11 @@ def _lsf_limit(fields: Sequence[str], user: int) -> float:
     try:
         at += 1 + 2 * int(fields[at])
         at += 1 + 6 * int(fields[at])  # of each host: name, memory, swap, user time, system time, nothing more
-        numbers = list(itertools.takewhile(_is_count, fields[at:]))
+        numbers = list(itertools.takewhile(lambda field: field.removeprefix("-").isdecimal(), fields[at:]))
         limit = float(numbers[-3])  # then the mean and the largest memory
     except (IndexError, ValueError):
         return math.nan
     return limit if limit > 0 else math.nan
-
-
-def _is_count(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
 
 
 # --- Grid Engine ----------------------------------------------------------------------------------------------------

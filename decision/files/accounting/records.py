@@ -221,12 +221,11 @@ def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: A
             lines.append(line)
     if jobs:
         names = dict.fromkeys(name for job in jobs for name in job)
-        columns: dict[str, Any] = {name: [job.get(name, _nothing(name)) for job in jobs] for name in names}
+        texts = ("id", "part_of", *TEXTS)
+        columns: dict[str, Any] = {
+            name: [job.get(name, "" if name in texts else math.nan) for job in jobs] for name in names
+        }
         yield from usable({"line": np.array(lines), **columns}, account)
-
-
-def _nothing(name: str) -> Any:
-    return "" if name in ("id", "part_of", *TEXTS) else math.nan
 
 
 def known_time(text: str) -> float:

@@ -297,7 +297,7 @@ class _Reader:
         self._account.leave_out("malformed", np.asarray(lines)[bad].tolist())
         columns: dict[str, Any] = {
             "line": np.asarray(lines),
-            "id": self._ids(lines, table),
+            "id": self._texts(table, "id") if "id" in self._column_of else [str(line) for line in lines],
             self._mapping.unit: size,
             **_filled(numbers),
             **{role: self._texts(table, role) for role in ("user", "state", "partition") if role in self._column_of},
@@ -307,11 +307,6 @@ class _Reader:
             columns = {name: list(compress(column, keep)) for name, column in columns.items()}
         if keep.any():
             yield from usable(columns, self._account)
-
-    def _ids(self, lines: Sequence[int], table: Mapping[str, Sequence[Any]]) -> list[str]:
-        if "id" not in self._column_of:
-            return [str(line) for line in lines]
-        return self._texts(table, "id")
 
     def _texts(self, table: Mapping[str, Sequence[Any]], role: str) -> list[str]:
         return [f"{value:.0f}" if isinstance(value, float) else str(value) for value in table[self._column_of[role]]]

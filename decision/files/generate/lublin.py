@@ -34,8 +34,7 @@ from decision.model.workload import Workload
 
 from .jobs import workload_of
 
-# Parameters of Lublin and Feitelson's workload model (`decision.files.generate.lublin`): the published fits, and
-# changes.
+# The model's parameters: the published fits, and how they are changed.
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, Meta(gt=0.0, le=1e6)]

@@ -137,7 +137,11 @@ def check_energy(root: XmlNode, version: tuple[int, int], master: str) -> Iterat
     powered = sum(any(name in properties for name in WATTAGE) for _, properties in computing)
     for node, properties in computing if powered else ():
         if not any(name in properties for name in WATTAGE):
-            yield finding_at(node, "no power is given, but other hosts have it", f"add a <prop> {_present(version)!r}")
+            yield finding_at(
+                node,
+                "no power is given, but other hosts have it",
+                f"add a <prop> {WATTAGE[version < FIRST_WITH_NEW_NAMES]!r}",
+            )
 
 
 def _descendants(root: XmlNode) -> Iterator[XmlNode]:
@@ -155,10 +159,6 @@ def _properties(node: XmlNode) -> dict[str, str]:
         if child.tag == "prop" and {"id", "value"} <= child.attributes.keys():
             properties.setdefault(child.attributes["id"], child.attributes["value"])
     return properties
-
-
-def _present(version: tuple[int, int]) -> str:
-    return WATTAGE[version < FIRST_WITH_NEW_NAMES]
 
 
 def _check_names(node: XmlNode, properties: Mapping[str, str], version: tuple[int, int]) -> Iterator[Finding]:
@@ -421,7 +421,7 @@ def _route_of(zone: Zone) -> str:
 def _check_searched(zone: Zone) -> Iterator[Finding]:
     """Floyd's and Dijkstra's routing: a path of routes from the first member to all others."""
     members, reached = zone.members, _neighbours(zone)
-    for start, goal in list(_pairs(reached)):
+    for start, goal in [(start, goal) for start, goals in reached.items() for goal in goals]:
         reached[goal].add(start)  # a path back by other routes is not searched for
     seen, waiting = set(members[:1]), members[:1]
     while waiting:
@@ -432,10 +432,6 @@ def _check_searched(zone: Zone) -> Iterator[Finding]:
     if apart:
         problem = f"{len(apart)} of {len(members)} members have no path to {members[0]!r}, such as {apart[0]!r}"
         yield finding_at(zone.node, problem, f"add a <{_route_of(zone)}>")
-
-
-def _pairs(reached: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
-    return ((start, goal) for start, goals in reached.items() for goal in goals)
 
 
 def _check_star(zone: Zone) -> Iterator[Finding]:

@@ -168,16 +168,13 @@ def declared_links(path: str | os.PathLike[str]) -> list[Links]:
     """
     zones = read_zones(read_xml(path))
     kinds: dict[LinkKind, list[tuple[str, int | None]]] = {}
-    for name, number, kind in (*_named(zones), *(made for zone in zones.all for made in _made(zone))):
+    named = ((name, 1, _kind(node, "bandwidth", "latency", "SHARED")) for name, node in zones.links.items())
+    for name, number, kind in (*named, *(made for zone in zones.all for made in _made(zone))):
         kinds.setdefault(kind, []).append((name, number))
     return [
         Links(tuple(fold_names(name for name, _ in members)), _sum([number for _, number in members]), kind)
         for kind, members in kinds.items()
     ]
-
-
-def _named(zones: Zones) -> Iterator[tuple[str, int | None, LinkKind]]:
-    return ((name, 1, _kind(node, "bandwidth", "latency", "SHARED")) for name, node in zones.links.items())
 
 
 def _made(zone: Zone) -> Iterator[tuple[str, int | None, LinkKind]]:

@@ -274,7 +274,11 @@ def _star(name: str, topology: Flat, leaves: Sequence[_StarHost], properties: _L
         *(line for leaf in leaves for line in leaf.lines),
         *(line for link in dict.fromkeys(leaf.link for leaf in leaves) for line in _link(link, topology.link)),
         *(_element("backbone", {"id": "backbone", **_rate(topology.backbone)}) if topology.backbone else ()),
-        *(line for leaf in leaves for line in _host_link(leaf)),
+        *(
+            line
+            for leaf in leaves
+            for line in _element("host_link", {"id": leaf.name, "up": f"{leaf.link}_UP", "down": f"{leaf.link}_DOWN"})
+        ),
         *_element("router", {"id": _router(name)}),
     ]
     return _element("zone", {"id": name, "routing": "Cluster"}, network)
@@ -353,10 +357,6 @@ def _top(zone: str) -> str:
 
 def _up(zone: str) -> str:
     return f"{zone}_up"
-
-
-def _host_link(leaf: _StarHost) -> Iterator[str]:
-    return _element("host_link", {"id": leaf.name, "up": f"{leaf.link}_UP", "down": f"{leaf.link}_DOWN"})
 
 
 def _zone(name: str, *children: str) -> Iterator[str]:

@@ -183,7 +183,7 @@ def open_batsim(scheduler: Any, mailbox: Any) -> Any:
 
 # --- Between a Batsim 5 and a scheduler that knows Batsim 4: what one says, as the other would ---
 #
-# What cannot be said to Batsim 5 is refused by its dialect or here, by name.
+# What cannot be said to Batsim 5 is refused by its codec or here, by name.
 
 
 class Interpreter:

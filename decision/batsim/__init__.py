@@ -3,7 +3,7 @@
 Design
 ------
 A `transport.Transport` has waits that are safe: it gives up after a timeout, notices that the peer has gone, and lets
-signals end the wait. `zeromq` puts one between an agent or an engine without I/O and the network, and `process` between
+signals end the wait. `zeromq` puts one between an agent or an engine without I/O and the network, and `launcher` between
 an agent and a Batsim that it starts, in Docker too; `conversation` answers until the simulation ends, and records it or
 decides a recorded one again. `agent` decides with one of our policies and `pybatsim` with a scheduler written for
 pybatsim: both take one message and return one reply (`conversation.Responder`). `kernels` keep the agent's copy of the

@@ -265,7 +265,7 @@ def run_on_batsim(
 
     Batsim writes into a fresh folder, from which whole files replace those of an older run.
     """
-    from decision.batsim.process import docker_command, run_batsim  # with sockets: 15 ms of a start
+    from decision.batsim.launcher import docker_command, run_batsim  # with sockets: 15 ms of a start
 
     options = options_by_messages(case, choice)
     fixed, loop = open_loop(case)
@@ -404,7 +404,7 @@ def run_to_folder(
     Raises:
         ConfigError: if the inputs do not fit together, the files cannot be written, or another run goes on there.
         PolicyError: if the policy decides something impossible or stops deciding.
-        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.process.run_batsim`.
+        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
     case = _with_cap(case, choice)
     known = _known(case, choice)

@@ -201,6 +201,8 @@ class Agent:
             if handler is not None:
                 handler(event, commands)
         if self._begun and not self._connection.ending:
+            # jobs of a closed loop that are due come before the decision, so that the policy sees them; what it rejects
+            # is over, which may set off others, so that the next call is known after it
             self._send_next(commands)
             self._decide(commands)
             self._call_for_next(commands)
@@ -289,7 +291,7 @@ class Agent:
         if self._registers:
             self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
         hosts = nb_hosts(self._state)
-        if not 1 <= job.res <= hosts:
+        if not 1 <= job.res <= hosts:  # it could never start, and would keep the simulation from ending
             self._misfits.add(job_id, job.res)
             commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
             transitions.reject(self._state, job_number)
@@ -349,6 +351,7 @@ class Agent:
 
     def _grow(self) -> None:
         jobs = 2 * len(self._state.size)
+        # a plan has room for an action on each job, so that it grows with the state
         self._state = with_room(self._state, jobs, 0)
         self._plan = p.new_plan(self._state)
 

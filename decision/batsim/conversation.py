@@ -57,7 +57,7 @@ class Simulator(Protocol):
         """The next question; None once the end was answered."""
 
     def answer(self, message: Message) -> None:
-        """Take the reply."""
+        """Take the reply to the question that was asked last."""
 
     def record(self) -> RunRecord:
         """The tables of the run."""

@@ -89,7 +89,7 @@ class LibraryTransport(Transport):
                 raise self._gone()
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the library."""
         try:
             view = memoryview(struct.pack("<I", len(data)) + data)
             while view:

@@ -164,11 +164,11 @@ class ClosedLoop:
         return self._left > 0
 
     def came(self, job_id: str, now: float) -> None:
-        """A job was submitted."""
+        """Note that a job was submitted, which sessions may wait for."""
         self._note(self._comings.pop(job_id, ()), now)
 
     def ended(self, job_id: str, now: float) -> None:
-        """A job is over, or was rejected."""
+        """Note that a job is over, or was rejected, which sessions may wait for."""
         self._note(self._ends.pop(job_id, ()), now)
 
     def _note(self, sessions: Sequence[_Waiting], now: float) -> None:

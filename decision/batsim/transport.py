@@ -26,7 +26,7 @@ _LINGER = 2000  # milliseconds to deliver the last message after the end
 
 
 class DisconnectedError(PeerError):
-    """The peer has gone."""
+    """The peer has gone, and the conversation cannot go on."""
 
 
 class Transport:
@@ -60,7 +60,7 @@ class Transport:
         raise NotImplementedError
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the peer."""
         raise NotImplementedError
 
     def receive(self, watch: Callable[[], None] | None = None) -> bytes:

@@ -101,7 +101,7 @@ class ZmqTransport(Transport):
         self._context.term()
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the peer that is answered, or that was asked."""
         if self._asks:
             self._socket.send(data)
         else:

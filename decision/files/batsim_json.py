@@ -46,7 +46,7 @@ from .text import is_plain_number, opened, read_bytes
 
 
 class RawJob(msgspec.Struct, gc=False):
-    """A job."""
+    """A job as its JSON has it, with the fields that Batsim knows."""
 
     id: Int32 | str
     subtime: Annotated[float, Meta(ge=0)]
@@ -238,7 +238,7 @@ class SourcesInFile(Column[bytes]):
         return [_source(_FIELDS.decode(as_rapidjson(t)), full) for t, full in zip(texts, self._ids.made(), strict=True)]
 
     def take(self, rows: Rows) -> "SourcesInFile":
-        """Those of these rows."""
+        """The sources of these rows, in this order."""
         places = self._begin[rows], self._length[rows]
         return SourcesInFile(self._path, self._stamp, self._ids.take(rows), *places)
 

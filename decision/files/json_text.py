@@ -229,7 +229,7 @@ class ArrayInParts:
         self.rest = b""  # the document with an empty array; once all parts have been read
 
     def __iter__(self) -> Iterator[ArrayPart]:
-        """The parts. Raises NotInPartsError."""
+        """The parts of the array, in order. Raises NotInPartsError where they cannot be told apart."""
         head, text = self._head()
         begin, more = len(head), b" "
         while more:

@@ -304,6 +304,7 @@ class LogLines:
                 self.header = {**read_header(text), **self.header}
             lines = text.splitlines()
             table, rest, numbers, malformed = self._parse(lines, count)
+            # a line that is wrong in several ways is counted once, under the first reason
             usable = np.ones(len(table), bool)
             for reason, bad in _reasons(table).items():
                 self._drop(reason, numbers[usable & bad])
@@ -355,7 +356,7 @@ class LogLines:
         )
 
     def _drop(self, reason: str, lines: Lines) -> None:
-        """Leave out these lines."""
+        """Count lines as left out for this reason, and keep the numbers of the first of them."""
         if len(lines):
             self.dropped[reason] = self.dropped.get(reason, 0) + len(lines)
             self.dropped_lines[reason] = (*self.dropped_lines.get(reason, ()), *lines[:_NAMED].tolist())[:_NAMED]
@@ -371,6 +372,7 @@ class LogLines:
         records = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
         rows = [texts[at] for at in records] if len(records) < len(texts) else texts
         numbers = records + before + 1
+        # nearly all logs are plain numbers, which NumPy reads at once; lines one by one take many times as long
         table = _numbers(rows) if not self._grid else np.empty((0, 0))
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS

@@ -31,7 +31,7 @@ class Column(Sequence[Item]):
         raise NotImplementedError
 
     def made(self) -> list[Item]:
-        """All items."""
+        """All items, as a list."""
         raise NotImplementedError
 
     def take(self, rows: Rows) -> Self:
@@ -79,7 +79,7 @@ class Texts(Column[str]):
         return self._make(self._numbers[row : row + 1])[0]
 
     def made(self) -> list[str]:
-        """All texts."""
+        """All texts, as a list."""
         return self._make(self._numbers)
 
     def take(self, rows: Rows) -> "Texts":
@@ -115,7 +115,7 @@ class Labelled(Column[Item], Generic[Item]):
         return self.labels[int(self.codes[row])]
 
     def made(self) -> list[Item]:
-        """All items."""
+        """All items, as a list."""
         if isinstance(self.labels, Column):
             return self.labels.take(self.codes).made()
         return [self.labels[code] for code in self.codes.tolist()]
@@ -190,7 +190,7 @@ class JobColumns(Column[Job]):
         )
 
     def made(self) -> list[Job]:
-        """All jobs."""
+        """All jobs, as objects."""
         nothing = [None] * len(self)
         columns = zip(
             self.id.made(),

@@ -419,5 +419,5 @@ def _path(kind: str, source: str | os.PathLike[str]) -> Path:
 
 
 def _files(kind: str) -> dict[str, Path]:
-    """Files by name."""
+    """The shipped files of a kind, by the name that users give."""
     return {file.stem: file for file in (_DATA / f"{kind}s").glob("*.*")}

@@ -183,7 +183,7 @@ def flag(field: str, value: Any) -> bool:
 
 
 def text(field: str, value: Any) -> str:
-    """A text. Raises ConfigError."""
+    """The value, which must be a text. Raises ConfigError."""
     if not isinstance(value, str):
         raise ConfigError(f"{field}: must be a text; found an object of type {type(value).__name__}", field=field)
     return value

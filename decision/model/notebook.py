@@ -43,7 +43,7 @@ _SAID = ("partition", "account", "group", "qos")
 
 
 def job_frame(workload: Workload, speed: float | None) -> "DataFrame":
-    """As `Workload.to_frame`."""
+    """The table of jobs that `Workload.to_frame` returns."""
     if find_spec("pandas") is None:
         raise ConfigError(f"tables of jobs need pandas, which is not installed: {how_to_install('analysis')}")
     import pandas

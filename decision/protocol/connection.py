@@ -39,7 +39,7 @@ _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 
 
 class ConversationPhase(Enum):
-    """Where the conversation is."""
+    """Where the conversation is, and whose turn it is there."""
 
     OPENING = "opening", Role.BATSIM
     OPENED = "opened", Role.DECISION
@@ -146,7 +146,7 @@ class Connection:
     def _listen(self, data: bytes) -> None:
         """Choose the version whose first message this may be."""
         heard = _version_heard(data)
-        if heard.begins_with_init:
+        if heard.begins_with_init:  # only a Batsim 5 does; 3.1 and 4 are told apart by SIMULATION_BEGINS
             self._detecting = False
         if heard is not self._version:
             self._choose(heard)

@@ -25,7 +25,7 @@ class Role(StrEnum):
 
     @property
     def peer(self) -> "Role":
-        """The other end."""
+        """The end that the other messages come from."""
         return Role.DECISION if self is Role.BATSIM else Role.BATSIM
 
 
@@ -85,12 +85,12 @@ class JobDescription(OpenObject):
 
     @property
     def res(self) -> int:
-        """Requested number of hosts."""
+        """How many hosts the job asks for."""
         return int(self.fields["res"])
 
     @property
     def subtime(self) -> float:
-        """Submission time, seconds."""
+        """When the job is submitted, in seconds of simulated time."""
         return float(self.fields["subtime"])
 
     @property
@@ -123,7 +123,7 @@ class NotifyData(OpenObject):
 
     @property
     def type(self) -> str:
-        """Which notification it is."""
+        """Which notification it is, by its name on the wire."""
         return str(self.fields["type"])
 
     @property
@@ -134,7 +134,7 @@ class NotifyData(OpenObject):
 
 # --- What is asked and answered, both ways ---
 class NoData(Struct, frozen=True):
-    """An empty JSON object."""
+    """The data of an event that says no more than its type: an empty object."""
 
 
 class WaitingTimeQuestion(Struct, frozen=True):
@@ -325,7 +325,7 @@ class Periodic(Struct, frozen=True):
 
     @property
     def milliseconds(self) -> int:
-        """The period."""
+        """The period in milliseconds, whatever its unit."""
         return self.period if self.unit == "ms" else 1000 * self.period
 
 

@@ -147,7 +147,7 @@ def asks(topic: str, ledger: Ledger, event: Query) -> None:
 
 
 def answers(topic: str, ledger: Ledger, event: Answer) -> None:
-    """The answer to one."""
+    """The answer to a query about the topic, which must have been asked."""
     require_topic(topic, event.data)
     if not ledger.asked[topic]:
         raise RefusalError(f"no QUERY asked for {topic}")

@@ -103,11 +103,11 @@ class Records:
             codes.extend(map(labels.__getitem__, texts))
 
     def number(self, name: str) -> Floats:
-        """One of `NUMBERS`, (n,)."""
+        """The column of one of `NUMBERS`, (n,), in its unit."""
         return np.array(self._numbers[name])
 
     def text(self, name: str) -> Labelled[str]:
-        """One of `TEXTS`, (n,)."""
+        """The column of one of `TEXTS`, (n,), empty where it is not known."""
         return Labelled(list(self._labels[name]), small(np.array(self._codes[name])))
 
 

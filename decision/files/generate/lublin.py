@@ -281,7 +281,7 @@ def lublin_jobs(rng: np.random.Generator, nb_jobs: int, nb_hosts: int, classes: 
 
 
 def draw_sizes(rng: np.random.Generator, jobs: JobClass, nb_hosts: int, count: int) -> Ints:
-    """(count,) sizes in hosts."""
+    """Sizes of so many jobs, (count,) hosts."""
     high = max(math.log2(nb_hosts) - jobs.size_high_below, 0.0)
     low = min(jobs.size_low, high)
     medium = max(high - jobs.size_medium_below, low)

@@ -277,7 +277,7 @@ def check_routes(zones: Zones) -> Iterator[Finding]:
 
 
 def ends(node: XmlNode) -> tuple[str, str]:
-    """What a route connects."""
+    """The two points or zones that a route connects, as its element names them."""
     return node.attributes.get("src", ""), node.attributes.get("dst", "")
 
 

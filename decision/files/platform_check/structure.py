@@ -153,7 +153,7 @@ class LinkKind(msgspec.Struct, frozen=True):
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Links of one kind."""
+    """The links of one kind, and how many there are where that is known."""
 
     names: tuple[str, ...]  # folded; "each of network" for those that a <cluster> makes
     number: int | None  # None where SimGrid makes as many as the topology needs

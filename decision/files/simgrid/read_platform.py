@@ -130,7 +130,7 @@ def _cluster(node: XmlNode, outer: Mapping[str, str], network: XmlNode | None) -
 
 
 def radical(node: XmlNode) -> Iterator[int]:
-    """Host numbers from ``0-3,7``."""
+    """The numbers of a cluster's hosts, of which ``radical`` gives a list like ``0-3,7``."""
     intervals = []
     for part in node.attributes["radical"].split(","):
         first, dash, last = part.strip().partition("-")

@@ -177,6 +177,8 @@ def _hops(topology: Topology, a: int, b: int) -> int:
     group, to_group = a // topology.hosts_per_group, b // topology.hosts_per_group
     chassis, to_chassis = (place // chassis_hosts % topology.chassis for place in (a, b))
     router, to_router = (place // topology.nodes % topology.routers for place in (a, b))
+    # host to router and router to host; then within the group, and before that from group to group, by the router that
+    # has the number of the other group
     hops = 2
     if group != to_group:
         hops += (router != to_group) + (chassis != 0) + 1

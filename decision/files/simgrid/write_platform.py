@@ -398,7 +398,7 @@ def _element(tag: str, attributes: Mapping[str, str], children: _Lines = ()) -> 
 
 
 def _quoted_text(text: str) -> str:
-    """An attribute's value."""
+    """A text as the value of an attribute, in quotes and with entities for what XML forbids."""
     from xml.sax.saxutils import quoteattr  # with HTTP and all, a hundredth of a second that readers need not wait
 
     return quoteattr(text)

@@ -372,7 +372,7 @@ class LogLines:
         records = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
         rows = [texts[at] for at in records] if len(records) < len(texts) else texts
         numbers = records + before + 1
-        # nearly all logs are plain numbers, which NumPy reads at once; lines one by one take many times as long
+        # nearly all logs are plain numbers, which NumPy reads at once; others are read line by line
         table = _numbers(rows) if not self._grid else np.empty((0, 0))
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS

@@ -1,4 +1,4 @@
-"""Immutable types: jobs, profiles, workloads, platforms, power states, host sets; the package's errors and constants.
+"""Immutable types: jobs, profiles, workloads, platforms, power states, host sets; errors; and this computer's facts.
 
 Nothing here knows a file format, a protocol or a simulated clock; everything else imports it.
 

@@ -2,13 +2,15 @@
 
 Design
 ------
-A case is read once (`case`) from slurm.conf, sacct and what else there is, and kept as one document. `build` makes
-arrays of it and of the parameters (`parameters`); `kernels` is the scheduler, compiled; `simulate` is one run. The
-scheduler has a clock of its own, in whole seconds as Slurm's, and acts on ends and submissions that it hears of: so
-the same code runs a log with recorded run times (`kernels.replay.run_log`) and decides as a policy in decision's
-engine (`policy`). Rejected: to agree and sweep through the engine, which knows neither memory nor requeues.
+A case is read once (`case`) from slurm.conf (`conf`), sacct (`records`, `jobs`) and what else there is (`nodes`,
+`switches`, `accounts`), and kept as one document (`case_folder`). `build` makes arrays of it and of the parameters,
+with `limits` and `priority`; `kernels` is the scheduler, compiled; `simulate` is one run, `sweep` many with other
+parameters, and `recommend` what to change in slurm.conf. The scheduler has a clock of its own, in whole seconds as
+Slurm's, and acts on ends and submissions that it hears of: so the same code runs a log with recorded run times
+(`kernels.clock.run_log`) and decides as a policy in decision's engine (`policy`). Rejected: to agree and sweep through
+the engine, which knows neither memory nor requeues.
 
-What a log does not say (phases of the periodic threads) is guessed and chosen by agreement (`phases`, `agree`).
+What a log does not say (phases of the periodic threads) is guessed and chosen by agreement (`agree`).
 
 The model follows what Slurm 22.05 does, as measured; no line of it is Slurm's.
 """

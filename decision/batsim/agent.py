@@ -53,8 +53,6 @@ from .announced import announced_platform, in_announced_order
 from .dynamic_jobs import NEEDS_DYNAMIC_JOBS, ClosedLoop, Suspensions, check_config
 from .kernels import FAULTY, ask_now
 
-# A policy that is asked one decision at a time, about the state that Batsim's messages make.
-
 
 class CheckedPolicy:
     """Fills plans, and refuses those that cannot be carried out.
@@ -154,7 +152,7 @@ class Agent:
             m.JobKilled: self._resubmit,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
-            m.ExternalEvent: self._obey,
+            m.ExternalEvent: self._notice_external,
             m.SimulationEnds: self._end,
         }
 
@@ -203,6 +201,8 @@ class Agent:
             if handler is not None:
                 handler(event, commands)
         if self._begun and not self._connection.ending:
+            # jobs of a closed loop that are due come before the decision, so that the policy sees them; what it rejects
+            # is over, which may set off others, so that the next call is known after it
             self._send_next(commands)
             self._decide(commands)
             self._call_for_next(commands)
@@ -250,8 +250,10 @@ class Agent:
         if cap is None:
             return
         if len(cap.hosts) > 1 and not config.forward_unknown_events:
-            said = "start Batsim with --forward-unknown-events and the events that decision workload supply makes of it"
-            raise ConfigError(f"policy {self._traits.name}: cap={self._supply.cap} changes by time; {said}")
+            advice = (
+                "start Batsim with --forward-unknown-events and the events that decision workload supply makes of it"
+            )
+            raise ConfigError(f"policy {self._traits.name}: cap={self._supply.cap} changes by time; {advice}")
         transitions.set_supply(self._state, int(cap.hosts[0]), np.zeros(0, np.int32))
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
@@ -259,13 +261,11 @@ class Agent:
         check_config(self._traits.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         needs = suspends or self._loop is not None or (settings.suspends_beyond and config.forward_unknown_events)
-        self._registers = self._dynamic and (needs or not self._is_compiled())
+        is_compiled = isinstance(innermost(self._policy), CompiledPolicy)  # a policy in Python may suspend at any time
+        self._registers = self._dynamic and (needs or not is_compiled)
         self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart, settings.every)
         if self._dynamic and not self._registers:  # Batsim waits for it
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
-
-    def _is_compiled(self) -> bool:
-        return isinstance(innermost(self._policy), CompiledPolicy)
 
     def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
         job, job_id = event.data.job, event.data.job_id
@@ -287,25 +287,25 @@ class Agent:
         if self._loop is not None:
             self._loop.came(job_id, event.timestamp)
         if self._traits.needs_value or self._traits.needs_qos or not _WORTH.isdisjoint(job.fields):
-            self._appraise(job, job_id, job_number)
+            self._note_worth(job, job_id, job_number)
         if self._registers:
             self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
         hosts = nb_hosts(self._state)
-        if not 1 <= job.res <= hosts:
+        if not 1 <= job.res <= hosts:  # it could never start, and would keep the simulation from ending
             self._misfits.add(job_id, job.res)
             commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
             transitions.reject(self._state, job_number)
             transitions.drop_started(self._state)
 
-    def _appraise(self, job: m.JobDescription, job_id: str, number: int) -> None:
+    def _note_worth(self, job: m.JobDescription, job_id: str, number: int) -> None:
         """What the job is worth, as it says itself."""
         try:
             worth = read_worth(job.fields, job.subtime)
         except ConfigError as error:
             raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
         check_worth(self._traits, job_id, worth, "Batsim's workload")
-        said = (0.0 if math.isnan(number) else number for number in astuple(worth))
-        kernels.job_is_worth.from_python(self._state.address, number, *said)
+        known = (0.0 if math.isnan(quantity) else quantity for quantity in astuple(worth))
+        kernels.job_is_worth.from_python(self._state.address, number, *known)
 
     def _resubmit(self, event: m.JobKilled, commands: list[m.DecisionEvent]) -> None:
         """Register what is left of jobs that were suspended; those without progress had ended by themselves."""
@@ -326,9 +326,9 @@ class Agent:
     def _send_next(self, commands: list[m.DecisionEvent]) -> None:
         """Register the jobs that come now since others have ended."""
         if self._loop is not None:
-            told, registration = self._loop.send(self.now)
+            submissions, registration = self._loop.send(self.now)
             commands += registration
-            for event in told:
+            for event in submissions:
                 self._submit(event, commands)
 
     def _call_for_next(self, commands: list[m.DecisionEvent]) -> None:
@@ -351,6 +351,7 @@ class Agent:
 
     def _grow(self) -> None:
         jobs = 2 * len(self._state.size)
+        # a plan has room for an action on each job, so that it grows with the state
         self._state = with_room(self._state, jobs, 0)
         self._plan = p.new_plan(self._state)
 
@@ -372,8 +373,8 @@ class Agent:
         """The time of a switch or an external event, in seconds."""
         return round(event.timestamp if self._connection.version.stamps_all else self.now, DECIMALS)
 
-    def _obey(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
-        if notification := edc.obeyed(event):
+    def _notice_external(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
+        if notification := edc.notification_of(event):
             self._notice(notification, commands)
 
     def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
@@ -388,22 +389,19 @@ class Agent:
 
     def _change_supply(self, event: m.Notify) -> None:
         where = f"t={self._when(event):.12g} s: Batsim's event {POWER_SUPPLY}"
-        said, hosts = event.data.fields, nb_hosts(self._state)
-        supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
+        fields, hosts = event.data.fields, nb_hosts(self._state)
+        supply, *forecast = read_forecast(fields.get("hosts"), fields.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         settings = self._supply
         falls = supply < self._state.supply or not settings.cap  # a cap that never falls suspends no job
         if settings.suspends_beyond and not self._dynamic and falls:
-            raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
+            asks = self._connection.version.begins_with_init
+            advice = "give the policy the option beyond=suspend" if asks else NEEDS_DYNAMIC_JOBS
+            raise ConfigError(f"{where} suspends jobs beyond it; {advice}, or choose beyond=grid")
         refuse_booking(self._policy)
         transitions.tick(self._state, self._when(event))
         transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
-
-    def _advice(self) -> str:
-        """How Batsim comes to take what is left of suspended jobs."""
-        asks = self._connection.version.begins_with_init
-        return "give the policy the option beyond=suspend" if asks else NEEDS_DYNAMIC_JOBS
 
     def _hosts(self, text: str) -> list[int]:
         """The hosts that Batsim names."""
@@ -446,8 +444,11 @@ class Agent:
 
     def _kill(self, commands: list[m.DecisionEvent], kind: int, job: int, follows: bool) -> None:
         """Kill a job, in one command with the kill before where this one follows it."""
+        if kind == p.SUSPEND and not self._registers:
+            advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
+            raise ConfigError(f"t={self.now:.12g} s: {self._names[job]} is suspended: {advice}")
         if kind == p.SUSPEND:
-            self._check_suspension(job)
+            self._suspensions.check(job, self._names[job])
         if job in self._killing and self._connection.version.kills_once:
             return
         before: tuple[str, ...] = ()
@@ -469,18 +470,12 @@ class Agent:
 
     def _call(self, time: float) -> m.CallMeLaterData:
         if not self._connection.version.names_calls:
-            return m.CallMeLaterData(_short(time, self.now))
+            return m.CallMeLaterData(_with_few_digits(time, self.now))
         self._calls += 1
         return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
 
-    def _check_suspension(self, number: int) -> None:
-        if not self._registers:
-            advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
-            raise ConfigError(f"t={self.now:.12g} s: {self._names[number]} is suspended: {advice}")
-        self._suspensions.check(number, self._names[number])
 
-
-def _short(time: float, now: float) -> float:
+def _with_few_digits(time: float, now: float) -> float:
     """A time after `now`, to the microsecond: of numbers of more than 15 digits Batsim makes others than we do."""
     rounded = round(time, DECIMALS)
     return rounded if rounded > now else time
@@ -503,8 +498,8 @@ def make_agent(
     Raises:
         ConfigError: if the policy is unknown or refuses the settings.
     """
-    found = find_agent(policy, settings) if isinstance(policy, str) else None
-    if found is None:
+    scheduler = find_agent(policy, settings) if isinstance(policy, str) else None
+    if scheduler is None:
         return Agent(
             policy, settings, platform=platform, seed=seed, decide_limit=decide_limit, suspends=suspends, loop=loop
         )
@@ -513,4 +508,4 @@ def make_agent(
             f"policy {policy} answers messages itself, and jobs that come when others end need one that "
             "does not; leave feedback out"
         )
-    return found
+    return scheduler

@@ -1,4 +1,4 @@
-"""The platform that SIMULATION_BEGINS announces."""
+"""The platform that SIMULATION_BEGINS announces, and what a Batsim 5 alone needs: a greeting, calls in milliseconds."""
 
 import math
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _reordered(platform: Platform, order: Sequence[int]) -> Platform:
     return replace(platform, hosts=hosts, places=places, routes=routes)
 
 
-def _as_given(speed: float) -> float:
+def _speed_of_platform(speed: float) -> float:
     """A speed as the platform has it: of a switch's, which takes 1 / speed, Batsim prints too few digits.
 
     With 12 decimals the time of a minute is known to a nanosecond only, and calls are rounded up: it is one of whole
@@ -68,7 +68,7 @@ def _as_given(speed: float) -> float:
 def _host(resource: Resource) -> Host:
     properties = dict(resource.properties)
     wattage = next((properties[name] for name in WATTAGE if name in properties), None)
-    speeds = (math.nan,) if resource.speeds is UNSET else tuple(map(_as_given, resource.speeds))
+    speeds = (math.nan,) if resource.speeds is UNSET else tuple(map(_speed_of_platform, resource.speeds))
     watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
     speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
     triplets = properties.get("sleep_pstates")
@@ -84,8 +84,7 @@ def _host(resource: Resource) -> Host:
     )
 
 
-# What only a Batsim 5 needs of a decision process: a greeting, names and whole milliseconds for calls, and to read the
-# events that mean nothing to Batsim itself.
+# --- What only a Batsim 5 needs of a decision process ---
 
 _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
 
@@ -106,16 +105,16 @@ def milliseconds(time: float) -> float:
     return math.ceil(round(time * 1e9) / 1e6) / 1e3  # as `decision.engine.kernels.clock.whole_milliseconds`
 
 
-def obeyed(event: m.ExternalEvent) -> m.Notify | None:
+def notification_of(event: m.ExternalEvent) -> m.Notify | None:
     """The notification that Batsim 4 would have sent for an external event; None for one that means nothing to us."""
     try:
-        said = msgspec.json.decode(event.data.text)
+        fields = msgspec.json.decode(event.data.text)
     except (msgspec.DecodeError, RecursionError):
         return None
-    kind = said.get("type") if isinstance(said, dict) else None
+    kind = fields.get("type") if isinstance(fields, dict) else None
     if kind in _MACHINE_EVENTS:
-        return _notify(event, type=f"event_{kind}", resources=said.get("resources", ""))
-    return _notify(event, **said) if kind == POWER_SUPPLY else None
+        return _notify(event, type=f"event_{kind}", resources=fields.get("resources", ""))
+    return _notify(event, **fields) if kind == POWER_SUPPLY else None
 
 
 def _notify(event: m.ExternalEvent, **fields: Any) -> m.Notify:

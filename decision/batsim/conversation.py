@@ -1,4 +1,4 @@
-"""A conversation: answering Batsim's questions until the simulation ends, and recording what was said."""
+"""A conversation: who takes part, how it is answered until the simulation ends, recorded, and decided again."""
 
 import gc
 import time
@@ -16,13 +16,11 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.record import RunRecord
 from decision.protocol import Message, Role
-from decision.protocol.batsim5.json import says_size
+from decision.protocol.batsim5.codec import says_size
 from decision.protocol.recording import RecordedMessage, read_recording, record_line
 from decision.state.cluster import ClusterState
 
-from .transport import End
-
-# The two ends of a conversation, without I/O: who answers Batsim's questions, and who asks them.
+from .transport import Transport
 
 
 class Responder(Protocol):
@@ -59,7 +57,7 @@ class Simulator(Protocol):
         """The next question; None once the end was answered."""
 
     def answer(self, message: Message) -> None:
-        """Take the reply."""
+        """Take the reply to the question that was asked last."""
 
     def record(self) -> RunRecord:
         """The tables of the run."""
@@ -129,14 +127,16 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def answer_all(agent: Responder, end: End, recorder: Recorder, watch: Callable[[], None] | None = None) -> Conversation:
-    """Answer what comes to `end` until the simulation ends."""
+def answer_all(
+    agent: Responder, transport: Transport, recorder: Recorder, watch: Callable[[], None] | None = None
+) -> Conversation:
+    """Answer what comes through `transport` until the simulation ends."""
     conversation = Conversation()
     began = time.perf_counter()
     agent.get_ready()
     with _rare_garbage_collection():
         while not agent.finished:
-            question = end.receive(watch)
+            question = transport.receive(watch)
             received = time.perf_counter()
             try:
                 reply = agent.handle(question)
@@ -145,7 +145,7 @@ def answer_all(agent: Responder, end: End, recorder: Recorder, watch: Callable[[
                 raise
             conversation.deciding += time.perf_counter() - received
             conversation.messages += 1
-            end.send(reply)
+            transport.send(reply)
             recorder.exchange(question, reply)
     conversation.total = time.perf_counter() - began
     return conversation
@@ -164,9 +164,7 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.unfreeze()
 
 
-# Writes a conversation down while it goes on.
-#
-# A recorded conversation, decided again.
+# --- A recorded conversation, decided again ---
 
 _STARTS = ("EXECUTE_JOB", "ExecuteJobEvent")
 _HOSTS = ("alloc", "resources", "host_allocation", "host_ids")
@@ -266,14 +264,15 @@ def _events(reply: bytes) -> list[str]:
 
 
 def _normal(event: dict[str, Any]) -> dict[str, Any]:
-    kind, said = _parts(event)
-    return {"type": kind, "data": _normal_data(said)}
+    """An event in one wire form, with host sets in one spelling."""
+    kind, data = _parts(event)
+    return {"type": kind, "data": _normal_data(data)}
 
 
-def _normal_data(said: Any) -> Any:
-    if not isinstance(said, dict):
-        return said
-    return {name: _normal_hosts(value) if name in _HOSTS else _normal_data(value) for name, value in said.items()}
+def _normal_data(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    return {name: _normal_hosts(value) if name in _HOSTS else _normal_data(value) for name, value in data.items()}
 
 
 def _normal_hosts(text: Any) -> Any:

@@ -1,4 +1,8 @@
-"""The conversation with a decision component of Batsim 5: a process that listens, or a library."""
+"""The conversation with a decision component of Batsim 5: a process that listens, or a library.
+
+A library gets a process of its own, so that its crash is an error and not ours. That process (`library_child`) loads
+the library and calls it; messages go through two pipes, each with a byte that says what it is and four bytes of size.
+"""
 
 import os
 import select
@@ -21,19 +25,14 @@ from decision.protocol import messages as m
 
 from .library_child import FRAME, IS_ANSWER, IS_ERROR, IS_LOADED, IS_MISSING
 from .signals import StopRequest, stop_on_signals
-from .transport import SLICE, End
-from .zeromq import START_DECISION, Wire
-
-# A decision component of Batsim 5 that is a library, in a process of its own: its crash is an error, and not ours.
-#
-# The process (`library_child`) loads the library and calls it; messages go through two pipes, each with a byte that
-# says what it is and four bytes of size.
+from .transport import SLICE, Transport
+from .zeromq import START_DECISION, ZmqTransport
 
 _PATIENCE = 5.0  # seconds for the library to end
 
 
-class LibraryEnd(End):
-    """The end of a conversation at which a library decides.
+class LibraryTransport(Transport):
+    """The pipes to a process in which a library decides.
 
     Args:
         path: of the library.
@@ -90,7 +89,7 @@ class LibraryEnd(End):
                 raise self._gone()
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the library."""
         try:
             view = memoryview(struct.pack("<I", len(data)) + data)
             while view:
@@ -162,38 +161,36 @@ def ask_peer(
     """
     with stop_on_signals() as stop, ExitStack() as stack:
         if library:
-            component = stack.enter_context(LibraryEnd(place, timeout=timeout, stop=stop))
-            end: End = component
+            component = stack.enter_context(LibraryTransport(place, timeout=timeout, stop=stop))
+            transport: Transport = component
             schema = schema or component.schema
         else:
             peer = "the decision process"
-            wire = Wire(zmq.REQ, place, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop)
-            end = stack.enter_context(wire)
-        keep(*_converse(engine, end, Connection(Role.BATSIM, "5", lambda: schema), text))
+            socket = ZmqTransport(zmq.REQ, place, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop)
+            transport = stack.enter_context(socket)
+        keep(*_converse(engine, transport, Connection(Role.BATSIM, "5", lambda: schema), text))
 
 
-def _converse(engine: Batsim5Engine, end: End, connection: Connection, text: str) -> tuple[RunRecord, float]:
+def _converse(
+    engine: Batsim5Engine, transport: Transport, connection: Connection, text: str
+) -> tuple[RunRecord, float]:
     deciding = 0.0
 
-    def told(question: Message) -> Message:
+    def reply_to(question: Message) -> Message:
         nonlocal deciding
         data = connection.send(question)
         began = time.perf_counter()
-        end.send(data)
-        reply = end.receive()
+        transport.send(data)
+        reply = transport.receive()
         deciding += time.perf_counter() - began
         return connection.receive(reply)
 
-    _greet(engine, told, text)
+    hello = reply_to(Message(0.0, (m.Init(0.0, m.InitData(text)),))).events[0]
+    assert isinstance(hello, m.Hello)  # which the connection has checked
+    engine.greet(hello.data.features)
     try:
         while (question := engine.ask()) is not None:
-            engine.answer(told(question))
+            engine.answer(reply_to(question))
     except PolicyError as error:  # the policy belongs to the peer
         raise RemoteProtocolError(f"the decision process decided something impossible: {error}") from None
     return engine.record(), deciding
-
-
-def _greet(engine: Batsim5Engine, tell: Callable[[Message], Message], text: str) -> None:
-    hello = tell(Message(0.0, (m.Init(0.0, m.InitData(text)),))).events[0]
-    assert isinstance(hello, m.Hello)  # which the connection has checked
-    engine.greet(hello.data.features)

@@ -3,6 +3,9 @@
 Batsim itself knows no suspension. What is left is counted by our clock, from when we heard that the job started to when
 we heard that it is over; the progress that Batsim sends has six decimals. It gets a profile of its own,
 because Batsim forgets one with the last job that had it.
+
+Jobs of a closed loop, which come when their users have seen earlier ones end, are registered by the decision process,
+too, when it is time (`ClosedLoop`). No policy knows of this before a job comes.
 """
 
 import heapq
@@ -109,9 +112,7 @@ def check_config(policy: str, suspends: bool, config: m.Config) -> None:
         )
 
 
-# Jobs that come when their users have seen earlier ones end: registered by the decision process when it is time.
-#
-# No policy knows of this before a job comes.
+# --- Jobs that come when their users have seen earlier ones end ---
 
 _NEARLY = 1e-6  # seconds: the last digit of times in messages
 _SOON = 1e-3  # seconds: Batsim 5 calls at whole milliseconds
@@ -163,11 +164,11 @@ class ClosedLoop:
         return self._left > 0
 
     def came(self, job_id: str, now: float) -> None:
-        """A job was submitted."""
+        """Note that a job was submitted, which sessions may wait for."""
         self._note(self._comings.pop(job_id, ()), now)
 
     def ended(self, job_id: str, now: float) -> None:
-        """A job is over, or was rejected."""
+        """Note that a job is over, or was rejected, which sessions may wait for."""
         self._note(self._ends.pop(job_id, ()), now)
 
     def _note(self, sessions: Sequence[_Waiting], now: float) -> None:
@@ -191,7 +192,7 @@ class ClosedLoop:
         """The jobs that come now, as Batsim would tell of them, and the commands that register them."""
         if now + _NEARLY >= self._asked:
             self._asked = math.inf
-        told: list[m.JobSubmitted] = []
+        submissions: list[m.JobSubmitted] = []
         commands: list[m.DecisionEvent] = []
         while self._due and self._due[0].time <= now + _NEARLY:
             _, _, job, workload = heapq.heappop(self._due)
@@ -199,9 +200,9 @@ class ClosedLoop:
             description = m.JobDescription(**{**job_fields(job), "subtime": now})
             profile = self._register(workload, job.profile, now, commands)
             commands.append(m.RegisterJob(now, m.RegisterJobData(job.id, description)))
-            told.append(m.JobSubmitted(now, m.JobSubmittedData(job.id, description, profile)))
+            submissions.append(m.JobSubmitted(now, m.JobSubmittedData(job.id, description, profile)))
             self.came(job.id, now)
-        return told, commands
+        return submissions, commands
 
     def _register(self, workload: Workload, name: str, now: float, commands: list[m.DecisionEvent]) -> dict[str, Any]:
         """The JSON of a profile; it and its parts are registered where Batsim does not have them."""

@@ -14,7 +14,7 @@ from decision.model.errors import ConfigError, PeerError, StuckError
 from .conversation import Conversation, Recorder, Responder, answer_all
 from .process import TERM_GRACE, Ahead, started, wait
 from .signals import stop_on_signals
-from .transport import DisconnectedError, Line
+from .transport import DisconnectedError, ZmtpTransport
 
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
@@ -56,12 +56,12 @@ def run_batsim(
     with (
         stop_on_signals() as stop,
         tempfile.TemporaryDirectory(prefix="decision-") as folder,
-        Line(_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as line,
-        _running([*command, "-s", line.endpoint, *init], log, ahead) as batsim,
+        ZmtpTransport(_socket_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as transport,
+        _running([*command, "-s", transport.endpoint, *init], log, ahead) as batsim,
         Recorder(None) as recorder,
     ):
         try:
-            conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log, contained))
+            conversation = answer_all(agent, transport, recorder, watch=lambda: _check_alive(batsim, log, contained))
         except DisconnectedError:  # it is about to die, and the end of its log says more
             wait(batsim, TERM_GRACE)
             _check_alive(batsim, log, contained)
@@ -70,8 +70,8 @@ def run_batsim(
         return conversation
 
 
-def _path(folder: str, contained: bool, ahead: Ahead | None) -> str:
-    """Of the socket."""
+def _socket_path(folder: str, contained: bool, ahead: Ahead | None) -> str:
+    """Where Batsim finds our socket; empty for a free port, which alone a container can reach."""
     if ahead is not None:
         return ahead.socket
     return "" if contained else f"{folder}/batsim"
@@ -95,8 +95,8 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
     if batsim.poll() is None:
         return
     if contained and batsim.returncode in _NOT_BEGUN:
-        said = _DOCKER_SAYS.search(log.read_text(errors="replace"))
-        why = said[1] if said else f"exit code {batsim.returncode}; see {log}"
+        message = _DOCKER_SAYS.search(log.read_text(errors="replace"))
+        why = message[1] if message else f"exit code {batsim.returncode}; see {log}"
         raise PeerError(f"Docker could not start Batsim: {why}")
     end = _end_of_log(log)
     error = StuckError if _STUCK in end else PeerError

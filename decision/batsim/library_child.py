@@ -9,7 +9,6 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 FRAME = struct.Struct("<BI")  # kind of what comes, and its size
@@ -40,10 +39,11 @@ def main(path: str, source: int, target: int) -> None:
             return
         getattr(library, name).restype = ctypes.c_uint8
     say(IS_LOADED, _schema())
-    calls: list[Callable[[bytes], bytes]] = [lambda data: _init(library, data)]
+    first = True
     while (data := _message(source)) is not None:
         try:
-            say(IS_ANSWER, (calls.pop() if calls else lambda data: _decide(library, data))(data))
+            begins, first = first, False
+            say(IS_ANSWER, _init(library, data) if begins else _called(library.batsim_edc_take_decisions, data))
         except RuntimeError as error:
             say(IS_ERROR, str(error).encode())
     library.batsim_edc_deinit()
@@ -71,10 +71,6 @@ def _init(library: ctypes.CDLL, data: bytes) -> bytes:
     return _SIZE.pack(flags.value) + answer
 
 
-def _decide(library: ctypes.CDLL, data: bytes) -> bytes:
-    return _called(library.batsim_edc_take_decisions, data)
-
-
 def _called(function: "ctypes._NamedFuncPointer", data: bytes, *more: object) -> bytes:
     answer, size = _Bytes(), ctypes.c_uint32(0)
     padded = data + b"\0"  # a text ends so
@@ -96,9 +92,9 @@ def _schema() -> bytes:
             data = Path(path).read_bytes()
         except OSError:
             continue
-        found = _SCHEMA.search(data)
-        if found:
-            return found[0]
+        schema = _SCHEMA.search(data)
+        if schema:
+            return schema[0]
     return b""
 
 

@@ -59,10 +59,10 @@ def command_of_4(
 
 def find_batsim(batsim: str) -> str:
     """The path of Batsim's executable. Raises ConfigError if the command is not found."""
-    found = shutil.which(batsim)
-    if found is None:
+    path = shutil.which(batsim)
+    if path is None:
         raise ConfigError(f"{batsim}: command not found; give the path of Batsim's executable", field="batsim")
-    return found
+    return path
 
 
 def speaks_5(batsim: str) -> bool:
@@ -102,15 +102,15 @@ def started_ahead(batsim: str, folder: Path, command: Callable[[str, Path], list
 
 
 def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, Path], list[str]]) -> Ahead | None:
-    found = find_batsim(batsim)
-    asked = _asked_for_help(found)
+    executable = find_batsim(batsim)
+    asked = _asked_for_help(executable)
     try:
         if not folder.exists():
             folder.mkdir()
-            stack.callback(_remove_empty, folder)
+            stack.callback(_remove_if_empty, folder)
         fresh = Path(stack.enter_context(TemporaryDirectory(prefix=FRESH, dir=folder.absolute())))
         socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
-        words, log = command(found, fresh), fresh / "batsim.log"
+        words, log = command(executable, fresh), fresh / "batsim.log"
     finally:
         new = _told_5(asked)
     if new:
@@ -126,7 +126,7 @@ def dismiss(ahead: Ahead) -> None:
         path.unlink(missing_ok=True)
 
 
-def _remove_empty(folder: Path) -> None:
+def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
 

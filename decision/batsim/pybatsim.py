@@ -48,7 +48,7 @@ from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, Si
 from . import announced as edc
 from .announced import announced_platform
 
-# Finds and makes a scheduler written for pybatsim, by module or file, and says what is wrong where there is none.
+# --- Finding and making a scheduler, by module or file ---
 
 PYBATSIM_PREFIX = "pybatsim:"
 
@@ -107,12 +107,12 @@ def _neighbours(path: Path) -> Iterator[None]:
 
 
 def _find(spec: str, module: ModuleType, name: str) -> Any:
-    found = getattr(module, name, None)
-    if found is None:
+    recipe = getattr(module, name, None)
+    if recipe is None:
         classes = [n for n, _ in inspect.getmembers(module, callable) if not n.startswith("_")]
         advice = _nearest(name, classes) or "look for the class in that module"
         raise ConfigError(f"policy {spec!r}: {module.__name__} has no {name!r}; {advice}")
-    return found
+    return recipe
 
 
 def _make(spec: str, recipe: Any, options: dict[str, Any]) -> Any:
@@ -141,8 +141,8 @@ def _blaming_user(spec: str, doing: str) -> Iterator[None]:
 def error_origin(error: BaseException) -> str:
     """The error and its place in the source, in one line."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
-    return f"{what} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
+    text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    return f"{text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
 
 
 def _siblings(name: str) -> list[str]:
@@ -181,9 +181,9 @@ def open_batsim(scheduler: Any, mailbox: Any) -> Any:
         module.NetworkHandler = network
 
 
-# Between a Batsim 5 and a scheduler that knows Batsim 4: what one says, as the other would.
+# --- Between a Batsim 5 and a scheduler that knows Batsim 4: what one says, as the other would ---
 #
-# What cannot be said to Batsim 5 is refused by its dialect or here, by name.
+# What cannot be said to Batsim 5 is refused by its codec or here, by name.
 
 
 class Interpreter:
@@ -204,7 +204,7 @@ class Interpreter:
 
     def question(self, message: Message) -> Message:
         """A question, as Batsim 4 would ask it."""
-        events = [said for event in message.events if (said := self._event(event)) is not None]
+        events = [translated for event in message.events if (translated := self._event(event)) is not None]
         return Message(message.now, tuple(events))
 
     def _event(self, event: m.Event) -> m.Event | None:
@@ -226,7 +226,9 @@ class Interpreter:
             case m.RequestedCall():
                 return m.RequestedCall(event.timestamp)
             case m.ExternalEvent(data=data):
-                return edc.obeyed(event) or m.Notify(event.timestamp, m.NotifyData(type="generic", data=data.text))
+                return edc.notification_of(event) or m.Notify(
+                    event.timestamp, m.NotifyData(type="generic", data=data.text)
+                )
         return event
 
     @staticmethod
@@ -269,11 +271,11 @@ class Interpreter:
                 facts = self._hosts[host]
                 at_once = facts.is_computing_pstate(present) and facts.is_computing_pstate(pstate)
                 groups.setdefault(at_once, []).append(host)
-        said: list[Any] = []
+        commands: list[Any] = []
         for at_once, hosts in groups.items():
             change = m.SetResourceStateData(format_hosts(hosts), data.state, at_once)
-            said.append(m.SetResourceState(time, change))
-        return said
+            commands.append(m.SetResourceState(time, change))
+        return commands
 
 
 logger = logging.getLogger(__name__)
@@ -346,7 +348,10 @@ class PybatsimAgent:
         self._mailbox.question = json.loads(question)
         try:
             with prints_to_log():
-                self._take_turn()
+                if self._batsim is None:
+                    self._batsim = open_batsim(self._scheduler, self._mailbox)
+                else:
+                    self._batsim.do_next_event()
             reply = self._codec.decode(self._mailbox.reply)
             self._holdings.take(reply)
             if self._connection.version.begins_with_init:
@@ -359,14 +364,8 @@ class PybatsimAgent:
         except (Exception, SystemExit) as error:
             raise self._blame(f"failed: {error_origin(error)}") from error
 
-    def _take_turn(self) -> None:
-        if self._batsim is None:
-            self._batsim = open_batsim(self._scheduler, self._mailbox)
-        else:
-            self._batsim.do_next_event()
-
-    def _blame(self, what: str) -> PolicyError:
-        return PolicyError(f"t={self._mailbox.question['now']} s: {self.spec} {what}")
+    def _blame(self, deed: str) -> PolicyError:
+        return PolicyError(f"t={self._mailbox.question['now']} s: {self.spec} {deed}")
 
 
 class _Mailbox:

@@ -1,4 +1,8 @@
-"""Ending cleanly when the user or the system asks for it."""
+"""Ending cleanly when the user or the system asks for it.
+
+A handler notes the signal, or raises where nothing of ours can be half done; what is under way looks at the note
+between two messages, so that no line of a recording is cut.
+"""
 
 import signal
 import sys
@@ -51,7 +55,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: interrupt(Interrupted(number), frame))
     try:
         yield
     finally:
@@ -81,10 +85,6 @@ def none_swallowed() -> Iterator[None]:
         raise
     finally:
         sys.unraisablehook = before
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    interrupt(Interrupted(number), frame)
 
 
 @contextmanager

@@ -1,4 +1,12 @@
-"""One end of a conversation, with safe waits: timeouts, signals, and the peer's disconnection."""
+"""Transports: what carries messages between the two ends, with safe waits (timeouts, signals, disconnection).
+
+`ZmtpTransport` carries those of a Batsim that we start: ZeroMQ's wire protocol without ZeroMQ. A ZeroMQ socket hands
+each message to a thread and takes each from it, and waking it and being woken takes longer than most decisions. A
+single peer that asks and waits for the reply needs no thread: the connection itself is read and written, which takes a
+quarter of the processor's time (`tests/bench`, ``batsim-scheduling``). It is as much of ZMTP 3.0
+(https://rfc.zeromq.org/spec/23) as the reply end of one connection needs: a greeting of 64 bytes, a command READY from
+either side, and messages of an empty delimiter and one frame. All else speaks ZeroMQ itself (`zeromq`).
+"""
 
 import os
 import socket
@@ -18,11 +26,11 @@ _LINGER = 2000  # milliseconds to deliver the last message after the end
 
 
 class DisconnectedError(PeerError):
-    """The peer has gone."""
+    """The peer has gone, and the conversation cannot go on."""
 
 
-class End:
-    """What waits for the other end's messages, and how long; subclasses have the socket.
+class Transport:
+    """Waits for the other end's messages, and sends ours; subclasses have the socket.
 
     Args:
         peer: what the other end is, for messages: "Batsim".
@@ -52,7 +60,7 @@ class End:
         raise NotImplementedError
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the peer."""
         raise NotImplementedError
 
     def receive(self, watch: Callable[[], None] | None = None) -> bytes:
@@ -86,7 +94,7 @@ class End:
     def _disconnected(self) -> DisconnectedError:
         return DisconnectedError(f"{self._peer} disconnected before the simulation ended; see its own messages")
 
-    def _parts(self) -> RemoteProtocolError:
+    def _several_parts(self) -> RemoteProtocolError:
         return RemoteProtocolError(f"{self._peer} sends a message in several parts; is it really {self._peer}?")
 
     def _silence(self) -> PeerError:
@@ -103,14 +111,7 @@ class End:
         return PeerError(f"{silent}{causes}; {self._advice}", field="endpoint")
 
 
-# The end of a conversation that a Batsim which we start talks to: ZeroMQ's wire protocol without ZeroMQ.
-#
-# A ZeroMQ socket hands each message to a thread and takes each from it, and waking it and being woken takes longer than
-# most decisions. A single peer that asks and waits for the reply needs no thread: the connection itself is read and
-# written, which takes a quarter of the processor's time (`tests/bench`, ``batsim-scheduling``).
-#
-# This is as much of ZMTP 3.0 (https://rfc.zeromq.org/spec/23) as the reply end of one connection needs: a greeting of
-# 64 bytes, a command READY from either side, and messages of an empty delimiter and one frame.
+# --- ZMTP 3.0: what is sent and expected, byte by byte ---
 
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _READY = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REP"
@@ -121,7 +122,7 @@ _BUFFER = 1 << 16  # bytes that are read at once
 _LONGEST_PATH = 100  # bytes of a socket's path, of which Linux takes 107 and others 103
 
 
-class Line(End):
+class ZmtpTransport(Transport):
     """Listens for one Batsim.
 
     Args:
@@ -180,17 +181,12 @@ class Line(End):
         if not data and self._greeted:
             raise self._disconnected()
         if not data:
-            self._let_go()
+            # closed before it was greeted: ZeroMQ gives up after 30 s and connects again, and kernels that are not
+            # compiled yet keep us from greeting for longer than that
+            self._connection.close()  # type: ignore[union-attr]
+            self._connection, self._connections = None, 0
+            self._data.clear()
         self._data += data
-
-    def _let_go(self) -> None:
-        """Forget a connection that closed before it was greeted: ZeroMQ gives up after 30 s, and connects again.
-
-        Kernels that are not compiled yet keep us from greeting for longer than that.
-        """
-        self._connection.close()  # type: ignore[union-attr]
-        self._connection, self._connections = None, 0
-        self._data.clear()
 
     def _accept(self) -> bool:
         """Whether Batsim connects within a slice."""
@@ -219,7 +215,8 @@ class Line(End):
             raise self._stranger()
         flags = data[2]
         if flags not in (0, _LONG):
-            raise self._parts()
+            raise self._several_parts()
+        # a long frame has its size in eight bytes after its flags, a short one in one
         begin = 11 if flags else 4
         end = begin + (int.from_bytes(data[3:11], "big") if flags else data[3])
         if len(data) < max(begin, end):

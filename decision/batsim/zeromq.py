@@ -1,4 +1,8 @@
-"""The conversation over ZeroMQ, from either end: answering Batsim's questions, and asking them."""
+"""The conversation over ZeroMQ, from either end: answering Batsim's questions, and asking them.
+
+Who listens has a socket ROUTER, not REP, because more than one Batsim may connect to it. The first that speaks is
+answered; what others say is not, so that they wait, and the first one's run goes on as if it were alone.
+"""
 
 import json
 import math
@@ -16,12 +20,7 @@ from decision.protocol import Connection, Role
 
 from .conversation import Conversation, Recorder, Responder, Simulator, answer_all
 from .signals import StopRequest, stop_on_signals
-from .transport import SLICE, DisconnectedError, End
-
-# One end of a conversation as a ZeroMQ socket.
-#
-# Who listens has a socket ROUTER, not REP, because more than one Batsim may connect to it. The first that speaks is
-# answered; what others say is not, so that they wait, and the first one's run goes on as if it were alone.
+from .transport import SLICE, DisconnectedError, Transport
 
 _GRACE = 3.0  # seconds in which a peer that has gone before its first message may come back
 _COME, _GREETED, _GONE = (
@@ -48,13 +47,13 @@ def check_endpoint(endpoint: str) -> None:
         return
     port = endpoint.rpartition(":")[2]
     if port != _WILD and not (re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) <= _LAST_PORT):
-        found = f"there is no port {port!r}" if port and "/" not in port else "the port is missing"
+        mistake = f"there is no port {port!r}" if port and "/" not in port else "the port is missing"
         advice = f"{_AS}, with a port from 1 to {_LAST_PORT:,}"
-        raise ConfigError(f"endpoint {endpoint}: {found}; {advice}", field="endpoint")
+        raise ConfigError(f"endpoint {endpoint}: {mistake}; {advice}", field="endpoint")
 
 
-class Wire(End):
-    """One end of a conversation over ZeroMQ: a socket, and the peer's connections.
+class ZmqTransport(Transport):
+    """A ZeroMQ socket, and the peer's connections.
 
     Args:
         kind: zmq.ROUTER (binds) or zmq.REQ (connects).
@@ -81,17 +80,17 @@ class Wire(End):
         self._engaged = False  # whether a wait would be useless once the peer has gone
         self._greeted = False  # whether a peer has spoken ZeroMQ
         self._open: set[int] = set()  # file descriptors of the connections
-        self._own = -1  # that of the peer that is answered
+        self._answered = -1  # that of the peer that is answered
         self._route = b""  # its address on this socket
         self._left = math.inf  # when the last peer that had greeted went, on the monotonic clock
         try:
             (self._socket.connect if self._asks else self._socket.bind)(endpoint)
         except zmq.ZMQError as error:
             self.close(linger=0)
-            raise ConfigError(
-                f"endpoint {endpoint}: {zmq.strerror(error.errno or 0).lower()}; {_endpoint_advice(error)}",
-                field="endpoint",
-            ) from None
+            in_use = error.errno == zmq.EADDRINUSE
+            advice = "another process listens there; choose another port" if in_use else _AS
+            reason = zmq.strerror(error.errno or 0).lower()
+            raise ConfigError(f"endpoint {endpoint}: {reason}; {advice}", field="endpoint") from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 
     def close(self, linger: int) -> None:
@@ -102,7 +101,7 @@ class Wire(End):
         self._context.term()
 
     def send(self, data: bytes) -> None:
-        """Send one message."""
+        """Send one message to the peer that is answered, or that was asked."""
         if self._asks:
             self._socket.send(data)
         else:
@@ -114,24 +113,24 @@ class Wire(End):
             frames: list[zmq.Frame] = self._socket.recv_multipart(copy=False)
         except zmq.Again:
             return None
-        said = frames if self._asks else self._for_us(*frames)
-        if not said:
+        parts = frames if self._asks else self._for_us(*frames)
+        if not parts:
             return None
-        if len(said) > 1:
-            raise self._parts()
+        if len(parts) > 1:
+            raise self._several_parts()
         self._engaged = True
-        return said[0].bytes
+        return parts[0].bytes
 
     def _for_us(self, route: zmq.Frame, *envelope: zmq.Frame) -> Sequence[zmq.Frame]:
         """The first peer's message, which comes after an empty frame; nothing where it is another's, or none."""
-        said = envelope[1:]
-        if not said or envelope[0].bytes:
+        parts = envelope[1:]
+        if not parts or envelope[0].bytes:
             return ()
         if not self._route:
-            self._route, self._own = route.bytes, said[0].get(zmq.SRCFD)
+            self._route, self._answered = route.bytes, parts[0].get(zmq.SRCFD)
         if route.bytes == self._route:
-            return said
-        warn_once(f"another {self._peer}{_simulates(said[0].bytes)} has connected: it gets no reply, {_ONE_EACH}")
+            return parts
+        warn_once(f"another {self._peer}{_simulates(parts[0].bytes)} has connected: it gets no reply, {_ONE_EACH}")
         return ()
 
     def _check_connection(self) -> None:
@@ -150,7 +149,7 @@ class Wire(End):
         # what the peer sent before it went comes first
         if (
             self._engaged
-            and (self._own not in self._open if self._route else not self._open)
+            and (self._answered not in self._open if self._route else not self._open)
             and not self._socket.poll(0)
         ):
             raise self._disconnected()
@@ -165,12 +164,6 @@ def _simulates(question: bytes) -> str:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
     return f" ({', '.join(map(str, files))})" if files else ""
-
-
-def _endpoint_advice(error: zmq.ZMQError) -> str:
-    if error.errno == zmq.EADDRINUSE:
-        return "another process listens there; choose another port"
-    return _AS
 
 
 _START_BATSIM = (
@@ -207,10 +200,12 @@ def serve(
     with (
         stop_on_signals() as stop,
         Recorder(record) as recorder,
-        Wire(zmq.ROUTER, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
+        ZmqTransport(
+            zmq.ROUTER, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop
+        ) as transport,
     ):
-        ready(wire.endpoint)
-        return answer_all(agent, wire, recorder)
+        ready(transport.endpoint)
+        return answer_all(agent, transport, recorder)
 
 
 def ask_all(engine: Simulator, endpoint: str, *, timeout: float = 0.0) -> RunRecord:
@@ -231,12 +226,12 @@ def ask_all(engine: Simulator, endpoint: str, *, timeout: float = 0.0) -> RunRec
     peer = "the decision process"
     with (
         stop_on_signals() as stop,
-        Wire(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop) as wire,
+        ZmqTransport(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop) as transport,
     ):
         try:
             while (question := engine.ask()) is not None:
-                wire.send(connection.send(question))
-                engine.answer(connection.receive(wire.receive()))
+                transport.send(connection.send(question))
+                engine.answer(connection.receive(transport.receive()))
         except PolicyError as error:  # the policy belongs to the peer
             raise RemoteProtocolError(f"the decision process decided something impossible: {error}") from None
     return engine.record()

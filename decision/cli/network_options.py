@@ -108,7 +108,7 @@ def write_networked(
     from decision import __version__
     from decision.files.generate.platforms import describe_topology, networked
     from decision.files.simgrid.values import BATSIM_SIMGRID
-    from decision.files.simgrid.write import write_platform
+    from decision.files.simgrid.write_platform import write_platform
 
     from .platform_tables import print_written
 

@@ -114,7 +114,7 @@ def grid5000_command(
     from decision.files.generate.grid5000 import CLUSTERS, find_cluster
     from decision.files.generate.platforms import Wanted, describe_cluster, grid5000_cluster
     from decision.files.simgrid.values import BATSIM_SIMGRID
-    from decision.files.simgrid.write import write_platform
+    from decision.files.simgrid.write_platform import write_platform
     from decision.model.errors import ConfigError
 
     from .platform_tables import print_clusters, print_written

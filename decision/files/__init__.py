@@ -19,8 +19,8 @@ export or a platform was written by a program, so that one wrong value means tha
 file is refused. Lines longer than any that such a file has are refused before they are in memory.
 """
 
-from decision.files.simgrid.platform import load_platform
-from decision.files.simgrid.write import write_platform
+from decision.files.simgrid.read_platform import load_platform
+from decision.files.simgrid.write_platform import write_platform
 
 from .batsim_json import load_json
 from .events import load_events

@@ -85,10 +85,10 @@ def _converted(file: Mapping[str, Any], path: str, job: Any, profile: Any) -> di
     jobs, profiles = file.get("jobs"), file.get("profiles")
     whole = dict(file)
     if isinstance(jobs, list):
-        whole["jobs"] = [job(each, path) if isinstance(each, dict) else each for each in jobs]
+        whole["jobs"] = [job(entry, path) if isinstance(entry, dict) else entry for entry in jobs]
     if isinstance(profiles, dict):
         whole["profiles"] = {
-            name: profile(name, each, path) if isinstance(each, dict) else each for name, each in profiles.items()
+            name: profile(name, entry, path) if isinstance(entry, dict) else entry for name, entry in profiles.items()
         }
     return whole
 
@@ -122,62 +122,62 @@ def _told_of(extra: Any) -> dict[str, Any]:
 
 
 def _job_for_5(job: dict[str, Any], path: str) -> dict[str, Any]:
-    said = {name: value for name, value in job.items() if name in _JOB}
+    fields = {name: value for name, value in job.items() if name in _JOB}
     rest = {name: value for name, value in job.items() if name not in _JOB}
-    if said.get("walltime") == -1:
-        rest["walltime"] = said.pop("walltime")
+    if fields.get("walltime") == -1:
+        rest["walltime"] = fields.pop("walltime")
     if _EXTRA in rest:
         told = _told_of(rest[_EXTRA])
         if rest[_EXTRA] == "":  # as `_job_for_4` left it
             return {name: value for name, value in job.items() if name != _EXTRA}
         if all(name == _EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
-            return {**said, _EXTRA: rest[_EXTRA]}
-    return {**said, _EXTRA: rest} if rest else said
+            return {**fields, _EXTRA: rest[_EXTRA]}
+    return {**fields, _EXTRA: rest} if rest else fields
 
 
 # --- Profiles ------------------------------------------------------------------------------------------------
 
 
 def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:
-    new, said = profile.get("type"), dict(profile)
+    new, fields = profile.get("type"), dict(profile)
     if new not in _NEW_NAMES:
         lacks = "Batsim 5 does not simulate it" if new in _NOT_IMPLEMENTED else "unknown to Batsim 5"
         raise InputError(f"{path}: profile {name!r}, field 'type': {lacks}; found {new!r}")
     old = _NEW_NAMES[new]
     if old == "parallel_homogeneous":
-        old = _homogeneous(name, said, path)
+        old = _homogeneous(name, fields, path)
     elif old == "smpi":
-        old = next((kind for kind, trace in _TRACES.items() if trace == said.get("trace_type")), "")
+        old = next((kind for kind, trace in _TRACES.items() if trace == fields.get("trace_type")), "")
         if not old:
-            reason = f"must be {' or '.join(_TRACES.values())}; found {said.get('trace_type')!r}"
+            reason = f"must be {' or '.join(_TRACES.values())}; found {fields.get('trace_type')!r}"
             raise InputError(f"{path}: profile {name!r}, field 'trace_type': {reason}")
-        del said["trace_type"]
-        said["trace"] = said.pop("filename", None)
+        del fields["trace_type"]
+        fields["trace"] = fields.pop("filename", None)
     elif old == "parallel":
-        _complete(said)
-    said["type"] = old
-    extra = said.get(_EXTRA)
-    if isinstance(extra, dict) and extra and extra.keys().isdisjoint(said):
-        del said[_EXTRA]
-        said |= extra
-    return said
+        _complete(fields)
+    fields["type"] = old
+    extra = fields.get(_EXTRA)
+    if isinstance(extra, dict) and extra and extra.keys().isdisjoint(fields):
+        del fields[_EXTRA]
+        fields |= extra
+    return fields
 
 
-def _homogeneous(name: str, said: dict[str, Any], path: str) -> str:
-    strategy = said.pop(_STRATEGY, _EACH)
+def _homogeneous(name: str, profile: dict[str, Any], path: str) -> str:
+    strategy = profile.pop(_STRATEGY, _EACH)
     if strategy not in (_EACH, _SPREAD):
         reason = f"must be {_EACH} or {_SPREAD}; found {strategy!r}"
         raise InputError(f"{path}: profile {name!r}, field {_STRATEGY!r}: {reason}")
     return "parallel_homogeneous" if strategy == _EACH else "parallel_homogeneous_total"
 
 
-def _complete(said: dict[str, Any]) -> None:
+def _complete(profile: dict[str, Any]) -> None:
     """A parallel task has both amounts in Batsim 4."""
-    cpu, com = said.get("cpu"), said.get("com")
+    cpu, com = profile.get("cpu"), profile.get("com")
     if isinstance(cpu, list) and com is None:
-        said["com"] = [0.0] * len(cpu) ** 2
+        profile["com"] = [0.0] * len(cpu) ** 2
     elif isinstance(com, list) and cpu is None:
-        said["cpu"] = [0.0] * round(len(com) ** 0.5)
+        profile["cpu"] = [0.0] * round(len(com) ** 0.5)
 
 
 def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:
@@ -185,17 +185,17 @@ def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, A
     if old not in _OLD_FIELDS:
         raise InputError(f"{path}: profile {name!r}, field 'type': Batsim 5 cannot say it; found {old!r}")
     new, known = _OLD_FIELDS[old]
-    said: dict[str, Any] = {"type": new}
+    fields: dict[str, Any] = {"type": new}
     if old == "parallel_homogeneous_total":
-        said[_STRATEGY] = _SPREAD
+        fields[_STRATEGY] = _SPREAD
     if old in _TRACES:
-        said["trace_type"] = _TRACES[old]
+        fields["trace_type"] = _TRACES[old]
         profile = {("filename" if key == "trace" else key): value for key, value in profile.items()}
-    said |= {key: value for key, value in profile.items() if key in known and key != "type"}
+    fields |= {key: value for key, value in profile.items() if key in known and key != "type"}
     rest = {key: value for key, value in profile.items() if key not in known}
     if rest.keys() == {_EXTRA}:
-        return {**said, **rest}
-    return {**said, _EXTRA: rest} if rest else said
+        return {**fields, **rest}
+    return {**fields, _EXTRA: rest} if rest else fields
 
 
 # --- Files ---------------------------------------------------------------------------------------------------
@@ -226,5 +226,5 @@ def file_lines(file: Mapping[str, Any]) -> Iterator[bytes]:
     yield with_short_numbers(b",\n".join(encode(job) for job in file.get("jobs", [])))
     yield b'\n],\n"profiles":{\n'
     profiles = file.get("profiles", {}).items()
-    yield with_short_numbers(b",\n".join(encode(name) + b":" + encode(each) for name, each in profiles))
+    yield with_short_numbers(b",\n".join(encode(name) + b":" + encode(profile) for name, profile in profiles))
     yield b"\n}}\n"

@@ -10,7 +10,7 @@ import os
 import re
 from array import array
 from collections.abc import Container, Mapping, Sequence
-from typing import Annotated, Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -40,13 +40,13 @@ from .json_text import (
     split_error,
 )
 from .profiles import INT32_MAX, Int32, check_sequences, read_profile
-from .text import opened, read_bytes
+from .text import is_plain_number, opened, read_bytes
 
 # The objects of a workload file as its JSON has them, and what is wrong with one.
 
 
 class RawJob(msgspec.Struct, gc=False):
-    """A job."""
+    """A job as its JSON has it, with the fields that Batsim knows."""
 
     id: Int32 | str
     subtime: Annotated[float, Meta(ge=0)]
@@ -231,19 +231,16 @@ class SourcesInFile(Column[bytes]):
         with opened(self._path) as file:
             if stamp_of(file) != self._stamp:
                 raise InputError(f"{self._path}: was changed while it was in use; start again")
-            texts = [
-                self._read(file, *place) for place in zip(self._begin.tolist(), self._length.tolist(), strict=True)
-            ]
+            texts = []
+            for begin, length in zip(self._begin.tolist(), self._length.tolist(), strict=True):
+                file.seek(begin)
+                texts.append(file.read(length))
         return [_source(_FIELDS.decode(as_rapidjson(t)), full) for t, full in zip(texts, self._ids.made(), strict=True)]
 
     def take(self, rows: Rows) -> "SourcesInFile":
-        """Those of these rows."""
+        """The sources of these rows, in this order."""
         places = self._begin[rows], self._length[rows]
         return SourcesInFile(self._path, self._stamp, self._ids.take(rows), *places)
-
-    def _read(self, file: BinaryIO, begin: int, length: int) -> bytes:
-        file.seek(begin)
-        return file.read(length)
 
 
 def stamp_of(file: BinaryIO) -> Stamp:
@@ -275,7 +272,7 @@ class GrowingJobs:
         """Add some jobs. Raises NotInPartsError, InputError, or one of DECODE_ERRORS."""
         jobs = _JOBS.decode(b"[" + as_rapidjson(part.text) + b"]")
         full = full_job_ids(jobs, self._name, self._path)
-        if not all(map(_is_number, (job.id for job in jobs))):
+        if not all(is_plain_number(str(job.id)) for job in jobs):
             raise NotInPartsError
         self._ids.extend([int(job.id) for job in jobs])
         self._submit.extend([job.subtime for job in jobs])
@@ -327,12 +324,6 @@ class GrowingJobs:
         if all(rows is None for _, rows in self.given_worth):
             return None
         return np.concatenate([np.full((n, 4), math.nan) if rows is None else rows for n, rows in self.given_worth])
-
-
-def _is_number(job_id: int | str) -> bool:
-    """Whether an id is a number of at most 15 digits, written as numbers are."""
-    text = str(job_id)
-    return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
 
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
@@ -434,7 +425,8 @@ def _jobs(
     built = []
     for index, (job, full) in enumerate(zip(jobs, ids, strict=True)):
         if widths and widths.get(job.profile, job.res) != job.res:
-            _refuse_width(path, full, job, widths[job.profile])
+            reason = f"{job.res} hosts, but its parallel profile {job.profile!r} has {widths[job.profile]}"
+            raise InputError(f"{path}: job {full!r}, field 'res': {reason}; make them equal")
         built.append(
             Job(
                 id=full,
@@ -450,11 +442,6 @@ def _jobs(
             )
         )
     return tuple(built)
-
-
-def _refuse_width(path: str, full: str, job: RawJob, width: int) -> NoReturn:
-    reason = f"{job.res} hosts, but its parallel profile {job.profile!r} has {width}; make them equal"
-    raise InputError(f"{path}: job {full!r}, field 'res': {reason}")
 
 
 def _job_extras(data: bytes) -> list[dict[str, Any] | None]:

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -86,13 +86,15 @@ def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Seque
         return
     most = max(supply, key=lambda event: event.hosts[0])
     if most.hosts[0] > nb_hosts:
-        what = f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
-        raise ConfigError(f"{what}; make the supply for this platform")
+        wrong = (
+            f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
+        )
+        raise ConfigError(f"{wrong}; make the supply for this platform")
     last = max((float(submit_times(workload).max()) for workload in workloads if workload.jobs), default=0.0)
     end = max(event.timestamp for event in supply)
     if end < last:
-        what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
-        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
+        mistake = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
+        raise ConfigError(f"{mistake}; make it longer (decision workload supply makes one for a workload)")
 
 
 def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> MachineEvent:
@@ -108,19 +110,21 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
     elif fields.type in FORWARDED and known:
         value = _rate(fields.value, where)
     elif not forward_unknown and not (fields.type == GENERIC and isinstance(fields.data, str)):
-        _refuse_type(fields.type, where)
+        known_types = " or ".join(_RANK)
+        reason = f"{fields.type!r} is unknown; use {known_types}, or forward unknown events"
+        raise InputError(f"{where}, field 'type': {reason}")
     return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, value=value, source=compact(line))
 
 
 def _meant(fields: _Event) -> bytes | None:
     """The event that a generic one's text is; None where that is not an event."""
     try:
-        said = msgspec.json.decode(fields.data) if isinstance(fields.data, str) else None
+        inner = msgspec.json.decode(fields.data) if isinstance(fields.data, str) else None
     except DECODE_ERRORS:
         return None
-    if not isinstance(said, dict) or said.get("type") not in (*_RANK, *FORWARDED):
+    if not isinstance(inner, dict) or inner.get("type") not in (*_RANK, *FORWARDED):
         return None
-    return msgspec.json.encode({**said, "timestamp": fields.timestamp})
+    return msgspec.json.encode({**inner, "timestamp": fields.timestamp})
 
 
 def load_texts(path: str | os.PathLike[str], name: str) -> list[MachineEvent]:
@@ -159,8 +163,8 @@ def converted_events(path: str | os.PathLike[str], to: str) -> bytes:
         if line.strip():
             fields = _decode(line, f"{path}, line {number}")
             if to == "5" and fields.type != GENERIC:
-                said = {key: value for key, value in msgspec.json.decode(line).items() if key != "timestamp"}
-                text = msgspec.json.encode(said).decode()
+                inner = {key: value for key, value in msgspec.json.decode(line).items() if key != "timestamp"}
+                text = msgspec.json.encode(inner).decode()
                 line = msgspec.json.encode({"type": GENERIC, "timestamp": fields.timestamp, "data": text})
             elif to == "4" and fields.type == GENERIC:
                 line = _meant(fields) or line
@@ -207,11 +211,6 @@ def _rate(value: Any, where: str) -> float:
 
 def _is_number_of_hosts(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-
-
-def _refuse_type(kind: str, where: str) -> NoReturn:
-    known = " or ".join(_RANK)
-    raise InputError(f"{where}, field 'type': {kind!r} is unknown; use {known}, or forward unknown events")
 
 
 # Series that people have, by time: power, irradiance, carbon intensity or prices, as CSV or Parquet.
@@ -292,10 +291,10 @@ def _find(path: Path, names: Sequence[str], wanted: str, usual: Sequence[str], f
                 field=field,
             )
         return wanted
-    found = [name for each in usual for name in names if name.lower() == each][:1] or list(names)
-    if len(found) != 1:
+    candidates = [name for each in usual for name in names if name.lower() == each][:1] or list(names)
+    if len(candidates) != 1:
         raise ConfigError(f"{path}: has the columns {', '.join(names)}; say which one is meant", field=field)
-    return found[0]
+    return candidates[0]
 
 
 def _rows(path: Path, *names: str) -> dict[str, list[str]]:
@@ -326,8 +325,8 @@ def _times(path: Path, column: str, texts: Sequence[str] | Floats) -> Floats:
             bad |= np.isnan(seconds)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        what = "must be seconds, or dates like 2024-05-01T12:00:00+00:00"
-        raise InputError(f"{_place(path, row)}, {column!r}: {what}; found {texts[row]!r}")
+        wanted = "must be seconds, or dates like 2024-05-01T12:00:00+00:00"
+        raise InputError(f"{_place(path, row)}, {column!r}: {wanted}; found {texts[row]!r}")
     return seconds
 
 
@@ -359,13 +358,13 @@ def _without_gaps(path: Path, time: Floats, value: Floats, gaps: str, until: flo
         raise ConfigError(f"{path}: the table is over before the simulation begins", field="begin")
     wide = np.flatnonzero(np.diff(time) > _LONGER * usual)
     begins, ends = time[wide] + usual, time[wide + 1]
-    found = [(max(a, 0.0), b) for a, b in zip(begins.tolist(), ends.tolist(), strict=True) if b > 0 and a < until]
-    found = [(0.0, float(time[0]))] * bool(time[0] > 0) + found + [(end, until)] * bool(end < until)
-    if found and gaps == "refuse":
-        first, last = found[0]
-        more = f", and in {len(found) - 1} more gaps" if len(found) > 1 else ""
-        what = f"{path}: has no value from {first:.12g} to {last:.12g} s after the simulation's begin{more}"
-        raise ConfigError(f"{what}; fill them with hold (the value before lasts) or linear", field="gaps")
+    gaps_found = [(max(a, 0.0), b) for a, b in zip(begins.tolist(), ends.tolist(), strict=True) if b > 0 and a < until]
+    gaps_found = [(0.0, float(time[0]))] * bool(time[0] > 0) + gaps_found + [(end, until)] * bool(end < until)
+    if gaps_found and gaps == "refuse":
+        first, last = gaps_found[0]
+        more = f", and in {len(gaps_found) - 1} more gaps" if len(gaps_found) > 1 else ""
+        mistake = f"{path}: has no value from {first:.12g} to {last:.12g} s after the simulation's begin{more}"
+        raise ConfigError(f"{mistake}; fill them with hold (the value before lasts) or linear", field="gaps")
     if gaps == "linear" and len(wide):
         between = [np.arange(time[at] + usual, time[at + 1] - usual / 2, usual) for at in wide]
         filled = np.sort(np.concatenate([time, *between]))

@@ -45,7 +45,7 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, dict):
-        return {encodable(key): _escaped(each) for key, each in value.items()}
+        return {encodable(key): _escaped(inner) for key, inner in value.items()}
     return [*map(_escaped, value)] if isinstance(value, list | tuple) else value
 
 
@@ -229,7 +229,7 @@ class ArrayInParts:
         self.rest = b""  # the document with an empty array; once all parts have been read
 
     def __iter__(self) -> Iterator[ArrayPart]:
-        """The parts. Raises NotInPartsError."""
+        """The parts of the array, in order. Raises NotInPartsError where they cannot be told apart."""
         head, text = self._head()
         begin, more = len(head), b" "
         while more:
@@ -251,19 +251,19 @@ class ArrayInParts:
 
     def _head(self) -> tuple[bytes, bytes]:
         """The document up to the array's bracket, and what was read of it after that."""
-        text, found = b"", None
-        while not found:
+        text, key = b"", None
+        while not key:
             more = self._file.read(PART)
             text += more
-            found = re.search(re.escape(self._key) + rb"[ \t\r\n]*:[ \t\r\n]*\[", text)
-            if not more and not found:
+            key = re.search(re.escape(self._key) + rb"[ \t\r\n]*:[ \t\r\n]*\[", text)
+            if not more and not key:
                 raise NotInPartsError
-        head = text[: found.end()]
+        head = text[: key.end()]
         try:
             msgspec.json.decode(head + b"]}")  # the key is of the document, and not of an object or text in it
         except DECODE_ERRORS:
             raise NotInPartsError from None
-        return head, text[found.end() :]
+        return head, text[key.end() :]
 
 
 def _whole(text: bytes, ends: Iterable[re.Match[bytes]]) -> tuple[tuple[bytes, list[Raw]], int] | None:

@@ -250,11 +250,13 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
     jobs = sorted(ran.records, key=lambda record: record.submission)
     first = jobs[0].submission if jobs else 0.0
     names, profiles = delay_profiles(np.array([job.stop - job.start for job in jobs], np.float64))
+    # as large as what the jobs used; where resources are not named, as the largest job
+    named = {resource for record in jobs for resource in record.resources}
     workload = Workload(
         name=name,
         jobs=tuple(_job(record, first, profile, name) for record, profile in zip(jobs, names, strict=True)),
         profiles=profiles,
-        nb_res=_machine_size(jobs),
+        nb_res=max(len(named), max((record.size for record in jobs), default=1)),
         path=str(path),
         dropped=ran.dropped,
         dropped_lines=ran.lines,
@@ -321,14 +323,3 @@ def _trace(records: Sequence[Record], name: str) -> Trace:
         recorded={"size": size, "nodes": nodes} if any(nodes.used()) else {"size": size},
         request={"partition": queue} if any((queue := labelled([r.queue for r in records])).used()) else {},
     )
-
-
-def _machine_size(records: Sequence[Record]) -> int:
-    """How many resources the jobs used; where they are not named, those of the largest job."""
-    named = len(set(_resources_of(records)))
-    return max(named, max((record.size for record in records), default=1))
-
-
-def _resources_of(records: Iterable[Record]) -> Iterator[str]:
-    for record in records:
-        yield from record.resources

@@ -205,11 +205,11 @@ def find_run(place: Place) -> RunFiles:
         if Path(f"{stem}jobs.csv").is_file():
             return _checked(_files(stem))
     check_whole(Path(place))
-    found = sorted(Path(place).glob("*jobs.csv"))
-    if len(found) != 1:
-        several = f"{len(found)} runs ({', '.join(file.name for file in found)})"
-        raise InputError(f"{place}: {several if found else 'no run'} there; {RUN_ADVICE}")
-    return _checked(_files(str(found[0]).removesuffix("jobs.csv")))
+    tables = sorted(Path(place).glob("*jobs.csv"))
+    if len(tables) != 1:
+        several = f"{len(tables)} runs ({', '.join(file.name for file in tables)})"
+        raise InputError(f"{place}: {several if tables else 'no run'} there; {RUN_ADVICE}")
+    return _checked(_files(str(tables[0]).removesuffix("jobs.csv")))
 
 
 def _said(value: float | None) -> float:

@@ -122,18 +122,19 @@ def table_chunks(header: str, length: int, rows: Callable[[slice], Iterable[str]
 
 
 def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
-    return (_JOB_ROW % row if row[7] != "REJECTED" else _rejected(row) for row in job_cells(jobs, rows))
+    for row in job_cells(jobs, rows):
+        yield _JOB_ROW % row if row[7] != "REJECTED" else _REJECTED_ROW % (*row[:6], row[-1])
 
 
 def job_cells(jobs: JobTable, rows: slice) -> Iterator[tuple[object, ...]]:
     """The cells of jobs, in the order of the file's columns."""
-    workload, name = _split_ids(jobs.id[rows])
+    parts = [full.partition("!") for full in jobs.id[rows]]
     submit, start, runtime = jobs.submit_time[rows], jobs.start_time[rows], _runtimes(jobs.runtime[rows])
     finish = start + runtime
     turnaround = finish - submit
     columns: list[Sequence[object]] = [
-        _cells(name),
-        _cells(workload),
+        _cells([name for _, _, name in parts]),
+        _cells([workload for workload, _, _ in parts]),
         _cells(list(jobs.profile[rows])),
         submit.tolist(),
         jobs.size[rows].tolist(),
@@ -155,15 +156,6 @@ def job_cells(jobs: JobTable, rows: slice) -> Iterator[tuple[object, ...]]:
 
 def _runtimes(runtime: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(runtime == 0, NULL_RUNTIME, runtime)
-
-
-def _rejected(row: tuple[object, ...]) -> str:
-    return _REJECTED_ROW % (*row[:6], row[-1])
-
-
-def _split_ids(ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    parts = [full.partition("!") for full in ids]
-    return [part[0] for part in parts], [part[2] for part in parts]
 
 
 def _cells(column: Sequence[str]) -> Sequence[str]:

@@ -194,8 +194,8 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
     yield json_bytes(_head(workload))[:-1] + b',\n"jobs":[\n'
     jobs = (
-        _ENCODER.encode(_job_fields(job, _written_id(job, workload.name)) | said)
-        for job, said in zip(workload.jobs, _said(workload), strict=False)
+        _ENCODER.encode(_job_fields(job, workload.name) | worth)
+        for job, worth in zip(workload.jobs, _said(workload), strict=False)
     )
     yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'
@@ -227,12 +227,7 @@ def profile_json(workload: Workload, name: str) -> bytes:
     return workload.profile_sources.get(name) or _ENCODER.encode(profile_fields(workload.profiles[name]))
 
 
-def _written_id(job: Job, workload: str) -> str:
-    """Batsim takes an id that contains the workload's name for a full one."""
-    name = job.name
-    return job.id if workload in name else name
-
-
-def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
-    fields = job.fields(written_id)
+def _job_fields(job: Job, workload: str) -> dict[str, Any]:
+    # Batsim takes an id that contains the workload's name for a full one, so only such a one is written whole
+    fields = job.fields(job.id if workload in job.name else job.name)
     return {**fields, **job.extra} if job.extra else fields

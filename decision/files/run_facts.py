@@ -127,10 +127,13 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
         _refuse_other(folder / RUN)
         return None
     if facts.state != "finished":
-        what, cure = _trouble(facts), "run it again"
+        trouble, cure = _trouble(facts), "run it again"
         if is_locked(folder):
-            what, cure = f"a run goes on in this folder (process {facts.process} on {facts.host})", "wait for its end"
-        raise InputError(f"{folder}: {what}; {cure}, or delete {RUN} to read what an older run has left")
+            trouble, cure = (
+                f"a run goes on in this folder (process {facts.process} on {facts.host})",
+                "wait for its end",
+            )
+        raise InputError(f"{folder}: {trouble}; {cure}, or delete {RUN} to read what an older run has left")
     if any(table.name in facts.files for table in tables):
         _check_files(facts, tables)
     return facts
@@ -149,10 +152,10 @@ def campaign_of(folder: Path) -> Path | None:
     """The folder of the comparison, advice or reproduction that a folder is, or keeps the results of; or None."""
     for place in (folder, folder / RESULTS):
         try:
-            found = msgspec.json.decode(read_bytes(place / RUN))
+            facts = msgspec.json.decode(read_bytes(place / RUN))
         except (InputError, msgspec.DecodeError):
             continue
-        if isinstance(found, dict) and found.get("kind") == CAMPAIGN:
+        if isinstance(facts, dict) and facts.get("kind") == CAMPAIGN:
             return place.parent
     return None
 
@@ -177,12 +180,12 @@ def _check_files(facts: RunFacts, tables: Sequence[Path]) -> None:
         if size == written or (size is None and table.name.endswith("_machine_states.csv")):  # large, and may be spared
             continue
         if size is None:
-            what = f"is missing: the run wrote {written:,} bytes"
+            trouble = f"is missing: the run wrote {written:,} bytes"
         elif written is None:
-            what = "is not of the run that made the other files"
+            trouble = "is not of the run that made the other files"
         else:
-            what = f"was changed after the run: it had {written:,} bytes and has {size:,}"
-        raise InputError(f"{table}: {what}; run it again, or delete {RUN} to read it as it is")
+            trouble = f"was changed after the run: it had {written:,} bytes and has {size:,}"
+        raise InputError(f"{table}: {trouble}; run it again, or delete {RUN} to read it as it is")
 
 
 # ``status.json``: how far the run is that goes on in a folder.

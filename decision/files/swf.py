@@ -24,16 +24,175 @@ from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, n
 from decision.model.dates import LAST_DATE
 from decision.model.demand import recorded, use_of
 from decision.model.errors import InputError
-from decision.model.reshape import Filters, Walltimes, reshape
+from decision.model.reshape import Filters, Walltimes, at_most, refuse_empty, reshape
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.workload import Workload
 
 from .profiles import INT32_MAX, delay_profiles
 from .text import read_blocks
 
+Header = Mapping[str, str]
+Table = NDArray[np.float64]
+Lines = NDArray[np.int64]  # numbers of lines, from 1
+Codes = NDArray[np.int32]  # of texts that follow the numbers of a line
+Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
+REQUESTED_TIME = 9  # field of the standard, counted from 1
+
+
+def load_swf(
+    path: str | os.PathLike[str],
+    *,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: Walltimes = "requested",
+    missing_walltime: str = "none",
+    time_field: int = REQUESTED_TIME,
+    shift: bool = False,
+    grid: bool = False,
+    name: str = "w0",
+) -> Workload:
+    """Read a log: one job per usable line, in order of submission, one delay profile per distinct run time.
+
+    A job's size is the number of processors requested, or allocated where that is unknown; its walltime is the
+    requested time, and none where that is unknown. A job that ran for longer than its walltime is stopped at
+    its walltime, as Batsim does. The options are those of `decision.model.reshape.Filters`.
+
+    Args:
+        path: the log.
+        jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
+        nodes: hosts of the platform; by default the header's MaxProcs or MaxNodes, a file PATH.machines, or else the
+            peak of what was in use, as far as starts are known.
+        walltime: ``requested`` as above; ``runtime`` is the run time (perfect estimates); ``none`` leaves jobs without.
+        missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
+        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
+        shift: let the first job kept come at 0 s.
+        grid: the log is in the Grid Workload Format.
+        name: the workload's name, the part of job ids before ``!``.
+
+    Raises:
+        InputError: if the file cannot be read or no job is left.
+        ConfigError: if an option is out of range.
+    """
+    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, shift=shift)
+    return reshape(read_swf(path, machine=nodes, time_field=time_field, grid=grid, name=name), filters)
+
+
+def read_swf(
+    path: str | os.PathLike[str],
+    *,
+    machine: int | None = None,
+    time_field: int = REQUESTED_TIME,
+    grid: bool = False,
+    name: str = "w0",
+) -> Workload:
+    """Read a log as `load_swf` does, without any of its filters but that for jobs larger than the machine.
+
+    Args:
+        path: the log.
+        machine: its hosts; as the log says by default.
+        time_field: the field with the requested time, counted from 1.
+        grid: the log is in the Grid Workload Format.
+        name: the workload's name.
+
+    Raises:
+        InputError: if the file cannot be read or no job is left.
+    """
+    log = LogLines(path, grid)
+    parts = [
+        {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
+    ]
+    # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+    columns = _in_order(log.without_repeats(columns))
+    ids = numbered(name, columns["number"])
+    trace, requested = log.trace(ids, columns), int(np.isfinite(columns["walltime"]).sum())
+    jobs, profiles = _jobs(columns, ids, log.labels)
+    workload = Workload(
+        name=name,
+        jobs=jobs,
+        profiles=profiles,
+        nb_res=int(jobs.size.max(initial=1)),
+        path=str(path),
+        description=origin(log.header),
+        dropped=log.dropped,
+        dropped_lines=log.dropped_lines,
+        unix_start=unix_start(log.header),
+        time_zone=time_zone(log.header),
+        trace=trace,
+    )
+    hosts, source, notes = (machine, "given", ()) if machine else _machine(log.header, workload)
+    reading = Reading(
+        format="gwf" if grid else "swf",
+        records=log.records,
+        unit="processors",
+        unit_reason="the format counts processors",
+        hosts_from=source,
+        requested=requested,
+    )
+    workload = at_most(replace(workload, reading=reading, notes=notes), hosts)
+    refuse_empty(workload)
+    return workload
+
+
+def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, ...]]:
+    """The number of hosts, where it is from, and what is to be said of it."""
+    if stated := machine_size(header):
+        return stated, "header", ()
+    if listed := _machines_file(f"{workload.path}.machines"):
+        return listed, f"{Path(workload.path).name}.machines", ()
+    jobs, largest = recorded(workload), workload.nb_res
+    if jobs is not None:
+        peak = max(int(use_of(jobs).hosts.max()), largest)
+        why = "no header says how many hosts the machine had"
+        return peak, "peak of recorded use", (f"{why}; {peak:,}, the peak of what was in use",)
+    why = "neither a header nor recorded starts say how many hosts the machine had"
+    return largest, "largest job", (f"warning: {why}; {largest:,}, the largest job (give it with --machine)",)
+
+
+def _machines_file(path: str) -> int:
+    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
+    try:
+        rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
+        return sum(int(row[2]) * int(row[3]) for row in rows)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _in_order(columns: Columns) -> Columns:
+    """By submission; at one time in the order of the log."""
+    if (np.diff(columns["submit"]) >= 0).all():
+        return columns
+    order = np.argsort(columns["submit"], kind="stable")
+    return {name: columns.pop(name)[order] for name in list(columns)}
+
+
+def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]) -> tuple[JobColumns, DelayProfiles]:
+    """The jobs, and the profiles of all."""
+    profile, profiles = delay_profiles(columns.pop("run"))
+    jobs = JobColumns(
+        id=ids,
+        submit_time=columns["submit"].astype(np.float64),
+        size=columns["size"].astype(np.int32),
+        walltime=columns["walltime"].astype(np.float64),
+        profile=profile,
+        user=labels(columns["user"]),
+        extra=_extras([labels(columns.pop(name)) for name in TEXT_FIELDS]),
+    )
+    return jobs, profiles
+
+
+def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
+    """Each job's group, executable and queue, as far as they are known."""
+    sizes = [len(column.labels) for column in known]
+    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
+    codes = np.unravel_index(distinct, sizes)
+    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
+    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
+    return Labelled(extras, small(which))
+
+
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
 
-Header = Mapping[str, str]
 
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -42,10 +201,10 @@ _ORIGIN = ("Computer", "Installation", "Acknowledge")
 
 def read_header(data: bytes) -> dict[str, str]:
     """The comments by key; the first of each."""
-    found: dict[str, str] = {}
+    comments: dict[str, str] = {}
     for match in _COMMENT.finditer(data):
-        found.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
-    return found
+        comments.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
+    return comments
 
 
 def machine_size(header: Header) -> int | None:
@@ -98,15 +257,10 @@ def _number(header: Header, key: str) -> float | None:
 
 # The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
 
-Table = NDArray[np.float64]
-Lines = NDArray[np.int64]  # numbers of lines, from 1
-Codes = NDArray[np.int32]  # of texts that follow the numbers of a line
-Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
 
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-
 _ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
 _USER, _PARTITION = 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
@@ -150,6 +304,7 @@ class LogLines:
                 self.header = {**read_header(text), **self.header}
             lines = text.splitlines()
             table, rest, numbers, malformed = self._parse(lines, count)
+            # a line that is wrong in several ways is counted once, under the first reason
             usable = np.ones(len(table), bool)
             for reason, bad in _reasons(table).items():
                 self._drop(reason, numbers[usable & bad])
@@ -201,7 +356,7 @@ class LogLines:
         )
 
     def _drop(self, reason: str, lines: Lines) -> None:
-        """Leave out these lines."""
+        """Count lines as left out for this reason, and keep the numbers of the first of them."""
         if len(lines):
             self.dropped[reason] = self.dropped.get(reason, 0) + len(lines)
             self.dropped_lines[reason] = (*self.dropped_lines.get(reason, ()), *lines[:_NAMED].tolist())[:_NAMED]
@@ -214,9 +369,10 @@ class LogLines:
             before: how many lines come before it.
         """
         texts = [line.decode("utf-8", "replace").strip() for line in lines]
-        said = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
-        rows = [texts[at] for at in said] if len(said) < len(texts) else texts
-        numbers = said + before + 1
+        records = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
+        rows = [texts[at] for at in records] if len(records) < len(texts) else texts
+        numbers = records + before + 1
+        # nearly all logs are plain numbers, which NumPy reads at once; others are read line by line
         table = _numbers(rows) if not self._grid else np.empty((0, 0))
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
@@ -231,9 +387,9 @@ class LogLines:
             count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
-        found = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in found], np.float64).reshape(-1, _FIELDS)
-        rests = np.array([row[1] for row in found], np.int32)
+        usable = [row for row in parsed if row is not None]
+        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
+        rests = np.array([row[1] for row in usable], np.int32)
         return table, rests, np.array([row is not None for row in parsed], bool)
 
     def _split(self, text: str) -> list[str]:
@@ -325,137 +481,3 @@ def job_columns(table: Table, time_field: int) -> Columns:
         **{name: table[:, column] for name, column in TEXT_FIELDS.items()},
     }
     return {name: narrow(column) for name, column in columns.items()}
-
-
-REQUESTED_TIME = 9  # field of the standard, counted from 1
-
-
-def load_swf(
-    path: str | os.PathLike[str],
-    *,
-    jobs: slice | None = None,
-    nodes: int | None = None,
-    walltime: Walltimes = "requested",
-    missing_walltime: str = "none",
-    time_field: int = REQUESTED_TIME,
-    shift: bool = False,
-    grid: bool = False,
-    name: str = "w0",
-) -> Workload:
-    """Read a log: one job per usable line, in order of submission, one delay profile per distinct run time.
-
-    A job's size is the number of processors requested, or allocated where that is unknown; its walltime is the
-    requested time, and none where that is unknown. A job that ran for longer than its walltime is stopped at
-    its walltime, as Batsim does. The options are those of `decision.model.reshape.Filters`.
-
-    Args:
-        path: the log.
-        jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
-        nodes: hosts of the platform; by default the header's MaxProcs or MaxNodes, a file PATH.machines, or else the
-            peak of what was in use, as far as starts are known.
-        walltime: ``requested`` as above; ``runtime`` is the run time (perfect estimates); ``none`` leaves jobs without.
-        missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
-        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
-        shift: let the first job kept come at 0 s.
-        grid: the log is in the Grid Workload Format.
-        name: the workload's name, the part of job ids before ``!``.
-
-    Raises:
-        InputError: if the file cannot be read or no job is left.
-        ConfigError: if an option is out of range.
-    """
-    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, shift=shift)
-    log = LogLines(path, grid)
-    parts = [
-        {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
-    ]
-    columns = _in_order(log.without_repeats(_joined(parts)))
-    ids = numbered(name, columns["number"])
-    trace, requested = log.trace(ids, columns), int(np.isfinite(columns["walltime"]).sum())
-    jobs_read, profiles = _jobs(columns, ids, log.labels)
-    workload = Workload(
-        name=name,
-        jobs=jobs_read,
-        profiles=profiles,
-        nb_res=int(jobs_read.size.max(initial=1)),
-        path=str(path),
-        description=origin(log.header),
-        dropped=log.dropped,
-        dropped_lines=log.dropped_lines,
-        unix_start=unix_start(log.header),
-        time_zone=time_zone(log.header),
-        trace=trace,
-    )
-    machine, source, notes = _machine(log.header, workload)
-    reading = Reading(
-        format="gwf" if grid else "swf",
-        records=log.records,
-        unit="processors",
-        unit_reason="the format counts processors",
-        hosts_from="given" if nodes else source,
-        requested=requested,
-    )
-    workload = replace(workload, nb_res=machine, reading=reading, notes=() if nodes else notes)
-    return reshape(workload, filters if nodes else replace(filters, nodes=machine))
-
-
-def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, ...]]:
-    """The number of hosts, where it is from, and what is to be said of it."""
-    if stated := machine_size(header):
-        return stated, "header", ()
-    if listed := _machines_file(f"{workload.path}.machines"):
-        return listed, f"{Path(workload.path).name}.machines", ()
-    jobs, largest = recorded(workload), workload.nb_res
-    if jobs is not None:
-        peak = max(int(use_of(jobs).hosts.max()), largest)
-        why = "no header says how many hosts the machine had"
-        return peak, "peak of recorded use", (f"{why}; {peak:,}, the peak of what was in use",)
-    why = "neither a header nor recorded starts say how many hosts the machine had"
-    return largest, "largest job", (f"warning: {why}; {largest:,}, the largest job (give it with --machine)",)
-
-
-def _machines_file(path: str) -> int:
-    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
-    try:
-        rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
-        return sum(int(row[2]) * int(row[3]) for row in rows)
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _joined(tables: list[Columns]) -> Columns:
-    """The columns of all tables, which are taken from them."""
-    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
-
-
-def _in_order(columns: Columns) -> Columns:
-    """By submission; at one time in the order of the log."""
-    if (np.diff(columns["submit"]) >= 0).all():
-        return columns
-    order = np.argsort(columns["submit"], kind="stable")
-    return {name: columns.pop(name)[order] for name in list(columns)}
-
-
-def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]) -> tuple[JobColumns, DelayProfiles]:
-    """The jobs, and the profiles of all."""
-    profile, profiles = delay_profiles(columns.pop("run"))
-    jobs = JobColumns(
-        id=ids,
-        submit_time=columns["submit"].astype(np.float64),
-        size=columns["size"].astype(np.int32),
-        walltime=columns["walltime"].astype(np.float64),
-        profile=profile,
-        user=labels(columns["user"]),
-        extra=_extras([labels(columns.pop(name)) for name in TEXT_FIELDS]),
-    )
-    return jobs, profiles
-
-
-def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
-    """Each job's group, executable and queue, as far as they are known."""
-    sizes = [len(column.labels) for column in known]
-    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
-    codes = np.unravel_index(distinct, sizes)
-    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
-    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
-    return Labelled(extras, small(which))

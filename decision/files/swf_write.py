@@ -12,7 +12,7 @@ from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Job, Workload
 
 from .batsim_json import label
-from .text import utf8, write_files
+from .text import is_plain_number, utf8, write_files
 
 _EXTRA = ("group", "executable", "queue")
 _COMPLETED, _FAILED, _CANCELLED = 1, 0, 5
@@ -74,8 +74,8 @@ class _Beside:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
 
         def texts(part: str, name: str) -> list[str]:
-            found = trace.texts(part, name)
-            return [found[at] for at in order]
+            in_file_order = trace.texts(part, name)
+            return [in_file_order[at] for at in order]
 
         self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
         self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
@@ -118,15 +118,10 @@ def _head(workload: Workload) -> Iterator[str]:
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:
     """A number for each text, -1 for none, and what the numbers mean where the texts are no numbers themselves."""
     distinct = [text for text in dict.fromkeys(texts) if text]
-    if all(map(_is_number, distinct)):
+    if all(map(is_plain_number, distinct)):
         return [int(text) if text else -1 for text in texts], {}
     names = {text: number for number, text in enumerate(distinct, 1)}
     return [names.get(text, -1) for text in texts], names
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is the usual spelling of a number that survives being read as a float."""
-    return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
 
 
 def _line(

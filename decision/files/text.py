@@ -139,6 +139,11 @@ def _remove(paths: Iterable[Path]) -> None:
             return
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether a text is the usual spelling of a whole number of at most 15 digits, which a float keeps."""
+    return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
+
+
 def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
     """Rows of the same columns as CSV, under the columns' names."""
     rows = list(rows)

@@ -23,7 +23,7 @@ from decision.model.workload import Workload
 
 from .batsim_json import load_json
 from .oar import is_oar_table, load_oar
-from .swf import REQUESTED_TIME, load_swf
+from .swf import REQUESTED_TIME, read_swf
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -78,14 +78,33 @@ def load_workload(
         raise ConfigError(f"options: must be TraceOptions; found {options!r}", field="options")
     keep_source, path = flag("keep_source", keep_source), find_workload(source)
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
-    changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime
-    if time_field is not None and recognise(path) == "swf":
+    return _read_filtered(path, name, filters, keep_source, options, time_field, time_zone)
+
+
+def _read_filtered(
+    path: Path,
+    name: str,
+    filters: Filters,
+    keep_source: bool,
+    options: TraceOptions,
+    time_field: int | None,
+    time_zone: str | None,
+) -> Workload:
+    """The jobs of a file that filters keep. A field and a zone are for those formats that know such a thing."""
+    format = _format_of(path, options)
+    if time_field is not None and format == "swf":
         options = replace(options, time_field=time_field)
-    if time_zone is not None and recognise(path) not in ZONELESS:
+    if time_zone is not None and format not in ZONELESS:
         options = replace(options, time_zone=time_zone)
-    options = replace(options, machine=nodes or options.machine)
-    workload = read_workload([path], name, options, keep_source and changes, keep_source)
-    return workload if filters == Filters(speed=speed) else reshape(workload, filters)
+    options = replace(options, machine=filters.nodes or options.machine)
+    # a job's source says the walltime of the file, so it cannot be kept with another one
+    changes = filters.walltime != "requested" or filters.missing != "none"
+    workload = _read_as(format, [path], name, options, keep_source and changes, keep_source)
+    return _filtered(workload, filters)
+
+
+def _filtered(workload: Workload, filters: Filters) -> Workload:
+    return workload if filters == Filters(speed=filters.speed) else reshape(workload, filters)
 
 
 def read_workload(
@@ -108,11 +127,20 @@ def read_workload(
         InputError: if a file cannot be used, or no job is left.
         ConfigError: if an option does not fit the file.
     """
-    path = paths[0]
+    return _read_as(_format_of(paths[0], options), paths, name, options, keep_extra, keep_source)
+
+
+def _format_of(path: Path, options: TraceOptions) -> str:
+    """The format that a user names, or else that the content has."""
     if options.format:
-        format = check_format(options.format)
-    else:
-        format = "sacct" if options.names_columns else recognise(path)
+        return check_format(options.format)
+    return "sacct" if options.names_columns else recognise(path)
+
+
+def _read_as(
+    format: str, paths: Sequence[Path], name: str, options: TraceOptions, keep_extra: bool, keep_source: bool
+) -> Workload:
+    path = paths[0]
     if format == "csv" and not options.columns and is_oar_table(path):
         format = "oar"
     if options.time_field is not None and format != "swf":
@@ -125,7 +153,7 @@ def read_workload(
         raise ConfigError(f"{path}: only accounting records can be read from several files; give one")
     elif format in ("swf", "gwf"):
         field = options.time_field or REQUESTED_TIME
-        return load_swf(path, nodes=options.machine, time_field=field, grid=format == "gwf", name=name)
+        return read_swf(path, machine=options.machine, time_field=field, grid=format == "gwf", name=name)
     else:
         workload = load_oar(path, name) if format == "oar" else _read_json(path, name, keep_extra, keep_source)
     return at_most(workload, options.machine) if options.machine and format != "json" else workload
@@ -133,8 +161,8 @@ def read_workload(
 
 def no_time_field(names: str) -> ConfigError:
     """The error of a field that only some logs have."""
-    what = "not a log in the Standard Workload Format, so it has no field with the requested time"
-    return ConfigError(f"{names}: {what}; leave out the number of the field", field="time_field")
+    mistake = "not a log in the Standard Workload Format, so it has no field with the requested time"
+    return ConfigError(f"{names}: {mistake}; leave out the number of the field", field="time_field")
 
 
 def no_local_times(names: str) -> ConfigError:
@@ -181,24 +209,21 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def read(self, path: Path, name: str, *, keep_source: bool = False, speed: float | None = None) -> Workload:
         """The selected jobs of a file. Raises InputError, and ConfigError, as `decision.files.load_workload`."""
-        return load_workload(
-            path,
-            name,
-            keep_source=keep_source,
-            jobs=None if self.jobs == (0, None) else slice(*self.jobs),
-            nodes=self.nodes,
-            walltime=self.walltime,
-            missing_walltime=self.missing,
-            time_field=self.time_field,
-            time_zone=self.time_zone,
-            speed=speed,
-        )
+        filters = self._filters(speed)
+        return _read_filtered(path, name, filters, keep_source, TraceOptions(), self.time_field, self.time_zone)
 
     def of(self, workload: Workload, *, speed: float | None = None) -> Workload:
         """The selected jobs of a workload that has been read; errors as `decision.model.reshape.reshape`."""
-        jobs = None if self.jobs == (0, None) else slice(*self.jobs)
-        filters = Filters(jobs=jobs, nodes=self.nodes, walltime=self.walltime, missing=self.missing, speed=speed)
-        return workload if filters == Filters(speed=speed) else reshape(workload, filters)
+        return _filtered(workload, self._filters(speed))
+
+    def _filters(self, speed: float | None) -> Filters:
+        return Filters(
+            jobs=None if self.jobs == (0, None) else slice(*self.jobs),
+            nodes=None if self.nodes is None else whole("nodes", self.nodes, 1),
+            walltime=self.walltime,
+            missing=self.missing,
+            speed=speed,
+        )
 
     def facts(self) -> dict[str, Any]:
         """All options as data, of which keys of finished runs are made: a zone only where there is one."""
@@ -296,7 +321,7 @@ def _numbers(frame: "DataFrame", column: str) -> Floats:
 def _ids(frame: "DataFrame", name: str) -> list[str]:
     """The jobs' ids in this workload; a workload's name that they begin with is replaced."""
     given = frame["id"] if "id" in frame.columns else range(1, len(frame) + 1)
-    ids = [f"{name}!{str(each).rpartition('!')[2]}" for each in given]
+    ids = [f"{name}!{str(job_id).rpartition('!')[2]}" for job_id in given]
     if len(set(ids)) < len(ids):
         raise ConfigError("workload: two jobs have the same id", field="workload")
     return ids

@@ -31,7 +31,7 @@ class Column(Sequence[Item]):
         raise NotImplementedError
 
     def made(self) -> list[Item]:
-        """All items."""
+        """All items, as a list."""
         raise NotImplementedError
 
     def take(self, rows: Rows) -> Self:
@@ -79,7 +79,7 @@ class Texts(Column[str]):
         return self._make(self._numbers[row : row + 1])[0]
 
     def made(self) -> list[str]:
-        """All texts."""
+        """All texts, as a list."""
         return self._make(self._numbers)
 
     def take(self, rows: Rows) -> "Texts":
@@ -115,7 +115,7 @@ class Labelled(Column[Item], Generic[Item]):
         return self.labels[int(self.codes[row])]
 
     def made(self) -> list[Item]:
-        """All items."""
+        """All items, as a list."""
         if isinstance(self.labels, Column):
             return self.labels.take(self.codes).made()
         return [self.labels[code] for code in self.codes.tolist()]
@@ -190,7 +190,7 @@ class JobColumns(Column[Job]):
         )
 
     def made(self) -> list[Job]:
-        """All jobs."""
+        """All jobs, as objects."""
         nothing = [None] * len(self)
         columns = zip(
             self.id.made(),
@@ -245,6 +245,7 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
     """What an engine needs of the jobs, as columns."""
     if isinstance(jobs, JobColumns):
         return jobs
+    estimates = np.array([job.estimate for job in jobs], np.float64)
     return JobColumns(
         id=Labelled([job.id for job in jobs], np.arange(len(jobs))),
         submit_time=np.array([job.submit_time for job in jobs], np.float64),
@@ -252,7 +253,7 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
         walltime=np.array([job.walltime for job in jobs], np.float64),
         profile=labelled([job.profile for job in jobs]),
         user=labelled([job.user for job in jobs]),
-        estimate=_estimates([job.estimate for job in jobs]),
+        estimate=None if np.isnan(estimates).all() else estimates,
         worth=worth_rows([job.worth for job in jobs]),
     )
 
@@ -266,11 +267,6 @@ def worth_rows(given: Sequence[Worth | None]) -> NDArray[np.float64] | None:
 
 def _worth(row: list[float]) -> Worth | None:
     return None if all(map(math.isnan, row)) else Worth(*row)
-
-
-def _estimates(seconds: Sequence[float]) -> NDArray[np.float64] | None:
-    estimates = np.array(seconds, np.float64)
-    return None if np.isnan(estimates).all() else estimates
 
 
 class DelayProfiles(Mapping[str, Profile]):

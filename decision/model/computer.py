@@ -1,4 +1,4 @@
-"""How much may be done at a time: cores and memory."""
+"""What the computer has for a run: cores and memory, and the files that users name, compressed or shipped ones, too."""
 
 import atexit
 import bz2
@@ -85,22 +85,19 @@ def _groups(controller: str) -> Iterator[Path]:
     """The folders of this process's control group and of those above it; "" for version 2."""
     with suppress(OSError, ValueError):
         for line in _OWN.read_text().splitlines():
-            _, controllers, own = line.split(":", 2)
+            _, controllers, group = line.split(":", 2)
             if controller not in controllers.split(",") or (not controller and controllers):
                 continue
             top = next((place for place in (_GROUPS / controllers, _GROUPS / controller) if place.is_dir()), _GROUPS)
-            inside = Path(own.lstrip("/"))
-            yield from dict.fromkeys([top / inside, *(top / each for each in inside.parents), top])
+            inside = Path(group.lstrip("/"))
+            yield from dict.fromkeys([top / inside, *(top / folder for folder in inside.parents), top])
 
 
-# Memory asked for before it is taken.
-
-
-def check_memory(what: str, count: int, size: float) -> None:
+def check_memory(name: str, count: int, size: float) -> None:
     """Refuse so many things of `size` bytes each where they do not fit into memory.
 
     Args:
-        what: their name, in the plural.
+        name: of the things, in the plural.
         count: how many.
         size: bytes that one takes at least.
 
@@ -109,7 +106,7 @@ def check_memory(what: str, count: int, size: float) -> None:
     """
     room = available_memory()
     if count * size > room:
-        need = f"{count:,} {what} need {count * size / 2**30:,.1f} GiB of memory, and {room / 2**30:,.1f} GiB are free"
+        need = f"{count:,} {name} need {count * size / 2**30:,.1f} GiB of memory, and {room / 2**30:,.1f} GiB are free"
         raise ConfigError(f"{need}: at most {int(room / size):,} fit")
 
 
@@ -269,24 +266,24 @@ def _unpacked(path: Path, _which: tuple[int, ...]) -> Path:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
 
 
-def _unpack(path: Path, source: BufferedReader, what: str) -> Path:
+def _unpack(path: Path, source: BufferedReader, label: str) -> Path:
     kind = _kind(source.peek(_BEGIN)[:_BEGIN])
     by_hand = f"unpack it first: {kind.command} {path.name}"
     if kind.opened is None:
-        raise InputError(f"{what}: compressed with {kind.name}; {by_hand}")
+        raise InputError(f"{label}: compressed with {kind.name}; {by_hand}")
     try:
         content = cast(BinaryIO, kind.opened(source))
     except ImportError:
         how = f"{by_hand} (or pip install zstandard)"
-        raise InputError(f"{what}: compressed with zstd, which this Python cannot read; {how}") from None
+        raise InputError(f"{label}: compressed with zstd, which this Python cannot read; {how}") from None
     name = path.name[: -len(kind.ending)] if kind.ending and path.name.endswith(kind.ending) else path.name
-    file = _write(name, content, what, kind.name)
+    file = _write(name, content, label, kind.name)
     with file.open("rb") as begun:
         begin = begun.read(_BEGIN)
-    return _only_file(file, begin, what, path.name) if _is_archive(begin) else file
+    return _only_file(file, begin, label, path.name) if _is_archive(begin) else file
 
 
-def _only_file(archive: Path, begin: bytes, what: str, name: str) -> Path:
+def _only_file(archive: Path, begin: bytes, label: str, name: str) -> Path:
     """The one file of a tar or zip archive. Raises InputError if it is damaged, or there are others."""
     import tarfile  # seldom needed
 
@@ -295,29 +292,29 @@ def _only_file(archive: Path, begin: bytes, what: str, name: str) -> Path:
     try:
         if is_zip:
             with zipfile.ZipFile(archive) as zipped:
-                names = [each.filename for each in zipped.infolist() if not each.is_dir()]
+                names = [entry.filename for entry in zipped.infolist() if not entry.is_dir()]
                 if len(names) == 1:
                     with zipped.open(names[0]) as file:
-                        return _write(Path(names[0]).name, cast(BinaryIO, file), what, kind)
+                        return _write(Path(names[0]).name, cast(BinaryIO, file), label, kind)
         else:
             with tarfile.open(archive) as tar:
-                members = [each for each in tar if each.isfile()]
-                names = [each.name for each in members]
+                members = [entry for entry in tar if entry.isfile()]
+                names = [entry.name for entry in members]
                 if len(names) == 1:
-                    return _write(Path(names[0]).name, cast(BinaryIO, tar.extractfile(members[0])), what, kind)
+                    return _write(Path(names[0]).name, cast(BinaryIO, tar.extractfile(members[0])), label, kind)
     except (*_DAMAGED, tarfile.TarError, RuntimeError, NotImplementedError) as error:
         # a RuntimeError asks for a password, NotImplementedError is another method's
         advice = f"unpack it yourself: {command} {name}"
-        raise InputError(f"{what}: this {kind} archive cannot be read ({error}); {advice}") from None
-    shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    holds = f"{len(names):,} files ({shown})" if names else "no file"
-    raise InputError(f"{what}: a {kind} archive with {holds}; unpack it first, and give one of them: {command} {name}")
+        raise InputError(f"{label}: this {kind} archive cannot be read ({error}); {advice}") from None
+    some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    holds = f"{len(names):,} files ({some})" if names else "no file"
+    raise InputError(f"{label}: a {kind} archive with {holds}; unpack it first, and give one of them: {command} {name}")
 
 
-def _write(name: str, source: BinaryIO, what: str, kind: str) -> Path:
+def _write(name: str, source: BinaryIO, label: str, kind: str) -> Path:
     path = _folder() / name
-    _given[path] = what
-    damaged = InputError(f"{what}: damaged, or not compressed with {kind}; copy it again")
+    _given[path] = label
+    damaged = InputError(f"{label}: damaged, or not compressed with {kind}; copy it again")
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(source, file)
@@ -326,7 +323,7 @@ def _write(name: str, source: BinaryIO, what: str, kind: str) -> Path:
     except OSError as error:
         if error.errno is None:  # what bz2 raises
             raise damaged from None
-        raise InputError(f"{what}: cannot be written to {path} ({error.strerror}); free space") from None
+        raise InputError(f"{label}: cannot be written to {path} ({error.strerror}); free space") from None
     except Exception as error:
         if type(error).__name__ == "ZstdError":  # of one of two libraries
             raise damaged from None
@@ -416,11 +413,11 @@ def _find(kind: str, source: str | os.PathLike[str]) -> Path:
 
 def _path(kind: str, source: str | os.PathLike[str]) -> Path:
     if not isinstance(source, str | os.PathLike):  # the caller's Python argument: an object, None, a number
-        found = f"an object of type {type(source).__name__}"
-        raise ConfigError(f"{kind}: give a file or a shipped {kind}'s name, not {found}", field=kind)
+        given = f"an object of type {type(source).__name__}"
+        raise ConfigError(f"{kind}: give a file or a shipped {kind}'s name, not {given}", field=kind)
     return Path(source)
 
 
 def _files(kind: str) -> dict[str, Path]:
-    """Files by name."""
+    """The shipped files of a kind, by the name that users give."""
     return {file.stem: file for file in (_DATA / f"{kind}s").glob("*.*")}

@@ -73,8 +73,8 @@ def _date(text: str) -> datetime.datetime:
 
 def clock_at_zero(workloads: Sequence[Workload]) -> float | None:
     """What the machine's clock showed at 0 s, in seconds since 1970; None where it is unknown or workloads differ."""
-    found = {None if each.unix_start is None else _clock(each) for each in workloads}
-    return found.pop() if len(found) == 1 else None
+    clocks = {None if workload.unix_start is None else _clock(workload) for workload in workloads}
+    return clocks.pop() if len(clocks) == 1 else None
 
 
 def _clock(workload: Workload) -> float:
@@ -121,13 +121,13 @@ def chosen_days(workload: Workload, chosen: slice) -> list[BusyDay]:
     Raises:
         ConfigError: if none is left.
     """
-    found = busy_days(workload)
-    if not found[chosen]:
+    days = busy_days(workload)
+    if not days[chosen]:
         where = workload.path or f"workload {workload.name}"
         asked = f"{'' if chosen.start is None else chosen.start}:{'' if chosen.stop is None else chosen.stop}"
-        there_are = f"it has {len(found):,} days with two submissions or more, counted from 0"
+        there_are = f"it has {len(days):,} days with two submissions or more, counted from 0"
         raise ConfigError(f"{where}: no day is left of {asked}; {there_are}", field="days")
-    return found[chosen]
+    return days[chosen]
 
 
 def on_days(workload: Workload, chosen: slice) -> Workload:

@@ -94,9 +94,9 @@ def worth_table(workloads: Sequence[Workload]) -> WorthTable | None:
     for workload in workloads:
         given = worths(workload)
         if given is not None:
-            said = np.flatnonzero(~np.isnan(given[:, [VALUE, DEADLINE]]).all(axis=1))
-            ids += [workload.jobs[row].id for row in said.tolist()]
-            rows.append(given[said])
+            valued = np.flatnonzero(~np.isnan(given[:, [VALUE, DEADLINE]]).all(axis=1))
+            ids += [workload.jobs[row].id for row in valued.tolist()]
+            rows.append(given[valued])
     if not ids:
         return None
     together = np.concatenate(rows)
@@ -114,10 +114,10 @@ def supply_table(events: Sequence[MachineEvent]) -> SupplyTable | None:
 
 def rate_table(events: Sequence[MachineEvent], kind: str) -> RateTable | None:
     """What a kWh emits or costs from each time on, by events of this type; None where there are none."""
-    said = [(event.timestamp, event.value) for event in events if event.type == kind]
-    if not said:
+    rates = [(event.timestamp, event.value) for event in events if event.type == kind]
+    if not rates:
         return None
-    time, rate = zip(*sorted(said, key=itemgetter(0)), strict=True)
+    time, rate = zip(*sorted(rates, key=itemgetter(0)), strict=True)
     return RateTable(time=np.array(time, np.float64), rate=np.array(rate, np.float64))
 
 
@@ -184,8 +184,8 @@ def submit_times(workload: Workload) -> Floats:
 def estimates(workload: Workload) -> Floats:
     """What jobs say that they will run, (J,) seconds; nan where they say nothing."""
     if isinstance(workload.jobs, JobColumns):
-        own = workload.jobs.estimate
-        return np.full(len(workload.jobs), math.nan) if own is None else own
+        known = workload.jobs.estimate
+        return np.full(len(workload.jobs), math.nan) if known is None else known
     return np.array([job.estimate for job in workload.jobs], np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Errors that name whose fault they are.
+"""Errors that name whose fault they are, checks of arguments, the logger, and signals that end what is under way.
 
 Each error is one clear line for a person: what, where, what to do. `exit_code` is what the command line
 ends with: 2 for a user's mistake, 3 for a peer's fault.
@@ -183,7 +183,7 @@ def flag(field: str, value: Any) -> bool:
 
 
 def text(field: str, value: Any) -> str:
-    """A text. Raises ConfigError."""
+    """The value, which must be a text. Raises ConfigError."""
     if not isinstance(value, str):
         raise ConfigError(f"{field}: must be a text; found an object of type {type(value).__name__}", field=field)
     return value
@@ -220,10 +220,10 @@ def several(value: Any) -> list[Any]:
 
 def some(field: str, value: Any, what: str) -> list[Any]:
     """At least one, or a list of at least one. Raises ConfigError where there is none."""
-    found = several(value)
-    if not found:
+    values = several(value)
+    if not values:
         raise ConfigError(f"{field}: give at least one {what}", field=field)
-    return found
+    return values
 
 
 # What users are told while something runs: the logger ``decision``, of Python's `logging`.
@@ -301,7 +301,7 @@ def interrupt(error: BaseException, frame: FrameType | None) -> None:
     """
     hear()
     places = (frame, frame.f_back) if frame is not None else ()
-    if any(each is not None and (each.f_globals.get("__name__"), each.f_code.co_name) == _CALLED for each in places):
+    if any(at is not None and (at.f_globals.get("__name__"), at.f_code.co_name) == _CALLED for at in places):
         _waiting.append(error)
         return
     raise error

@@ -16,10 +16,6 @@ def format_hosts(ids: Iterable[int]) -> str:
     return format_intervals(intervals(ids))
 
 
-def _interval(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
-
-
 def intervals(ids: Iterable[int]) -> list[tuple[int, int]]:
     """The maximal runs of host ids as (first, last), ascending."""
     runs: list[tuple[int, int]] = []
@@ -33,7 +29,7 @@ def intervals(ids: Iterable[int]) -> list[tuple[int, int]]:
 
 def format_intervals(runs: Iterable[tuple[int, int]]) -> str:
     """Write (first, last) runs, ascending and apart from one another, in Batsim's notation."""
-    return " ".join(_interval(first, last) for first, last in runs)
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def parse_hosts(text: str, nb_hosts: int = MOST_HOSTS) -> list[int]:
@@ -87,11 +83,11 @@ _RENAMED = {"green": "timetable"}  # in the previous release: the evolved policy
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt or former name: ``; did you mean easy?``, or nothing. Capitals make no difference."""
-    spelt = {each.casefold(): each for each in known}
+    spelt = {option.casefold(): option for option in known}
     if (present := _RENAMED.get(name)) in spelt:
         return f"; it is {present} now"
-    found = difflib.get_close_matches(name.casefold(), spelt, n=1)
-    return f"; did you mean {spelt[found[0]]}?" if found else ""
+    close = difflib.get_close_matches(name.casefold(), spelt, n=1)
+    return f"; did you mean {spelt[close[0]]}?" if close else ""
 
 
 def fold_names(names: Iterable[str]) -> list[str]:

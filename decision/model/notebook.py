@@ -26,10 +26,10 @@ def rows_html(rows: Iterable[Sequence[object]], header: Sequence[str] = (), capt
         header: of the columns; none if empty.
         caption: above them.
     """
-    said = f"<caption style='text-align:left'>{html.escape(caption)}</caption>" if caption else ""
+    title = f"<caption style='text-align:left'>{html.escape(caption)}</caption>" if caption else ""
     head = f"<thead><tr>{_cells(header, 'th')}</tr></thead>" if header else ""
     body = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
-    return f"<table>{said}{head}<tbody>{body}</tbody></table>"
+    return f"<table>{title}{head}<tbody>{body}</tbody></table>"
 
 
 def _cells(row: Sequence[object], kind: str) -> str:
@@ -43,7 +43,7 @@ _SAID = ("partition", "account", "group", "qos")
 
 
 def job_frame(workload: Workload, speed: float | None) -> "DataFrame":
-    """As `Workload.to_frame`."""
+    """The table of jobs that `Workload.to_frame` returns."""
     if find_spec("pandas") is None:
         raise ConfigError(f"tables of jobs need pandas, which is not installed: {how_to_install('analysis')}")
     import pandas

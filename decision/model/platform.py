@@ -178,8 +178,8 @@ class Draw(NamedTuple):
 
     def hosts_within(self, watts: Floats) -> Ints:
         """How many hosts may compute within so many watts (n,); -1 where not even none may."""
-        found: Ints = np.searchsorted(self.watts, watts * (1 + 1e-12), side="right") - 1
-        return found
+        hosts: Ints = np.searchsorted(self.watts, watts * (1 + 1e-12), side="right") - 1
+        return hosts
 
 
 def draw_of(platform: Platform, sleeps: bool = True) -> Draw:
@@ -194,8 +194,8 @@ def draw_of(platform: Platform, sleeps: bool = True) -> Draw:
     """
     silent = next((host.name for host in platform.hosts if not host.has_power), None)
     if silent is not None:
-        what = f"{platform.path}: does not say what host {silent} draws"
-        raise ConfigError(f"{what}; give the platform's hosts a wattage_per_state", field="platform")
+        mistake = f"{platform.path}: does not say what host {silent} draws"
+        raise ConfigError(f"{mistake}; give the platform's hosts a wattage_per_state", field="platform")
     rest = np.array([_resting(host, sleeps) for host in platform.hosts])
     more = (
         np.array([max(_computing(host, sleeps), low) for host, low in zip(platform.hosts, rest.tolist(), strict=True)])

@@ -1,4 +1,4 @@
-"""Workloads from workloads: fewer jobs, other arrivals, other walltimes.
+"""Workloads from workloads: fewer jobs, other arrivals, sizes, walltimes and users.
 
 Every job that is left out is counted by reason in `Workload.dropped`: kept and dropped are always all. These
 functions are part of the model so that readers, generators and conversions of workloads use the same ones.
@@ -21,140 +21,7 @@ from .errors import ConfigError, InputError
 from .filters import keep, matches
 from .workload import Delay, Job, Workload
 
-# Workloads for another machine or at another load: sizes scaled, and users drawn again by whole weeks.
-
-_WEEK = 7.0 * DAY
-_MOST_USERS = 100  # times those that there are
-
-
-def at_sizes(workload: Workload, hosts: int) -> Workload:
-    """The same jobs for a machine of so many hosts: sizes times its hosts over those of now, rounded, at least 1."""
-    if hosts < 1:
-        raise ConfigError(f"scale_sizes: must be at least 1; found {hosts}", field="scale_sizes")
-    before = sizes(workload)
-    after = np.clip(np.floor(before * (hosts / workload.nb_res) + 0.5), 1, hosts).astype(np.int32)
-    shares = f"powers of two were {powers(before)} of the sizes, and are {powers(after)}"
-    said = f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: {shares}"
-    jobs: Sequence[Job]
-    if isinstance(workload.jobs, JobColumns):
-        jobs = workload.jobs.replaced(size=after, source=None)
-    else:
-        pairs = zip(workload.jobs, after.tolist(), strict=True)
-        jobs = tuple(replace(job, size=size, source=None) for job, size in pairs)
-    trace = None if workload.trace is None else workload.trace.without_times()
-    return replace(workload, jobs=jobs, nb_res=hosts, trace=trace, notes=(*workload.notes, said))
-
-
-def powers(size: NDArray[Any]) -> str:
-    """The share of sizes that are powers of two, in percent."""
-    whole = size.astype(np.int64)
-    return f"{100 * float(((whole & (whole - 1)) == 0).mean()):.1f} %"
-
-
-def at_load_by_users(workload: Workload, load: float, seed: int, speed: float | None = None) -> Workload:
-    """Users drawn from those of a log, each with all of its jobs, moved by whole weeks, until the offered load is met.
-
-    Daily and weekly cycles stay, and so do each user's sessions (Zakay and Feitelson 2013). Jobs that come after the
-    log's last week come in its first one. A user may come twice; the last one is drawn where it brings the load nearer.
-
-    Args:
-        workload: jobs with users.
-        load: offered load, as `decision.model.demand.offered_load` defines it.
-        seed: of the draws.
-        speed: flop/s of the hosts, where jobs compute.
-
-    Raises:
-        ConfigError: if jobs have no users, or come within less than two weeks.
-    """
-    jobs = columns_of(workload.jobs)
-    users, which = np.unique(list(jobs.user), return_inverse=True)
-    submit = submit_times(workload)
-    first = float(submit.min())
-    weeks = math.ceil((float(submit.max()) - first) / _WEEK)
-    if not any(users) or len(users) < 2:
-        raise ConfigError(f"{workload.path}: jobs have no users, so users cannot be drawn", field="load_by")
-    if weeks < 2:
-        raise ConfigError(
-            f"{workload.path}: its jobs come within two weeks, too few to move users by weeks", field="load"
-        )
-    area = np.bincount(which, weights=sizes(workload) * runtimes(workload, speed)).astype(np.float64)
-    wanted = load / offered_load(workload, runtimes(workload, speed)) * float(area.sum())
-    drawn = _draw(area, wanted, np.random.default_rng(seed))
-    rng = np.random.default_rng([seed, 1])
-    rows = [np.flatnonzero(which == user) for user in drawn]
-    moved = [(submit[own] - first + _WEEK * rng.integers(weeks)) % (_WEEK * weeks) + first for own in rows]
-    return _taken(workload, jobs, rows, moved)
-
-
-def _draw(area: Floats, wanted: float, rng: np.random.Generator) -> list[int]:
-    """Users in a random order, again and again, until their host-seconds are as near as possible to those wanted."""
-    drawn: list[int] = []
-    total = 0.0
-    while len(drawn) < _MOST_USERS * len(area):
-        for user in rng.permutation(len(area)).tolist():
-            if abs(total + area[user] - wanted) <= abs(total - wanted):
-                drawn.append(user)
-                total += area[user]
-        if total >= wanted or wanted - total < area.min():
-            return drawn
-    return drawn
-
-
-def _taken(workload: Workload, jobs: JobColumns, rows: list[np.ndarray], moved: list[Floats]) -> Workload:
-    """The jobs of these users at these times; a user's second copy is a user of its own."""
-    if not rows:
-        raise ConfigError(f"{workload.path}: the load is less than that of any of its users", field="load")
-    seen: dict[str, int] = {}
-    names: list[str] = []
-    for own in rows:
-        user = jobs.user[int(own[0])]
-        seen[user] = seen.get(user, 0) + 1
-        names += [user if seen[user] == 1 else f"{user}-{seen[user]}"] * len(own)
-    chosen, times = np.concatenate(rows), np.concatenate(moved)
-    order = np.argsort(times, kind="stable")
-    taken = jobs.take(chosen[order])
-    numbers = [f"{workload.name}!{number}" for number in range(1, len(order) + 1)]
-    made = taken.replaced(
-        id=labelled(numbers), submit_time=times[order], user=labelled([names[at] for at in order.tolist()]), source=None
-    )
-    return replace(workload, jobs=made, trace=None)
-
-
-SHAKE = 60.0  # seconds, at most
-
-
-def shake_of(submit: Floats) -> float:
-    """By up to how many seconds `shaken` moves jobs that are submitted at these times (n,), seconds.
-
-    A minute is the package's choice: far below the time in which users react to each other or to the machine, and far
-    above the seconds in which one job's end meets another's arrival. Where jobs come more often than once a minute it
-    is the mean time between two, so that a short log keeps its shape.
-    """
-    return min(SHAKE, float(np.ptp(submit)) / max(len(submit) - 1, 1)) if len(submit) else 0.0
-
-
-def shaken(workload: Workload, copy: int) -> Workload:
-    """A copy of the workload whose jobs are submitted later by a uniform random time of up to `shake_of` seconds each.
-
-    Input shaking (Tsafrir, Ouaknine and Feitelson, MASCOTS 2007): what a schedule comes to can depend on a second, and
-    the copies say by how much.
-
-    Args:
-        workload: jobs in any order.
-        copy: its number, which alone says how jobs are moved; 0 moves none.
-    """
-    if copy == 0:
-        return workload
-    jobs = columns_of(workload.jobs)
-    moved = jobs.submit_time + np.random.default_rng([copy, 20070]).uniform(0.0, 1.0, len(jobs)) * shake_of(
-        jobs.submit_time
-    )
-    order = np.argsort(moved, kind="stable")
-    return replace(workload, jobs=jobs.take(order).replaced(submit_time=moved[order], source=None), trace=None)
-
-
 _LONGEST = 1e15  # seconds that simulations can last
-
 Walltimes = Literal["requested", "runtime", "none"]
 MISSING = ("none", "runtime", "longest")
 
@@ -212,7 +79,9 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     refuse_empty(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
-        workload = _with_walltimes(workload, filters.walltime, filters.speed)
+        is_perfect = filters.walltime == "runtime"
+        limits = _perfect(workload, filters.speed) if is_perfect else np.full(len(workload.jobs), np.inf)
+        workload = with_walltimes(workload, limits)
     elif filters.missing != "none":
         workload = fill_walltimes(workload, filters.missing, filters.speed)
     if filters.scale_sizes is not None:
@@ -245,11 +114,6 @@ def _lines(workload: Workload, reason: str) -> str:
     return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more})"
 
 
-def at_most(workload: Workload, nodes: int) -> Workload:
-    """The jobs of at most `nodes` hosts, for a machine of so many."""
-    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
-
-
 def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
     if begin is not None:
         workload = keep(workload, submit_times(workload) >= begin.of(workload), f"submitted before {begin.text}")
@@ -265,9 +129,9 @@ def _range(workload: Workload, jobs: slice) -> Workload:
     return keep(workload, chosen, f"outside the range {first}:{last} of jobs")
 
 
-def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) -> Workload:
-    limits = _perfect(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
-    return _with(workload, "walltime", limits)
+def at_most(workload: Workload, nodes: int) -> Workload:
+    """The jobs of at most `nodes` hosts, for a machine of so many."""
+    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
 
 
 def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:
@@ -325,18 +189,14 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
         scaled = first + (times - first) * (now / load)
     if not 0 < np.ptp(scaled) < _LONGEST:
         raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
-    later = _submitted(workload, scaled)
+    later = _with(workload, "submit_time", scaled)
     return later if later.trace is None else replace(later, trace=later.trace.without_times())
 
 
 def beginning(workload: Workload, seconds: float) -> Workload:
     """The same jobs with a clock that shows 0 at `seconds`."""
     unix_start = None if workload.unix_start is None else workload.unix_start + seconds
-    return replace(_submitted(workload, submit_times(workload) - seconds), unix_start=unix_start)
-
-
-def _submitted(workload: Workload, times: Floats) -> Workload:
-    return _with(workload, "submit_time", times)
+    return replace(_with(workload, "submit_time", submit_times(workload) - seconds), unix_start=unix_start)
 
 
 def _with(workload: Workload, field: str, values: Floats) -> Workload:
@@ -354,3 +214,139 @@ def by_day(workload: Workload) -> Iterator[tuple[str, Workload]]:
         name = dates.day_name(workload, day)
         of_day = keep(workload, day_of == day, f"not of {name}")
         yield name, beginning(of_day, dates.midnight(workload, day))
+
+
+# Workloads for another machine or at another load: sizes scaled, and users drawn again by whole weeks.
+
+
+_WEEK = 7.0 * DAY
+_MOST_USERS = 100  # times those that there are
+
+
+def at_sizes(workload: Workload, hosts: int) -> Workload:
+    """The same jobs for a machine of so many hosts: sizes times its hosts over those of now, rounded, at least 1."""
+    if hosts < 1:
+        raise ConfigError(f"scale_sizes: must be at least 1; found {hosts}", field="scale_sizes")
+    before = sizes(workload)
+    after = np.clip(np.floor(before * (hosts / workload.nb_res) + 0.5), 1, hosts).astype(np.int32)
+    shares = f"powers of two were {powers(before)} of the sizes, and are {powers(after)}"
+    note = f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: {shares}"
+    jobs: Sequence[Job]
+    if isinstance(workload.jobs, JobColumns):
+        jobs = workload.jobs.replaced(size=after, source=None)
+    else:
+        pairs = zip(workload.jobs, after.tolist(), strict=True)
+        jobs = tuple(replace(job, size=size, source=None) for job, size in pairs)
+    trace = None if workload.trace is None else workload.trace.without_times()
+    return replace(workload, jobs=jobs, nb_res=hosts, trace=trace, notes=(*workload.notes, note))
+
+
+def powers(size: NDArray[Any]) -> str:
+    """The share of sizes that are powers of two, in percent."""
+    whole = size.astype(np.int64)
+    return f"{100 * float(((whole & (whole - 1)) == 0).mean()):.1f} %"
+
+
+def at_load_by_users(workload: Workload, load: float, seed: int, speed: float | None = None) -> Workload:
+    """Users drawn from those of a log, each with all of its jobs, moved by whole weeks, until the offered load is met.
+
+    Daily and weekly cycles stay, and so do each user's sessions (Zakay and Feitelson 2013). Jobs that come after the
+    log's last week come in its first one. A user may come twice; the last one is drawn where it brings the load nearer.
+
+    Args:
+        workload: jobs with users.
+        load: offered load, as `decision.model.demand.offered_load` defines it.
+        seed: of the draws.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if jobs have no users, or come within less than two weeks.
+    """
+    jobs = columns_of(workload.jobs)
+    users, which = np.unique(list(jobs.user), return_inverse=True)
+    submit = submit_times(workload)
+    first = float(submit.min())
+    weeks = math.ceil((float(submit.max()) - first) / _WEEK)
+    if not any(users) or len(users) < 2:
+        raise ConfigError(f"{workload.path}: jobs have no users, so users cannot be drawn", field="load_by")
+    if weeks < 2:
+        raise ConfigError(
+            f"{workload.path}: its jobs come within two weeks, too few to move users by weeks", field="load"
+        )
+    area = np.bincount(which, weights=sizes(workload) * runtimes(workload, speed)).astype(np.float64)
+    wanted = load / offered_load(workload, runtimes(workload, speed)) * float(area.sum())
+    drawn = _draw(area, wanted, np.random.default_rng(seed))
+    rng = np.random.default_rng([seed, 1])
+    rows = [np.flatnonzero(which == user) for user in drawn]
+    moved = [(submit[of_user] - first + _WEEK * rng.integers(weeks)) % (_WEEK * weeks) + first for of_user in rows]
+    return _taken(workload, jobs, rows, moved)
+
+
+def _draw(area: Floats, wanted: float, rng: np.random.Generator) -> list[int]:
+    """Users in a random order, again and again, until their host-seconds are as near as possible to those wanted."""
+    drawn: list[int] = []
+    total = 0.0
+    while len(drawn) < _MOST_USERS * len(area):
+        for user in rng.permutation(len(area)).tolist():
+            if abs(total + area[user] - wanted) <= abs(total - wanted):
+                drawn.append(user)
+                total += area[user]
+        if total >= wanted or wanted - total < area.min():
+            return drawn
+    return drawn
+
+
+def _taken(workload: Workload, jobs: JobColumns, rows: list[np.ndarray], moved: list[Floats]) -> Workload:
+    """The jobs of these users at these times; a user's second copy is a user of its own."""
+    if not rows:
+        raise ConfigError(f"{workload.path}: the load is less than that of any of its users", field="load")
+    seen: dict[str, int] = {}
+    names: list[str] = []
+    for of_user in rows:
+        user = jobs.user[int(of_user[0])]
+        seen[user] = seen.get(user, 0) + 1
+        names += [user if seen[user] == 1 else f"{user}-{seen[user]}"] * len(of_user)
+    chosen, times = np.concatenate(rows), np.concatenate(moved)
+    order = np.argsort(times, kind="stable")
+    taken = jobs.take(chosen[order])
+    numbers = [f"{workload.name}!{number}" for number in range(1, len(order) + 1)]
+    made = taken.replaced(
+        id=labelled(numbers), submit_time=times[order], user=labelled([names[at] for at in order.tolist()]), source=None
+    )
+    return replace(workload, jobs=made, trace=None)
+
+
+# The same workload with its arrivals shaken: what a difference of seconds comes to.
+
+
+SHAKE = 60.0  # seconds, at most
+
+
+def shake_of(submit: Floats) -> float:
+    """By up to how many seconds `shaken` moves jobs that are submitted at these times (n,), seconds.
+
+    A minute is the package's choice: far below the time in which users react to each other or to the machine, and far
+    above the seconds in which one job's end meets another's arrival. Where jobs come more often than once a minute it
+    is the mean time between two, so that a short log keeps its shape.
+    """
+    return min(SHAKE, float(np.ptp(submit)) / max(len(submit) - 1, 1)) if len(submit) else 0.0
+
+
+def shaken(workload: Workload, copy: int) -> Workload:
+    """A copy of the workload whose jobs are submitted later by a uniform random time of up to `shake_of` seconds each.
+
+    Input shaking (Tsafrir, Ouaknine and Feitelson, MASCOTS 2007): what a schedule comes to can depend on a second, and
+    the copies say by how much.
+
+    Args:
+        workload: jobs in any order.
+        copy: its number, which alone says how jobs are moved; 0 moves none.
+    """
+    if copy == 0:
+        return workload
+    jobs = columns_of(workload.jobs)
+    moved = jobs.submit_time + np.random.default_rng([copy, 20070]).uniform(0.0, 1.0, len(jobs)) * shake_of(
+        jobs.submit_time
+    )
+    order = np.argsort(moved, kind="stable")
+    return replace(workload, jobs=jobs.take(order).replaced(submit_time=moved[order], source=None), trace=None)

@@ -59,8 +59,8 @@ def find_sessions(workload: Workload, speed: float | None = None) -> Sessions:
         user = workload.jobs[row].user
         (rows.setdefault(user, []) if user else fixed).append(row)
     later: list[Session] = []
-    for own in rows.values():
-        first, *others = _of_user(np.array(own), submit, end)
+    for of_user in rows.values():
+        first, *others = _of_user(np.array(of_user), submit, end)
         fixed += first.jobs
         later += others
     later.sort(key=lambda session: (submit[session.jobs[0]], session.jobs[0]))
@@ -71,19 +71,19 @@ def _of_user(rows: Ints, submit: Floats, end: Floats) -> list[Session]:
     """The sessions of a user's jobs, which are in order of submission; nothing is before the first."""
     order = rows[np.argsort(end[rows], kind="stable")].tolist()
     ends, times = end[order].tolist(), submit[rows].tolist()
-    found = [Session([], [], [], -1, 0.0)]
+    sessions = [Session([], [], [], -1, 0.0)]
     seen, begin, before = 0, times[0], -1
     for row, time in zip(rows.tolist(), times, strict=True):
         now = seen
         while now < len(ends) and ends[now] <= time:
             now += 1
         if now > seen:
-            found.append(Session([], [], order[seen:now], before, time - ends[now - 1]))
+            sessions.append(Session([], [], order[seen:now], before, time - ends[now - 1]))
             seen, begin = now, time
-        found[-1].jobs.append(row)
-        found[-1].offsets.append(time - begin)
+        sessions[-1].jobs.append(row)
+        sessions[-1].offsets.append(time - begin)
         before = row
-    return found
+    return sessions
 
 
 def of_fixed(workload: Workload, sessions: Sessions) -> Workload:

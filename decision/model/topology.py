@@ -51,11 +51,11 @@ class Flat(msgspec.Struct, frozen=True):
         return (np.asarray(a) != np.asarray(b)) * np.int64(2 if self.backbone is None else 3)
 
     def switch_of(self) -> Ints:
-        """Each place's switch, (nb_hosts,)."""
+        """The switch that the host at each place is on, (nb_hosts,)."""
         return np.zeros(self.nb_hosts, np.int64)
 
     def pod_of(self) -> Ints:
-        """Each place's pod, (nb_hosts,)."""
+        """The pod that the host at each place is in, (nb_hosts,)."""
         return self.switch_of()
 
 
@@ -81,7 +81,7 @@ class FatTree(msgspec.Struct, frozen=True):
 
     @property
     def nb_hosts(self) -> int:
-        """Hosts in all."""
+        """How many hosts there are in all."""
         return prod(self.down)
 
     @property
@@ -104,11 +104,11 @@ class FatTree(msgspec.Struct, frozen=True):
         return hops
 
     def switch_of(self) -> Ints:
-        """Each place's switch, (nb_hosts,)."""
+        """The switch that the host at each place is on, (nb_hosts,)."""
         return np.arange(self.nb_hosts) // self.hosts_per_switch
 
     def pod_of(self) -> Ints:
-        """Each place's pod, (nb_hosts,)."""
+        """The pod that the host at each place is in, (nb_hosts,)."""
         return np.arange(self.nb_hosts) // self.hosts_per_pod
 
 
@@ -123,7 +123,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def nb_hosts(self) -> int:
-        """Hosts in all."""
+        """How many hosts there are in all."""
         return prod(self.dims)
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> Ints:
@@ -137,7 +137,7 @@ class Torus(msgspec.Struct, frozen=True):
         return hops
 
     def switch_of(self) -> Ints:
-        """Each place's switch, (nb_hosts,)."""
+        """The switch that the host at each place is on, (nb_hosts,)."""
         return np.arange(self.nb_hosts)
 
     def pod_of(self) -> Ints:
@@ -171,12 +171,12 @@ class Dragonfly(msgspec.Struct, frozen=True):
 
     @property
     def nb_hosts(self) -> int:
-        """Hosts in all."""
+        """How many hosts there are in all."""
         return self.groups * self.hosts_per_group
 
     @property
     def hosts_per_group(self) -> int:
-        """Hosts in a group."""
+        """How many hosts a group has."""
         return self.chassis * self.routers * self.nodes
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> Ints:
@@ -191,11 +191,11 @@ class Dragonfly(msgspec.Struct, frozen=True):
         return np.where(left == right, 0, 2 + between)
 
     def switch_of(self) -> Ints:
-        """Each place's router, (nb_hosts,)."""
+        """The router that the host at each place is on, (nb_hosts,)."""
         return np.arange(self.nb_hosts) // self.nodes
 
     def pod_of(self) -> Ints:
-        """Each place's group, (nb_hosts,)."""
+        """The group that the host at each place is in, (nb_hosts,)."""
         return np.arange(self.nb_hosts) // self.hosts_per_group
 
     def _position(self, place: Ints) -> tuple[Ints, Ints, Ints]:
@@ -212,6 +212,6 @@ def _steps(here: Ints, there: ArrayLike) -> Ints:
     return (here != there).astype(np.int64)
 
 
-def _check_counts(what: str, *counts: int) -> None:
+def _check_counts(shape: str, *counts: int) -> None:
     if not counts or min(counts) < 1:
-        raise ConfigError(f"{what}: whole numbers of at least 1 are needed; found {', '.join(map(str, counts))}")
+        raise ConfigError(f"{shape}: whole numbers of at least 1 are needed; found {', '.join(map(str, counts))}")

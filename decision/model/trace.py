@@ -116,7 +116,7 @@ def _taken(field: Any, rows: Ints) -> Any:
 
 def without_records(workloads: Sequence[Workload]) -> list[Workload]:
     """The workloads without what was recorded of them: for all that decides or simulates."""
-    return [each if each.trace is None else msgspec.structs.replace(each, trace=None) for each in workloads]
+    return [given if given.trace is None else msgspec.structs.replace(given, trace=None) for given in workloads]
 
 
 def of_jobs(trace: Trace, jobs: Sequence[Job]) -> Trace:
@@ -140,13 +140,12 @@ def join_traces(parts: Sequence[Trace], ids: Sequence[str]) -> Trace:
 def _joined(fields: Sequence[tuple[Field | None, int]]) -> Field:
     """A field of all parts, each with its length; texts where one part has texts."""
     if any(isinstance(field, Labelled) for field, _ in fields):
-        texts = [[""] * count if field is None else [_text(item) for item in _items(field)] for field, count in fields]
+        texts = [
+            [""] * count if field is None else ["" if item is None else str(item) for item in _items(field)]
+            for field, count in fields
+        ]
         return labelled([text for part in texts for text in part])
     return np.concatenate([np.full(count, np.nan) if field is None else field for field, count in fields])
-
-
-def _text(item: Any) -> str:
-    return "" if item is None else str(item)
 
 
 def trace_fields(trace: Trace, submit: Floats) -> Iterable[dict[str, dict[str, Any]]]:

@@ -22,8 +22,8 @@ _UNLOADABLE = re.compile(r"""[\x00-\x1f"(),|}\\]|\$[&`']""")
 
 def unloadable_part(job_id: str) -> str:
     """The first characters of a job's id that Batsim cannot load; empty if it can."""
-    found = _UNLOADABLE.search(job_id)
-    return found[0] if found else ""
+    match = _UNLOADABLE.search(job_id)
+    return match[0] if match else ""
 
 
 class Worth(msgspec.Struct, frozen=True, gc=False):
@@ -40,9 +40,9 @@ class Worth(msgspec.Struct, frozen=True, gc=False):
 
 def _said_worth(worth: Worth) -> dict[str, float]:
     """The fields of a job's JSON object that say its worth, whole numbers as such."""
-    said = {name: number for name, number in msgspec.structs.asdict(worth).items() if not math.isnan(number)}
+    known = {name: number for name, number in msgspec.structs.asdict(worth).items() if not math.isnan(number)}
     return {
-        name: int(number) if number.is_integer() and name != "deadline" else number for name, number in said.items()
+        name: int(number) if number.is_integer() and name != "deadline" else number for name, number in known.items()
     }
 
 
@@ -75,19 +75,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def fields(self, written_id: str) -> dict[str, Any]:
         """The job's JSON object as Batsim has it, without what it only forwards."""
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "id": written_id,
             "subtime": self.submit_time,
             "res": self.size,
             "profile": self.profile,
         }
         if self.walltime != math.inf:
-            said["walltime"] = self.walltime
+            fields["walltime"] = self.walltime
         if self.user:
-            said["user"] = self.user
+            fields["user"] = self.user
         if not math.isnan(self.estimate):
-            said["estimate"] = self.estimate
-        return said if self.worth is None else said | _said_worth(self.worth)
+            fields["estimate"] = self.estimate
+        return fields if self.worth is None else fields | _said_worth(self.worth)
 
 
 class Delay(msgspec.Struct, frozen=True):

@@ -46,15 +46,12 @@ class JsonCodec:
         """Write one message, without what the version lacks."""
         try:
             if self._partial and message.events and isinstance(message.events[0], SimulationBegins):
-                return _encoder.encode(self._begins(message))
+                plain = msgspec.to_builtins(message, enc_hook=_fields)
+                _leave_out(self._version, plain["events"][0]["data"])
+                return _encoder.encode(plain)
             return _encoder.encode(message)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             raise CodecError(one_line(error)) from None
-
-    def _begins(self, message: Message) -> Any:
-        plain = msgspec.to_builtins(message, enc_hook=_fields)
-        _leave_out(self._version, plain["events"][0]["data"])
-        return plain
 
 
 class _Events(Struct):

@@ -28,10 +28,10 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .dialects import codec_of, version_begun, version_heard
+from .batsim4 import JsonCodec, detect
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
 from .rules import LATEST, Ledger, RefusalError, describe_event, rules_of
-from .versions import NEWEST, CodecError, Version, version_named
+from .versions import NEWEST, V4, V5, Codec, CodecError, Version, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
 
@@ -39,7 +39,7 @@ _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 
 
 class ConversationPhase(Enum):
-    """Where the conversation is."""
+    """Where the conversation is, and whose turn it is there."""
 
     OPENING = "opening", Role.BATSIM
     OPENED = "opened", Role.DECISION
@@ -145,8 +145,8 @@ class Connection:
 
     def _listen(self, data: bytes) -> None:
         """Choose the version whose first message this may be."""
-        heard = version_heard(data)
-        if heard.begins_with_init:
+        heard = _version_heard(data)
+        if heard.begins_with_init:  # only a Batsim 5 does; 3.1 and 4 are told apart by SIMULATION_BEGINS
             self._detecting = False
         if heard is not self._version:
             self._choose(heard)
@@ -154,17 +154,17 @@ class Connection:
     def _choose(self, version: Version) -> None:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
-        self._codec = codec_of(version, self._schema, self._peer)
+        self._codec = _codec_of(version, self._schema, self._peer)
         self._ledger = Ledger(version, rules_of(version))
 
     def _check_version(self, message: Message, data: bytes) -> None:
         if not _begins(message):
             return  # which `_enter` refuses
-        found = version_begun(self._version, data)
+        version = _version_begun(self._version, data)
         if self._detecting:
-            self._choose(found)
-        elif found is not self._version:
-            raise RefusalError(f"speaks the protocol of version {found.name}, not that of {self._version.name}")
+            self._choose(version)
+        elif version is not self._version:
+            raise RefusalError(f"speaks the protocol of version {version.name}, not that of {self._version.name}")
 
     def _check_intact(self) -> None:
         if self.phase is _BROKEN:
@@ -203,8 +203,8 @@ class Connection:
     def _enter_greeting(self, sender: Role, message: Message, kind: type[Event]) -> None:
         """INIT or HELLO, which is alone in its message."""
         if [type(event) for event in message.events] != [kind]:
-            found = ", ".join(map(describe_event, message.events)) or "no event"
-            raise RefusalError(f"must begin with one {kind.__struct_config__.tag} alone, and sends {found}")
+            events = ", ".join(map(describe_event, message.events)) or "no event"
+            raise RefusalError(f"must begin with one {kind.__struct_config__.tag} alone, and sends {events}")
         self._enter_events(sender, message, not_before=0.0, now_not_before=0.0)
         self.phase = _OPENED if sender is _BATSIM else _BEGINNING
 
@@ -247,3 +247,33 @@ def _misplaced(event: Event, latest: float, now: float) -> str:
     if event.timestamp > now:
         return f"sends {describe_event(event)} in a message of {now} s: an event cannot be later than its message"
     return f"goes back in time: it sends {describe_event(event)}, after {latest} s"
+
+
+# --- Wire forms: which one a version has, and which one the first bytes show ---
+
+
+def _codec_of(version: Version, schema: Callable[[], str | None], peer: Role) -> Codec:
+    """What reads and writes messages of a version; arguments are those of the codecs' own classes."""
+    if version.encoding == "json":
+        return JsonCodec(version, schema, peer)
+    from decision.protocol.batsim5.codec import Json5Codec  # which no run without a Batsim 5 needs
+
+    return Json5Codec(version, schema, peer)
+
+
+def _version_heard(data: bytes) -> Version:
+    """The version of a Batsim whose first bytes these are; the newest of those that they may be.
+
+    Raises:
+        CodecError: if they are of a Batsim that is not supported.
+    """
+    from decision.protocol.batsim5.codec import says_flags_first, says_size
+
+    if says_flags_first(data):
+        raise CodecError("the handshake of early 2025 (flags first), before Batsim 5.0.0-rc0; use 5.0.0-rc2")
+    return V5 if says_size(data) else V4
+
+
+def _version_begun(version: Version, data: bytes) -> Version:
+    """The version that SIMULATION_BEGINS shows, read in the wire form of `version`."""
+    return detect(data) if version.encoding == "json" else version

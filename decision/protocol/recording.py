@@ -38,8 +38,8 @@ class RecordedMessage(Struct, frozen=True):
         if self.init is not UNSET:
             text = self.init.encode()
             return _NUMBER.pack(len(text)) + text
-        said = bytes(self.message)
-        return said if self.flags is UNSET else _NUMBER.pack(self.flags) + said
+        message = bytes(self.message)
+        return message if self.flags is UNSET else _NUMBER.pack(self.flags) + message
 
 
 _decoder = msgspec.json.Decoder(RecordedMessage)

@@ -76,23 +76,23 @@ class Ledger:
         else:
             raise RefusalError("only the other side may send this event")
 
-    def move(self, job_id: str, old: JobStage, new: JobStage, what: str) -> None:
-        """Take a job from one state to the next; `what` is what is being done to it."""
+    def move(self, job_id: str, old: JobStage, new: JobStage, done: str) -> None:
+        """Take a job from one state to the next; `done` says what is being done to it."""
         if self.jobs.get(job_id) is not old:
-            raise self.unfit(job_id, what)
+            raise self.unfit(job_id, done)
         self.jobs[job_id] = new
 
-    def unfit(self, job_id: str, what: str) -> RefusalError:
+    def unfit(self, job_id: str, done: str) -> RefusalError:
         """The refusal of an event that does not fit the job's state."""
         state = self.jobs.get(job_id)
         why = "was never submitted" if state is None else state.value
-        return RefusalError(f"job {shortened_line(job_id)} {what}, but it {why}")
+        return RefusalError(f"job {shortened_line(job_id)} {done}, but it {why}")
 
-    def require_remembered(self, job_id: str, what: str) -> None:
+    def require_remembered(self, job_id: str, done: str) -> None:
         """Refuse a command about a job that Batsim does not know or has forgotten."""
         state = self.jobs.get(job_id)
         if state is None or (state is HAS_ENDED and self.version.forgets_ended_jobs):
-            raise self.unfit(job_id, what)
+            raise self.unfit(job_id, done)
 
     def require_registration(self) -> None:
         """Refuse dynamic jobs and profiles where Batsim does not take them."""
@@ -133,9 +133,9 @@ def nothing_to_check(ledger: Ledger, event: Event) -> None:
     """An event that is always possible, or whose place the phases of the conversation check."""
 
 
-def require_topic(topic: str, said: Any) -> None:
+def require_topic(topic: str, request: Any) -> None:
     """Refuse requests or answers about anything but the one topic that their sender may use."""
-    topics = [name for name in said.__struct_fields__ if getattr(said, name) is not UNSET]
+    topics = [name for name in request.__struct_fields__ if getattr(request, name) is not UNSET]
     if topics != [topic]:
         raise RefusalError(f"it must be about {topic}, and is about {' and '.join(topics) or 'nothing'}")
 
@@ -147,7 +147,7 @@ def asks(topic: str, ledger: Ledger, event: Query) -> None:
 
 
 def answers(topic: str, ledger: Ledger, event: Answer) -> None:
-    """The answer to one."""
+    """The answer to a query about the topic, which must have been asked."""
     require_topic(topic, event.data)
     if not ledger.asked[topic]:
         raise RefusalError(f"no QUERY asked for {topic}")

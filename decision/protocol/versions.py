@@ -105,7 +105,7 @@ def version_named(name: str) -> Version:
     raise ConfigError(f"Batsim {name!r}: this version of the protocol is not supported; known are {known}")
 
 
-# What turns bytes into messages and back: the interface of the dialects, each of which is one wire form.
+# What turns bytes into messages and back: the interface of a wire form.
 
 
 class CodecError(ValueError):

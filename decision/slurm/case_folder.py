@@ -10,7 +10,7 @@ import msgspec
 
 from decision.files.json_text import json_bytes
 from decision.files.profiles import workload_lines
-from decision.files.simgrid.write import write_platform
+from decision.files.simgrid.write_platform import write_platform
 from decision.files.text import read_bytes, write_files
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from decision.batsim.agent import Agent
 from decision.batsim.conversation import replay
 from decision.protocol import Connection, Role, read_recording, record_line
-from decision.protocol.batsim5.json import Json5Codec
+from decision.protocol.batsim5.codec import Json5Codec
 from decision.protocol.versions import V5
 
 FIRST_COME = ["external_events", "fcfs_delay", "networked_master", "rejected", "ties_and_exact_walltimes"]

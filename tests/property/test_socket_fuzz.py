@@ -22,8 +22,8 @@ from hypothesis import given, settings
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Recorder, answer_all
-from decision.batsim.transport import Line
-from decision.batsim.zeromq import Wire, ask_all
+from decision.batsim.transport import ZmtpTransport
+from decision.batsim.zeromq import ZmqTransport, ask_all
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError, DecisionError, PeerError, RemoteProtocolError
@@ -117,7 +117,7 @@ def test_the_decision_process_blames_batsim(asked, tmp_path):
         bad = mutant(questions[turn], rng, others)
         batsim = context.socket(zmq.DEALER)
         batsim.linger = 0
-        with Wire(zmq.ROUTER, f"ipc://{tmp_path}/ask", peer="Batsim", timeout=10, advice="") as wire:
+        with ZmqTransport(zmq.ROUTER, f"ipc://{tmp_path}/ask", peer="Batsim", timeout=10, advice="") as wire:
             batsim.connect(wire.endpoint)
             for data in questions[:turn]:
                 batsim.send_multipart([b"", data])
@@ -152,7 +152,7 @@ def test_the_line_to_a_batsim_that_we_start_blames_it(asked, tmp_path):
             at = rng.randrange(len(said))
             said[at] = mutate_bytes(said[at], rng, others)
         path = f"{tmp_path}/line{number}"
-        with Line(path, timeout=10, advice="") as line, socket.socket(socket.AF_UNIX) as batsim:
+        with ZmtpTransport(path, timeout=10, advice="") as line, socket.socket(socket.AF_UNIX) as batsim:
             batsim.connect(path)
             sending = threading.Thread(target=send_and_go, args=(batsim, b"".join(said)))
             sending.start()

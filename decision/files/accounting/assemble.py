@@ -314,9 +314,9 @@ def _count_lost(table: RecordTable, account: Account, unit: str) -> None:
         account.lose("suspended time", int((number["suspended"] > 0).sum()))
         account.lose("cores", int((number["cores"] > 0).sum()) if unit == "nodes" else 0)
     account.lose("dependencies", sum(map(bool, table.texts["dependency"])))
-    for name, what in (("partition", "partitions"), ("qos", "qualities of service")):
+    for name, feature in (("partition", "partitions"), ("qos", "qualities of service")):
         if len(table.texts[name].used()) > 1:
-            account.lose(what, sum(map(bool, table.texts[name])))
+            account.lose(feature, sum(map(bool, table.texts[name])))
 
 
 def _trace(table: RecordTable, ids: Sequence[str]) -> Trace:
@@ -421,11 +421,8 @@ class Aligner:
         names = [field.name for field in fields]
         self._least = names.index(_OF_LINES) + 1 if _OF_LINES in names else len(names)
         self._typed = [not field.free and not field.fits(_NO_KIND) for field in fields]
-        self._near = {at: self._free_near(at) for at in range(len(fields)) if self._is_name(at)}
+        self._near = {at: self._free_near(at) for at, field in enumerate(fields) if field.read and field.name in _NAMES}
         self._known: dict[int, set[str]] = {at: set() for at, near in self._near.items() if near}
-
-    def _is_name(self, at: int) -> bool:
-        return self._fields[at].read and self._fields[at].name in _NAMES
 
     def _free_near(self, at: int) -> list[int]:
         """The free columns around a name before the next columns of a known kind: a delimiter may be of either."""
@@ -486,7 +483,7 @@ class Aligner:
     def _before(self, at: int, parts: Sequence[str], ways: Ways) -> Ways:
         """The ways with column `at` in front; each is what is read of it, and all its fields, the last first."""
         field = self._fields[at]
-        found: Ways = {}
+        longer: Ways = {}
         for left, some in ways.items():
             end = at + left + 1
             widths = range(left + 1 if field.free else 1)
@@ -496,7 +493,7 @@ class Aligner:
                     continue
                 for read, fields in some:
                     new = ((*read, text) if field.read else read, (*fields, text))
-                    others = found.setdefault(left - wide, [])
+                    others = longer.setdefault(left - wide, [])
                     if len(others) < 2 and all(new[0] != other[0] for other in others):
                         others.append(new)
-        return found
+        return longer

@@ -50,37 +50,34 @@ def _pbs(line: str) -> "Entry | str | None":
     kind, job, text = match.groups()
     if kind != "E":
         return "other_event"
-    said = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
-    nodes = _pbs_nodes(said.get("exec_host", ""))
-    start, end = known_time(said.get("start", "0")), known_time(said.get("end", "0"))
+    fields = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
+    nodes = _pbs_nodes(fields.get("exec_host", ""))
+    limit = fields.get("Resource_List.walltime", "")
+    start, end = known_time(fields.get("start", "0")), known_time(fields.get("end", "0"))
     return {
         "id": job.partition(".")[0],
-        "submit": known_time(said.get("ctime") or said.get("qtime") or "0"),
+        "submit": known_time(fields.get("ctime") or fields.get("qtime") or "0"),
         "start": start,
         "end": end,
         "run": end - start,
-        "walltime": _limit(said.get("Resource_List.walltime", "")),
-        "nodes": float(len(nodes)) if nodes else _count(said, "Resource_List.nodect"),
-        "cores": float(sum(nodes.values())) if nodes else _count(said, "Resource_List.ncpus"),
-        "memory": megabytes(said.get("resources_used.mem", ""), "K"),
-        "asked_memory": megabytes(said.get("Resource_List.mem", ""), "K"),
-        "gpus": _count(said, "Resource_List.ngpus"),
-        "user": said.get("user", ""),
-        "group": said.get("group", ""),
-        "account": said.get("account", ""),
-        "partition": said.get("queue", ""),
-        "dependency": said.get("depend", ""),
+        "walltime": seconds_of(limit) if limit else math.nan,
+        "nodes": float(len(nodes)) if nodes else _count(fields, "Resource_List.nodect"),
+        "cores": float(sum(nodes.values())) if nodes else _count(fields, "Resource_List.ncpus"),
+        "memory": megabytes(fields.get("resources_used.mem", ""), "K"),
+        "asked_memory": megabytes(fields.get("Resource_List.mem", ""), "K"),
+        "gpus": _count(fields, "Resource_List.ngpus"),
+        "user": fields.get("user", ""),
+        "group": fields.get("group", ""),
+        "account": fields.get("account", ""),
+        "partition": fields.get("queue", ""),
+        "dependency": fields.get("depend", ""),
         "node_list": ",".join(nodes),
-        "state": "COMPLETED" if said.get("Exit_status", "0") == "0" else "FAILED",
+        "state": "COMPLETED" if fields.get("Exit_status", "0") == "0" else "FAILED",
     }
 
 
-def _limit(text: str) -> float:
-    return seconds_of(text) if text else math.nan
-
-
-def _count(said: dict[str, str], name: str) -> float:
-    text = said.get(name, "")
+def _count(fields: dict[str, str], name: str) -> float:
+    text = fields.get(name, "")
     return float(text) if text.isdecimal() else math.nan
 
 
@@ -100,10 +97,10 @@ def _slots(text: str) -> int:
     if "*" in text:
         return max(1, int(text.partition("*")[2]))
     first, dash, last = text.partition("-")
-    found = int(last) - int(first) + 1 if dash else int(first) * 0 + 1
-    if found < 1:
+    slots = int(last) - int(first) + 1 if dash else int(first) * 0 + 1
+    if slots < 1:
         raise ValueError(text)
-    return found
+    return slots
 
 
 # --- LSF ------------------------------------------------------------------------------------------------------------
@@ -180,15 +177,11 @@ def _lsf_limit(fields: Sequence[str], user: int) -> float:
     try:
         at += 1 + 2 * int(fields[at])
         at += 1 + 6 * int(fields[at])  # of each host: name, memory, swap, user time, system time, nothing more
-        numbers = list(itertools.takewhile(_is_count, fields[at:]))
+        numbers = list(itertools.takewhile(lambda field: field.removeprefix("-").isdecimal(), fields[at:]))
         limit = float(numbers[-3])  # then the mean and the largest memory
     except (IndexError, ValueError):
         return math.nan
     return limit if limit > 0 else math.nan
-
-
-def _is_count(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
 
 
 # --- Grid Engine ----------------------------------------------------------------------------------------------------

@@ -147,8 +147,8 @@ def recognise(path: str | os.PathLike[str]) -> str:
     if b"\0" in begin:
         return by_name
     lines = text.decode("utf-8", "replace").splitlines()
-    found = _of_lines(lines[: -1 if len(begin) == _BEGIN else None])
-    return found or by_name
+    format = _of_lines(lines[: -1 if len(begin) == _BEGIN else None])
+    return format or by_name
 
 
 def begins_as_json(path: str | os.PathLike[str]) -> bool:
@@ -168,14 +168,14 @@ def _of_json(text: bytes) -> str:
 
 def _of_lines(lines: list[str]) -> str:
     """The format of text; "" where nobody knows it."""
-    said = [line for line in islice(lines, _LINES) if line.strip() and line.lstrip()[0] not in ";#"]
+    records = [line for line in islice(lines, _LINES) if line.strip() and line.lstrip()[0] not in ";#"]
     comments = {line.lstrip()[0] for line in islice(lines, _LINES) if line.strip() and line.lstrip()[0] in ";#"}
-    if not said:
+    if not records:
         return "swf" if ";" in comments else ""
-    for line in said:
-        if found := _of_line(line, comments):
-            return found
-    return "csv" if _is_table(said) else ""
+    for line in records:
+        if format := _of_line(line, comments):
+            return format
+    return "csv" if _is_table(records) else ""
 
 
 def _of_line(line: str, comments: set[str]) -> str:

@@ -49,16 +49,16 @@ class Account(msgspec.Struct):
 
     def leave_out(self, reason: str, lines: Iterable[int]) -> None:
         """Count records as left out; `lines` are where they stand."""
-        found = [int(line) for line in lines]
-        if found:
+        numbers = [int(line) for line in lines]
+        if numbers:
             entry = self.left_out.setdefault(reason, LeftOut())
-            entry.count += len(found)
-            entry.lines = sorted([*entry.lines, *found])[:NAMED]
+            entry.count += len(numbers)
+            entry.lines = sorted([*entry.lines, *numbers])[:NAMED]
 
-    def lose(self, what: str, jobs: int) -> None:
+    def lose(self, feature: str, jobs: int) -> None:
         """Count jobs of which something cannot be said."""
         if jobs:
-            self.lost[what] = self.lost.get(what, 0) + int(jobs)
+            self.lost[feature] = self.lost.get(feature, 0) + int(jobs)
 
 
 NUMBERS = (
@@ -103,11 +103,11 @@ class Records:
             codes.extend(map(labels.__getitem__, texts))
 
     def number(self, name: str) -> Floats:
-        """One of `NUMBERS`, (n,)."""
+        """The column of one of `NUMBERS`, (n,), in its unit."""
         return np.array(self._numbers[name])
 
     def text(self, name: str) -> Labelled[str]:
-        """One of `TEXTS`, (n,)."""
+        """The column of one of `TEXTS`, (n,), empty where it is not known."""
         return Labelled(list(self._labels[name]), small(np.array(self._codes[name])))
 
 
@@ -221,12 +221,11 @@ def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: A
             lines.append(line)
     if jobs:
         names = dict.fromkeys(name for job in jobs for name in job)
-        columns: dict[str, Any] = {name: [job.get(name, _nothing(name)) for job in jobs] for name in names}
+        texts = ("id", "part_of", *TEXTS)
+        columns: dict[str, Any] = {
+            name: [job.get(name, "" if name in texts else math.nan) for job in jobs] for name in names
+        }
         yield from usable({"line": np.array(lines), **columns}, account)
-
-
-def _nothing(name: str) -> Any:
-    return "" if name in ("id", "part_of", *TEXTS) else math.nan
 
 
 def known_time(text: str) -> float:

@@ -22,6 +22,7 @@ from .values import Clock, seconds_of
 
 SECONDS_OF_UNITS = {"s": 1.0, "ms": 1e-3, "min": 60.0}  # seconds; ``iso`` is a date and time
 _SIZES = ("nodes", "cores", "gpus")
+_ROLES = ("submit", "wait", "start", "run", "end", "size", "walltime", "user", "id", "state", "partition")
 
 
 class TableMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,15 +129,15 @@ _KNOWN: tuple[tuple[str, frozenset[str], TableMapping], ...] = tuple(
 
 def known_table(names: Sequence[str]) -> tuple[str, TableMapping] | None:
     """The data set whose columns these are, and what they say; None of none."""
-    found = ((name, said) for name, signature, said in _KNOWN if signature <= set(names))
-    return next(found, None)
+    known = ((name, mapping) for name, signature, mapping in _KNOWN if signature <= set(names))
+    return next(known, None)
 
 
 def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
     """A mapping of columns from a TOML file. Raises InputError."""
     try:
-        said = tomllib.loads(read_bytes(path).decode("utf-8"))
-        mapping = msgspec.convert(said, TableMapping)
+        fields = tomllib.loads(read_bytes(path).decode("utf-8"))
+        mapping = msgspec.convert(fields, TableMapping)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InputError(f"{path}: not a mapping of columns ({error}); the guide has an example") from None
     if mapping.unit not in _SIZES:
@@ -211,9 +212,9 @@ def read_parquet(
     reader = _Reader(path, names, account, clock, mapping)
     number = 1
     for batch in file.iter_batches(batch_size=_ROWS, columns=reader.used):
-        found = {name: _plain(batch.column(name), clock) for name in batch.schema.names}
+        columns = {name: _plain(batch.column(name), clock) for name in batch.schema.names}
         rows = range(number, number + batch.num_rows)
-        yield from reader.columns(rows, found)
+        yield from reader.columns(rows, columns)
         number += batch.num_rows
 
 
@@ -270,37 +271,36 @@ class _Reader:
         self, path: str | os.PathLike[str], names: Sequence[str], account: Account, clock: Clock, mapping: TableMapping
     ) -> None:
         self._account, self._clock, self._mapping = account, clock, mapping
-        said = {name: getattr(mapping, name) for name in ("submit", "wait", "start", "run", "end", "size", "walltime")}
-        said |= {name: getattr(mapping, name) for name in ("user", "id", "state", "partition")}
+        column_of = {name: getattr(mapping, name) for name in _ROLES}
         optional = ("walltime", "user", "state", "partition", "id")
-        for role, column in said.items():
+        for role, column in column_of.items():
             if column and column not in names and role not in optional:
                 raise InputError(f"{path}: the column {column!r} is missing (there are {', '.join(names[:100])})")
-        self._said = {role: column for role, column in said.items() if column and column in names}
-        self.used = list(dict.fromkeys(self._said.values()))
+        self._column_of = {role: column for role, column in column_of.items() if column and column in names}
+        self.used = list(dict.fromkeys(self._column_of.values()))
 
     def columns(self, lines: Sequence[int], table: Mapping[str, Any]) -> Iterator[Columns]:
         """The records of some rows."""
         self._account.records += len(lines)
         unit, spans = self._mapping.times, self._mapping.spans or self._mapping.times
-        found: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         bad = np.zeros(len(lines), bool)
         for role, kind in (("submit", unit), ("start", unit), ("end", unit), ("wait", spans), ("run", spans)):
-            if role in self._said:
+            if role in self._column_of:
                 is_span = role in ("wait", "run") and kind == "iso"
-                found[role], wrong = self._times(table[self._said[role]], "s" if is_span else kind)
+                numbers[role], wrong = self._times(table[self._column_of[role]], "s" if is_span else kind)
                 bad |= wrong
-        size, wrong = _numbers(table[self._said["size"]])
+        size, wrong = _numbers(table[self._column_of["size"]])
         bad |= wrong
-        if "walltime" in self._said:
-            found["walltime"], _ = self._times(table[self._said["walltime"]], self._mapping.walltimes)
+        if "walltime" in self._column_of:
+            numbers["walltime"], _ = self._times(table[self._column_of["walltime"]], self._mapping.walltimes)
         self._account.leave_out("malformed", np.asarray(lines)[bad].tolist())
         columns: dict[str, Any] = {
             "line": np.asarray(lines),
-            "id": self._ids(lines, table),
+            "id": self._texts(table, "id") if "id" in self._column_of else [str(line) for line in lines],
             self._mapping.unit: size,
-            **_filled(found),
-            **{role: self._texts(table, role) for role in ("user", "state", "partition") if role in self._said},
+            **_filled(numbers),
+            **{role: self._texts(table, role) for role in ("user", "state", "partition") if role in self._column_of},
         }
         keep = ~bad
         if not keep.all():
@@ -308,13 +308,8 @@ class _Reader:
         if keep.any():
             yield from usable(columns, self._account)
 
-    def _ids(self, lines: Sequence[int], table: Mapping[str, Sequence[Any]]) -> list[str]:
-        if "id" not in self._said:
-            return [str(line) for line in lines]
-        return self._texts(table, "id")
-
     def _texts(self, table: Mapping[str, Sequence[Any]], role: str) -> list[str]:
-        return [f"{each:.0f}" if isinstance(each, float) else str(each) for each in table[self._said[role]]]
+        return [f"{value:.0f}" if isinstance(value, float) else str(value) for value in table[self._column_of[role]]]
 
     def _times(self, values: Sequence[Any], unit: str) -> tuple[Floats, np.ndarray]:
         """Seconds, nan where they are not known, and which are no times."""
@@ -332,28 +327,28 @@ def _numbers(values: Sequence[Any]) -> tuple[Floats, np.ndarray]:
     """Numbers, nan where they are not known, and which are none."""
     if isinstance(values, np.ndarray):
         return values.astype(np.float64), np.zeros(len(values), bool)
-    found = np.full(len(values), np.nan)
+    numbers = np.full(len(values), np.nan)
     wrong = np.zeros(len(values), bool)
     for row, value in enumerate(values):
         text = str(value).strip()
         if text and text.lower() not in ("nan", "none", "null", "na"):
             try:
-                found[row] = float(text)
+                numbers[row] = float(text)
             except ValueError:
                 wrong[row] = True
-    wrong |= np.isinf(found)
-    return found, wrong
+    wrong |= np.isinf(numbers)
+    return numbers, wrong
 
 
-def _filled(found: dict[str, Floats]) -> dict[str, Floats]:
+def _filled(times: dict[str, Floats]) -> dict[str, Floats]:
     """Start, end and run time; without waits and starts jobs count as started when they were submitted."""
-    submit = found["submit"]
-    start = found.get("start")
+    submit = times["submit"]
+    start = times.get("start")
     if start is None:
-        start = submit + found["wait"] if "wait" in found else submit
-    run = found["run"] if "run" in found else found["end"] - start
-    end = found["end"] if "end" in found else start + run
+        start = submit + times["wait"] if "wait" in times else submit
+    run = times["run"] if "run" in times else times["end"] - start
+    end = times["end"] if "end" in times else start + run
     known = {"submit": submit, "start": start, "end": end, "run": run}
-    if not found.keys() & {"start", "wait"}:
+    if not times.keys() & {"start", "wait"}:
         known["wait"] = np.full(len(submit), np.nan)
-    return known | ({"walltime": found["walltime"]} if "walltime" in found else {})
+    return known | ({"walltime": times["walltime"]} if "walltime" in times else {})

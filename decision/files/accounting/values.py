@@ -80,7 +80,7 @@ def node_names(text: str) -> tuple[str, ...]:
 
     ClusterShell, where it is installed, reads what this does not: steps, and operations on sets.
     """
-    found: list[str] = []
+    nodes: list[str] = []
     for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]*)(?:\[([^\]]*)\])?", part):
@@ -88,13 +88,13 @@ def node_names(text: str) -> tuple[str, ...]:
             if numbers is None or len(names) * len(numbers) > _MOST_NODES:
                 return _by_clustershell(text)
             names = [name + plain + number for name in names for number in numbers]
-        found += names
-    return tuple(found)
+        nodes += names
+    return tuple(nodes)
 
 
 def _numbers(ranges: str) -> list[str] | None:
     """The numbers of ``01-03,7`` as texts; None where they are no such ranges."""
-    found: list[str] = []
+    numbers: list[str] = []
     for part in ranges.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
@@ -102,8 +102,8 @@ def _numbers(ranges: str) -> list[str] | None:
         end = int(last) if dash else int(first)
         if not 0 <= end - int(first) < _MOST_NODES:
             return None
-        found += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
-    return found
+        numbers += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
+    return numbers
 
 
 def _by_clustershell(text: str) -> tuple[str, ...]:

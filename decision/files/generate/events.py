@@ -36,13 +36,13 @@ class Breakdown(msgspec.Struct, frozen=True):
 
 def failures(rng: np.random.Generator, machines: int, model: FailureModel) -> list[Breakdown]:
     """All failures, by machine and time; each ends, be it after the model's length."""
-    found = []
+    breakdowns = []
     for machine in range(machines):
         time = 0.0
         while (time := time + _draw(rng, model.mtbf, model.shape)) < model.length:
             begin, time = time, time + _draw(rng, model.repair, model.repair_shape)
-            found.append(Breakdown(machine, begin, time))
-    return found
+            breakdowns.append(Breakdown(machine, begin, time))
+    return breakdowns
 
 
 def _draw(rng: np.random.Generator, mean: float, shape: float) -> float:
@@ -51,10 +51,10 @@ def _draw(rng: np.random.Generator, mean: float, shape: float) -> float:
     return max(round(scale * float(rng.weibull(shape)), 6), 1e-6)
 
 
-def failure_lines(found: Sequence[Breakdown], hosts: Sequence[Sequence[int]]) -> bytes:
+def failure_lines(breakdowns: Sequence[Breakdown], hosts: Sequence[Sequence[int]]) -> bytes:
     """The events of failures as Batsim reads them, by time, one JSON object a line; `hosts` are each machine's ids."""
-    moves = [(each.begin, "machine_unavailable", each.machine) for each in found]
-    moves += [(each.end, "machine_available", each.machine) for each in found]
+    moves = [(breakdown.begin, "machine_unavailable", breakdown.machine) for breakdown in breakdowns]
+    moves += [(breakdown.end, "machine_available", breakdown.machine) for breakdown in breakdowns]
     lines = [
         msgspec.json.encode({"type": kind, "timestamp": time, "resources": format_hosts(list(hosts[machine]))})
         for time, kind, machine in sorted(moves)
@@ -62,9 +62,9 @@ def failure_lines(found: Sequence[Breakdown], hosts: Sequence[Sequence[int]]) ->
     return b"\n".join([*lines, b""])
 
 
-def availability(found: Sequence[Breakdown], machines: int, length: float) -> float:
+def availability(breakdowns: Sequence[Breakdown], machines: int, length: float) -> float:
     """The share of machine time until `length` (seconds) in which machines are there."""
-    away: Floats = np.array([min(each.end, length) - each.begin for each in found], np.float64)
+    away: Floats = np.array([min(breakdown.end, length) - breakdown.begin for breakdown in breakdowns], np.float64)
     return 1.0 - float(away.sum()) / (machines * length)
 
 

@@ -34,8 +34,7 @@ from decision.model.workload import Workload
 
 from .jobs import workload_of
 
-# Parameters of Lublin and Feitelson's workload model (`decision.files.generate.lublin`): the published fits, and
-# changes.
+# The model's parameters: the published fits, and how they are changed.
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, Meta(gt=0.0, le=1e6)]
@@ -282,7 +281,7 @@ def lublin_jobs(rng: np.random.Generator, nb_jobs: int, nb_hosts: int, classes: 
 
 
 def draw_sizes(rng: np.random.Generator, jobs: JobClass, nb_hosts: int, count: int) -> Ints:
-    """(count,) sizes in hosts."""
+    """Sizes of so many jobs, (count,) hosts."""
     high = max(math.log2(nb_hosts) - jobs.size_high_below, 0.0)
     low = min(jobs.size_low, high)
     medium = max(high - jobs.size_medium_below, low)

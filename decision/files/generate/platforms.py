@@ -113,10 +113,10 @@ def describe_cluster(wanted: Wanted) -> str:
 
 
 def _power_description(cluster: Grid5000Cluster, by_core: bool, chosen: SwitchTimes | None) -> list[str]:
-    own, times = "as measured and published with Batsim's energy platforms", chosen or _MEASURED
-    borrowed = f"those of a server of taurus, {own}; none of {cluster.name} are known"
+    measured, times = "as measured and published with Batsim's energy platforms", chosen or _MEASURED
+    borrowed = f"those of a server of taurus, {measured}; none of {cluster.name} are known"
     lines = [
-        f"Power at 13 frequencies, asleep, and while switching: {own if cluster is _TAURUS else borrowed}.",
+        f"Power at 13 frequencies, asleep, and while switching: {measured if cluster is _TAURUS else borrowed}.",
         f"A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, {times.sleep:g} s) and 15 (on, "
         f"{times.wake:g} s) only model the switches.",
     ]

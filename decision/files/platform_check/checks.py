@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from decision.files.simgrid.platform import load_platform
-from decision.files.simgrid.routes import ZONE_ROUTES
+from decision.files.simgrid.read_platform import load_platform
+from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
 from decision.files.simgrid.values import (
     BATSIM_SIMGRID,
     DOCTYPE,
@@ -28,8 +28,7 @@ from decision.files.simgrid.values import (
     parse_wattage,
     simgrid_version,
 )
-from decision.files.simgrid.xml_nodes import ElementError, XmlNode, read_xml
-from decision.files.simgrid.zones import ZONES
+from decision.files.simgrid.xml_tree import ElementError, XmlNode, read_xml
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 
@@ -138,7 +137,11 @@ def check_energy(root: XmlNode, version: tuple[int, int], master: str) -> Iterat
     powered = sum(any(name in properties for name in WATTAGE) for _, properties in computing)
     for node, properties in computing if powered else ():
         if not any(name in properties for name in WATTAGE):
-            yield finding_at(node, "no power is given, but other hosts have it", f"add a <prop> {_present(version)!r}")
+            yield finding_at(
+                node,
+                "no power is given, but other hosts have it",
+                f"add a <prop> {WATTAGE[version < FIRST_WITH_NEW_NAMES]!r}",
+            )
 
 
 def _descendants(root: XmlNode) -> Iterator[XmlNode]:
@@ -156,10 +159,6 @@ def _properties(node: XmlNode) -> dict[str, str]:
         if child.tag == "prop" and {"id", "value"} <= child.attributes.keys():
             properties.setdefault(child.attributes["id"], child.attributes["value"])
     return properties
-
-
-def _present(version: tuple[int, int]) -> str:
-    return WATTAGE[version < FIRST_WITH_NEW_NAMES]
 
 
 def _check_names(node: XmlNode, properties: Mapping[str, str], version: tuple[int, int]) -> Iterator[Finding]:
@@ -278,7 +277,7 @@ def check_routes(zones: Zones) -> Iterator[Finding]:
 
 
 def ends(node: XmlNode) -> tuple[str, str]:
-    """What a route connects."""
+    """The two points or zones that a route connects, as its element names them."""
     return node.attributes.get("src", ""), node.attributes.get("dst", "")
 
 
@@ -422,7 +421,7 @@ def _route_of(zone: Zone) -> str:
 def _check_searched(zone: Zone) -> Iterator[Finding]:
     """Floyd's and Dijkstra's routing: a path of routes from the first member to all others."""
     members, reached = zone.members, _neighbours(zone)
-    for start, goal in list(_pairs(reached)):
+    for start, goal in [(start, goal) for start, goals in reached.items() for goal in goals]:
         reached[goal].add(start)  # a path back by other routes is not searched for
     seen, waiting = set(members[:1]), members[:1]
     while waiting:
@@ -433,10 +432,6 @@ def _check_searched(zone: Zone) -> Iterator[Finding]:
     if apart:
         problem = f"{len(apart)} of {len(members)} members have no path to {members[0]!r}, such as {apart[0]!r}"
         yield finding_at(zone.node, problem, f"add a <{_route_of(zone)}>")
-
-
-def _pairs(reached: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
-    return ((start, goal) for start, goals in reached.items() for goal in goals)
 
 
 def _check_star(zone: Zone) -> Iterator[Finding]:

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from decision.files.simgrid.platform import radical
-from decision.files.simgrid.routes import ZONE_ROUTES
-from decision.files.simgrid.xml_nodes import XmlNode, read_xml
-from decision.files.simgrid.zones import ZONES
+from decision.files.simgrid.read_platform import radical
+from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
+from decision.files.simgrid.xml_tree import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.hosts import fold_names
 
@@ -154,7 +153,7 @@ class LinkKind(msgspec.Struct, frozen=True):
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Links of one kind."""
+    """The links of one kind, and how many there are where that is known."""
 
     names: tuple[str, ...]  # folded; "each of network" for those that a <cluster> makes
     number: int | None  # None where SimGrid makes as many as the topology needs
@@ -169,16 +168,13 @@ def declared_links(path: str | os.PathLike[str]) -> list[Links]:
     """
     zones = read_zones(read_xml(path))
     kinds: dict[LinkKind, list[tuple[str, int | None]]] = {}
-    for name, number, kind in (*_named(zones), *(made for zone in zones.all for made in _made(zone))):
+    named = ((name, 1, _kind(node, "bandwidth", "latency", "SHARED")) for name, node in zones.links.items())
+    for name, number, kind in (*named, *(made for zone in zones.all for made in _made(zone))):
         kinds.setdefault(kind, []).append((name, number))
     return [
         Links(tuple(fold_names(name for name, _ in members)), _sum([number for _, number in members]), kind)
         for kind, members in kinds.items()
     ]
-
-
-def _named(zones: Zones) -> Iterator[tuple[str, int | None, LinkKind]]:
-    return ((name, 1, _kind(node, "bandwidth", "latency", "SHARED")) for name, node in zones.links.items())
 
 
 def _made(zone: Zone) -> Iterator[tuple[str, int | None, LinkKind]]:

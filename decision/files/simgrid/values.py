@@ -42,17 +42,17 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _NUMBER = re.compile(r"\s*(\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
 
 
-def parse_quantity(text: str, units: Mapping[str, float], default: str, what: str, known: str) -> float:
+def parse_quantity(text: str, units: Mapping[str, float], default: str, quantity: str, known: str) -> float:
     """A number times its unit; `default` is the unit of a number without one.
 
     Raises:
-        ConfigError: if the number is missing, negative or not finite, or the unit unknown; it names `what` the number
+        ConfigError: if the number is missing, negative or not finite, or the unit unknown; it names the `quantity` that
             is of, and the units best `known`.
     """
     match = _NUMBER.fullmatch(text.strip())
     unit = units.get(match[2] or default) if match else None
     if not match or unit is None or math.isinf(float(match[1]) * unit):
-        raise ConfigError(f"the {what} {text.strip()!r} is not a number and a unit such as {known}")
+        raise ConfigError(f"the {quantity} {text.strip()!r} is not a number and a unit such as {known}")
     return float(match[1]) * unit
 
 
@@ -288,8 +288,8 @@ def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> tuple[Topo
 def zone_properties(topology: Flat | FatTree, places: Sequence[int] = ()) -> dict[str, str]:
     """What says of a zone that it is this topology, and at which places its hosts are if not at all of them."""
     links = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links_of(topology))
-    own = {_PLACES: format_hosts(places)} if len(places) not in (0, topology.nb_hosts) else {}
-    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), _LINKS: ", ".join(links), **own}
+    placed = {_PLACES: format_hosts(places)} if len(places) not in (0, topology.nb_hosts) else {}
+    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), _LINKS: ", ".join(links), **placed}
 
 
 def links_of(topology: Topology) -> tuple[Link, ...]:

@@ -1,15 +1,22 @@
-"""Batsim 5's objects for what the vocabulary of `decision.protocol.messages` says, one function an event."""
+"""Batsim 5's objects for what the vocabulary of `decision.protocol.messages` says, one function an event.
 
+The names of fields and of events are those of Batsim's schema (batprotocol). What Batsim 5 cannot say raises
+ValueError.
+"""
+
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
 
-from .commands import COMMAND_WRITERS, Written, wire_job, write_notice, write_switch
-from .parts import write_wire_profile
+from .wire_objects import write_wire_profile
+
+_Written = tuple[str, dict[str, Any]]
 
 
 def wire_event(event: Event) -> dict[str, Any]:
@@ -21,11 +28,14 @@ def wire_event(event: Event) -> dict[str, Any]:
     writer = _WRITERS.get(type(event))
     if writer is None:
         raise ValueError(f"Batsim 5 has no {m.event_type(event)}")
-    kind, said = writer(event)
-    return {"timestamp": event.timestamp, "event_type": kind, "event": said}
+    kind, body = writer(event)
+    return {"timestamp": event.timestamp, "event_type": kind, "event": body}
 
 
-def _begins(event: m.SimulationBegins) -> Written:
+# --- What Batsim says ---
+
+
+def _begins(event: m.SimulationBegins) -> _Written:
     data = event.data
     facts = data.batsim if data.batsim is not UNSET else m.BatsimFacts()
     lists: Any = data.external_events if data.external_events is not UNSET else {}
@@ -68,65 +78,86 @@ def _pairs(properties: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in properties.items()]
 
 
+def _submitted(event: m.JobSubmitted) -> _Written:
+    data = event.data
+    job = _job(data.job)
+    job["profile_id"] = _full(job["profile_id"], data.job_id)
+    body = {"job_id": data.job_id, "job": job, "submission_time": data.job.subtime}
+    if data.profile is not UNSET:
+        body["profile"] = write_wire_profile(job["profile_id"], data.profile)
+    return "JobSubmittedEvent", body
+
+
 def _full(name: str, job_id: str) -> str:
-    """A profile's id with its workload, which is the job's where none is said."""
+    """A profile's id with its workload, which is the job's where none is body."""
     return name if "!" in name else f"{job_id.partition('!')[0]}!{name}"
 
 
-def _submitted(event: m.JobSubmitted) -> Written:
-    data = event.data
-    job = wire_job(data.job)
-    job["profile_id"] = _full(job["profile_id"], data.job_id)
-    said = {"job_id": data.job_id, "job": job, "submission_time": data.job.subtime}
-    if data.profile is not UNSET:
-        said["profile"] = write_wire_profile(job["profile_id"], data.profile)
-    return "JobSubmittedEvent", said
+def _job(job: m.JobDescription) -> dict[str, Any]:
+    """A job without its id."""
+    fields = job.fields
+    walltime = fields.get("walltime", -1)
+    body = {"resource_request": fields["res"], "walltime": None if walltime == -1 else walltime}
+    extra = fields.get("extra_data")
+    if extra is None:
+        extra = {name: value for name, value in fields.items() if name not in _JOB_FIELDS}
+    return {**body, "extra_data": _extra(extra), "profile_id": fields["profile"]}
 
 
-def _completed(event: m.JobCompleted) -> Written:
+_JOB_FIELDS = ("id", "res", "subtime", "walltime", "profile", "extra_data")
+
+
+def _extra(extra: Any) -> str:
+    """A text as it is; an object as JSON, empty where there is nothing."""
+    if isinstance(extra, str):
+        return extra
+    return json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
+
+
+def _completed(event: m.JobCompleted) -> _Written:
     data = event.data
-    said = {"job_id": data.job_id, "state": data.job_state, "return_code": data.return_code % 2**32}
-    return "JobCompletedEvent", said
+    body = {"job_id": data.job_id, "state": data.job_state, "return_code": data.return_code % 2**32}
+    return "JobCompletedEvent", body
+
+
+def _killed(event: m.JobKilled) -> _Written:
+    data = event.data
+    profiles: Any = data.profiles if data.profiles is not UNSET else {}
+    return "JobsKilledEvent", {
+        "job_ids": data.job_ids,
+        "progresses": [{"job_id": job, "wrapper": _progress(progress)} for job, progress in data.job_progress.items()],
+        "profiles": [write_wire_profile(name, profile) for name, profile in profiles.items()],
+    }
 
 
 def _progress(progress: m.TaskProgress) -> dict[str, Any]:
     if progress.current_task is UNSET:
-        said: dict[str, Any] = {"profile_id": progress.profile_name, "progress": progress.progress}
-        return {"kill_progress_type": "KillProgressAtomicProfile", "kill_progress": said}
+        body: dict[str, Any] = {"profile_id": progress.profile_name, "progress": progress.progress}
+        return {"kill_progress_type": "KillProgressAtomicProfile", "kill_progress": body}
     repetition = 0 if progress.current_repetition is UNSET else progress.current_repetition
-    said = {
+    body = {
         "profile_id": progress.profile_name,
         "current_repetition": repetition,
         "current_task_index": progress.current_task_index,
         "current_task_progress": _progress(progress.current_task),
     }
-    return {"kill_progress_type": "KillProgressSequentialProfile", "kill_progress": said}
+    return {"kill_progress_type": "KillProgressSequentialProfile", "kill_progress": body}
 
 
-def _killed(event: m.JobKilled) -> Written:
-    data = event.data
-    profiles: Any = data.profiles if data.profiles is not UNSET else {}
-    return "JobsKilledEvent", {
-        "job_ids": data.job_ids,
-        "progresses": [{"job_id": job, "wrapper": _progress(said)} for job, said in data.job_progress.items()],
-        "profiles": [write_wire_profile(name, profile) for name, profile in profiles.items()],
-    }
-
-
-def _called(event: m.RequestedCall) -> Written:
+def _called(event: m.RequestedCall) -> _Written:
     data = event.data
     if data.call_id is UNSET:
         raise ValueError("a call of Batsim 5 has an id")
     return "RequestedCallEvent", {"call_me_later_id": data.call_id, "last_periodic_call": data.last is True}
 
 
-def _external(event: m.ExternalEvent) -> Written:
+def _external(event: m.ExternalEvent) -> _Written:
     data = event.data
-    said = {"id": data.id, "external_event_type": data.kind, "external_event": {"data": data.text}}
-    return "ExternalEventOccurredEvent", said
+    body = {"id": data.id, "external_event_type": data.kind, "external_event": {"data": data.text}}
+    return "ExternalEventOccurredEvent", body
 
 
-def _probed(event: m.ProbeDataEmitted) -> Written:
+def _probed(event: m.ProbeDataEmitted) -> _Written:
     data = event.data
     several = isinstance(data.value, tuple)
     return "ProbeDataEmittedEvent", {
@@ -142,16 +173,160 @@ def _probed(event: m.ProbeDataEmitted) -> Written:
     }
 
 
-_WRITERS: Mapping[type[Event], Callable[[Any], Written]] = {
+# --- What a decision process says ---
+
+
+def _hello(event: m.Hello) -> _Written:
+    data = event.data
+    features = _set(**msgspec.structs.asdict(data.features))
+    return "EDCHelloEvent", {
+        "batprotocol_version": data.protocol_version,
+        "decision_component_name": data.name,
+        "decision_component_version": data.version,
+        "decision_component_commit": data.commit,
+        "requested_simulation_features": features,
+    }
+
+
+def _execute(event: m.ExecuteJob) -> _Written:
+    data = event.data
+    if data.additional_io_job is not UNSET:
+        raise ValueError(f"Batsim 5 has no additional_io_job, which {data.job_id} has")
+    if data.mapping is not UNSET:
+        mapping = {int(executor): int(place) for executor, place in data.mapping.items()}
+        kind = "CustomExecutorToHostMapping"
+        placement: dict[str, Any] = {"mapping": [mapping[executor] for executor in range(len(mapping))]}
+    else:
+        kind = "PredefinedExecutorPlacementStrategyWrapper"
+        placement = {"strategy": "SpreadOverHostsFirst" if data.strategy is UNSET else data.strategy}
+    body: dict[str, Any] = {
+        "job_id": data.job_id,
+        "allocation": {"host_allocation": data.alloc, "executor_placement_type": kind, "executor_placement": placement},
+    }
+    body |= _set(profile_allocation_override=data.overrides)
+    if data.storage_mapping is not UNSET:
+        storage = data.storage_mapping.items()
+        body["storage_placement"] = [{"storage_name": name, "host_id": host} for name, host in storage]
+    return "ExecuteJobEvent", body
+
+
+def _call(event: m.CallMeLater) -> _Written:
+    data = event.data
+    if data.call_id is UNSET:
+        raise ValueError("a call of Batsim 5 needs an id")
+    if data.periodic is not UNSET:
+        kind, when = "Periodic", _periodic(data.periodic)
+    elif data.unit == "ms":
+        kind, when = "OneShot", {"time": round(data.timestamp * 1000), "time_unit": "Millisecond"}
+    else:
+        kind, when = "OneShot", {"time": round(data.timestamp)}
+    return "CallMeLaterEvent", {"call_me_later_id": data.call_id, "when_type": kind, "when": when}
+
+
+def _periodic(periodic: m.Periodic) -> dict[str, Any]:
+    body: dict[str, Any] = {"period": periodic.period}
+    if periodic.unit == "ms":
+        body["time_unit"] = "Millisecond"
+    if periodic.times is None:
+        return {**body, "mode_type": "Infinite", "mode": {}}
+    return {**body, "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": periodic.times}}
+
+
+def _create_probe(event: m.CreateProbe) -> _Written:
+    data = event.data
+    body = {
+        "probe_id": data.probe_id,
+        "metrics": "Power",
+        "resources_type": "HostResources",
+        "resources": {"host_ids": data.hosts},
+        "data_accumulation_strategy_type": "ProbeDataAccumulation",
+        "data_accumulation_strategy": {
+            "reset_mode_type": "NoReset",
+            "reset_mode": {},
+            "cumulative_function": "Sum",
+            "temporal_normalization": False,
+        },
+        "measurement_triggering_policy_type": "TemporalTriggerWrapper",
+        "measurement_triggering_policy": {
+            "temporal_trigger_type": "Periodic",
+            "temporal_trigger": _periodic(data.periodic),
+        },
+        "resources_aggregation_function_type": data.aggregation,
+        "resources_aggregation_function": {},
+        "temporal_aggregation_function_type": "NoTemporalAggregation",
+        "temporal_aggregation_function": {},
+        "emission_filtering_policy_type": "NoFiltering",
+        "emission_filtering_policy": {},
+    }
+    return "CreateProbeEvent", body | data.rest
+
+
+def _register_job(event: m.RegisterJob) -> _Written:
+    job = {name: value for name, value in _job(event.data.job).items() if value not in (None, "")}
+    return "RegisterJobEvent", {"job_id": event.data.job_id, "job": job}
+
+
+def _register_profile(event: m.RegisterProfile) -> _Written:
+    data = event.data
+    return "RegisterProfileEvent", {
+        "profile": write_wire_profile(f"{data.workload_name}!{data.profile_name}", data.profile)
+    }
+
+
+def _set(**fields: Any) -> dict[str, Any]:
+    """The fields that are set."""
+    return {name: value for name, value in fields.items() if value is not UNSET}
+
+
+# --- What both say ---
+
+
+def _switch(event: m.ResourceStateChanged | m.SetResourceState) -> _Written:
+    """The change of hosts' states, asked for or reported."""
+    data = event.data
+    asked = isinstance(event, m.SetResourceState)
+    if data.at_once is True:
+        kind = "ChangeHostsPStateEvent" if asked else "HostsPStateChangedEvent"
+        return kind, {"host_ids": data.resources, "pstate": int(data.state)}
+    kind = "TurnOnOffHostsEvent" if asked else "HostsTurnedOnOffEvent"
+    return kind, {"host_ids": data.resources, "state": int(data.state)}
+
+
+_NOTIFICATIONS = {
+    "no_more_static_job_to_submit": "AllStaticJobsHaveBeenSubmittedEvent",
+    "no_more_external_event_to_occur": "AllStaticExternalEventsHaveBeenInjectedEvent",
+    "registration_finished": "FinishRegistrationEvent",
+}
+
+
+def _notice(event: m.Notify) -> _Written:
+    """What has no more than its type."""
+    if event.data.type not in _NOTIFICATIONS:
+        raise ValueError(f"Batsim 5 has no notification {event.data.type!r}")
+    return _NOTIFICATIONS[event.data.type], {}
+
+
+_WRITERS: Mapping[type[Event], Callable[[Any], _Written]] = {
     m.SimulationBegins: _begins,
     m.SimulationEnds: lambda event: ("SimulationEndsEvent", {}),
     m.JobSubmitted: _submitted,
     m.JobCompleted: _completed,
     m.JobKilled: _killed,
-    m.ResourceStateChanged: write_switch,
+    m.ResourceStateChanged: _switch,
     m.RequestedCall: _called,
-    m.Notify: write_notice,
+    m.Notify: _notice,
     m.ExternalEvent: _external,
     m.ProbeDataEmitted: _probed,
-    **COMMAND_WRITERS,
+    m.Hello: _hello,
+    m.RejectJob: lambda event: ("RejectJobEvent", {"job_id": event.data.job_id}),
+    m.ExecuteJob: _execute,
+    m.CallMeLater: _call,
+    m.StopCall: lambda event: ("StopCallMeLaterEvent", {"call_me_later_id": event.data.call_id}),
+    m.KillJob: lambda event: ("KillJobsEvent", {"job_ids": event.data.job_ids}),
+    m.RegisterJob: _register_job,
+    m.RegisterProfile: _register_profile,
+    m.SetResourceState: _switch,
+    m.CreateProbe: _create_probe,
+    m.StopProbe: lambda event: ("StopProbeEvent", {"probe_id": event.data.probe_id}),
+    m.ForceStop: lambda event: ("ForceSimulationStopEvent", {}),
 }

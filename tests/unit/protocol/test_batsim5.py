@@ -7,7 +7,7 @@ import pytest
 
 from decision.protocol import Connection, LocalProtocolError, Message, RemoteProtocolError, Role
 from decision.protocol import messages as m
-from decision.protocol.batsim5.json import Json5Codec
+from decision.protocol.batsim5.codec import Json5Codec
 from decision.protocol.versions import V5
 
 INIT = struct.pack("<I", 0)

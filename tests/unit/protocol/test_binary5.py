@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from decision.protocol.batsim5.binary import BinaryForm
+from decision.protocol.batsim5.flatbuffers import BinaryForm
 
 SCHEMA = """
 namespace some.where; // a comment {

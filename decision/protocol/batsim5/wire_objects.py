@@ -1,4 +1,8 @@
-"""What both ends of a conversation with Batsim 5 say: kinds of events and their parts, jobs and profiles."""
+"""Objects that several of Batsim 5's events have in them (jobs, profiles, numbers), and the union that events make.
+
+Profiles are the vocabulary's as Batsim 4 has them, so that readers and engines know one set of names; what Batsim 5
+calls otherwise is renamed on the way in and out.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,8 +13,6 @@ from msgspec import Meta, Struct
 
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
-
-# Profiles as Batsim 5's messages say them, and as Batsim 4 does, which is how the vocabulary has them.
 
 _HOMOGENEOUS = {"computation_amount": "cpu", "communication_amount": "com"}
 _SPREAD = "DefinedAmountsSpreadUniformly"
@@ -46,27 +48,27 @@ def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None)
     if kind not in _READ:
         raise ValueError(f"there is no profile type {kind!r}")
     four, names = _READ[kind]
-    said = {names.get(name, name): value for name, value in fields.items()}
+    profile = {names.get(name, name): value for name, value in fields.items()}
     if kind == "ParallelTaskHomogeneousProfile":
-        said = {"cpu": 0.0, "com": 0.0, **said}
-    if kind == "ParallelTaskHomogeneousProfile" and said.pop("generation_strategy", "") in (_SPREAD, 1):
+        profile = {"cpu": 0.0, "com": 0.0, **profile}
+    if kind == "ParallelTaskHomogeneousProfile" and profile.pop("generation_strategy", "") in (_SPREAD, 1):
         four = "parallel_homogeneous_total"
     if kind == "ParallelTaskProfile":
-        _complete(said)
+        _complete(profile)
     if kind == "TraceReplayProfile":
-        four = _REPLAYS[said.pop("trace_type", "SMPI")]
+        four = _REPLAYS[profile.pop("trace_type", "SMPI")]
     if extra_data is not None:
-        said["extra_data"] = extra_data
-    return {"type": four, **said}
+        profile["extra_data"] = extra_data
+    return {"type": four, **profile}
 
 
-def _complete(said: dict[str, Any]) -> None:
+def _complete(profile: dict[str, Any]) -> None:
     """What a parallel task leaves out is nothing: of computing or of sending."""
-    cpu, com = said.get("cpu"), said.get("com")
+    cpu, com = profile.get("cpu"), profile.get("com")
     if isinstance(cpu, list) and com is None:
-        said["com"] = [0.0] * len(cpu) ** 2
+        profile["com"] = [0.0] * len(cpu) ** 2
     elif isinstance(com, list) and cpu is None:
-        said["cpu"] = [0.0] * math.isqrt(len(com))
+        profile["cpu"] = [0.0] * math.isqrt(len(com))
 
 
 def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +91,8 @@ def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
     if four not in _WRITE:
         raise ValueError(f"Batsim 5 has no profile of type {four!r}")
     five, names = _WRITE[four]
-    said = {names.get(name, name): value for name, value in fields.items()}
-    return {"id": name, "profile_type": five, "profile": said, **extra}
+    renamed = {names.get(field, field): value for field, value in fields.items()}
+    return {"id": name, "profile_type": five, "profile": renamed, **extra}
 
 
 UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -98,7 +100,7 @@ UInt64 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=True):
-    """An event of Batsim's."""
+    """An event of Batsim's, with its time; `event`, which each kind adds, is what it says."""
 
     timestamp: float = 0.0
 
@@ -108,10 +110,10 @@ class FromBatsim(Struct, frozen=True, tag_field="event_type", tag=True):
 
 
 class FromDecision(FromBatsim, frozen=True, forbid_unknown_fields=True):
-    """An event of the decision process."""
+    """An event of the decision process, which may have no other fields."""
 
 
-Reader = Callable[[float, Any], Event]
+Reader = Callable[[Any, float], Event]  # our event, of what the field `event` is and the time
 
 
 def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct], Reader]]) -> Any:
@@ -119,20 +121,19 @@ def wire_events(base: type[FromBatsim], readers: Mapping[str, tuple[type[Struct]
 
     Args:
         base: of them all.
-        readers: of each type of event, by its name: what its field `event` is, and what makes our event of the time and
-            that.
+        readers: of each type of event, by its name: what its field `event` is, and what makes our event of that.
     """
     return Union[tuple(_wire_event(base, name, *reader) for name, reader in readers.items())]  # noqa: UP007 - of values
 
 
 def _wire_event(base: type[FromBatsim], name: str, body: type[Struct], read: Reader) -> type[Struct]:
-    methods = {"build": lambda self: read(self.timestamp, self.event)}
+    methods = {"build": lambda self: read(self.event, self.timestamp)}
     return msgspec.defstruct(name, [("event", body)], bases=(base,), namespace=methods, frozen=True, kw_only=True)
 
 
 def notice(kind: str) -> Reader:
     """The reader of an event that is a notification of Batsim 4's."""
-    return lambda time, _: m.Notify(time, m.NotifyData(type=kind))
+    return lambda _, time: m.Notify(time, m.NotifyData(type=kind))
 
 
 class EventPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,11 +141,11 @@ class EventPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Nothing(EventPart, frozen=True):
-    """An empty object."""
+    """An object without fields, where the schema wants one."""
 
 
 class WireProfile(Struct, frozen=True):
-    """A profile with its id."""
+    """A profile with its id, ``WORKLOAD!NAME``."""
 
     id: str
     profile_type: str
@@ -157,7 +158,7 @@ class WireProfile(Struct, frozen=True):
 
 
 class WireJob(Struct, frozen=True):
-    """A job, without its id."""
+    """A job, whose id stands beside it in the event."""
 
     profile_id: str
     resource_request: UInt32 = 0
@@ -165,23 +166,24 @@ class WireJob(Struct, frozen=True):
     extra_data: str | None = None
 
     def build(self, job_id: str, submitted: float) -> m.JobDescription:
-        """With the fields of its user, where `extra_data` is an object."""
-        said = _own_fields(self.extra_data) if self.extra_data else {}
+        """The job in our vocabulary, with the fields of its author where `extra_data` is an object."""
+        fields = _author_fields(self.extra_data) if self.extra_data else {}
         if self.extra_data:
-            said["extra_data"] = self.extra_data
-        said |= {"id": job_id, "res": self.resource_request, "subtime": submitted, "profile": self.profile_id}
+            fields["extra_data"] = self.extra_data
+        fields |= {"id": job_id, "res": self.resource_request, "subtime": submitted, "profile": self.profile_id}
         if self.walltime is not None:
-            said["walltime"] = self.walltime
-        return m.JobDescription.checked(said)
+            fields["walltime"] = self.walltime
+        return m.JobDescription.checked(fields)
 
 
 class ClosedJob(WireJob, frozen=True, forbid_unknown_fields=True):
     """A job that the decision process registers."""
 
 
-def _own_fields(text: str) -> dict[str, Any]:
+def _author_fields(text: str) -> dict[str, Any]:
+    """The fields that the workload's author gave a job, where its `extra_data` is a JSON object."""
     try:
-        said = msgspec.json.decode(text)
+        fields = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return fields if isinstance(fields, dict) else {}

@@ -16,9 +16,8 @@ from decision.protocol import messages as m
 from decision.protocol.messages import Message
 from decision.protocol.versions import CodecError, Version, one_line
 
-from .batsim_events import BatsimWire
-from .binary import BinaryForm
-from .decision_events import DecisionWire
+from .flatbuffers import BinaryForm
+from .read import BatsimWire, DecisionWire
 from .write import wire_event
 
 
@@ -40,7 +39,7 @@ _decoders: Mapping[m.Role, msgspec.json.Decoder[WireMessage]] = {
     m.Role.DECISION: msgspec.json.Decoder(WireReply),
 }
 _encoder = msgspec.json.Encoder()
-_NUL = b"\0"
+_NUL = b"\0"  # ends a message of JSON, but for the first one
 _FLAGS = range(4)  # those that there are
 
 
@@ -58,7 +57,7 @@ class Json5Codec:
         self._binary: BinaryForm | None = None  # once the handshake has asked for it
 
     def decode(self, data: bytes) -> Message:
-        """Read one message."""
+        """Read one message of the peer; raises CodecError if it is none."""
         try:
             message = _built(self._from_binary(data)) if self._binary else self._read(data)
         except (msgspec.MsgspecError, ValueError, RecursionError, struct.error, IndexError) as error:
@@ -66,7 +65,7 @@ class Json5Codec:
         return self._remember(message) if self._greeting and message.events else message
 
     def encode(self, message: Message) -> bytes:
-        """Write one message."""
+        """Write one message of ours; raises CodecError if Batsim 5 cannot say it."""
         try:
             if self._greeting and message.events:
                 self._remember(message)

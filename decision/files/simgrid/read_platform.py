@@ -31,7 +31,7 @@ from .values import (
     topology_of_cluster,
     topology_of_zone,
 )
-from .xml_nodes import XmlNode, read_xml
+from .xml_tree import XmlNode, read_xml
 
 # The hosts of a platform file, each with the properties and the network of the zones around it.
 
@@ -85,8 +85,8 @@ def hosts_of(root: XmlNode) -> Iterator[FileHost]:
         elif node.tag in ("cluster", "cabinet"):
             yield from _cluster(node, outer, network)
         elif node.tag in ("platform", "zone", "AS"):
-            own = properties_of(node)
-            inner, network = {**outer, **own}, network or (node if TOPOLOGY in own else None)
+            properties = properties_of(node)
+            inner, network = {**outer, **properties}, network or (node if TOPOLOGY in properties else None)
             waiting += [(child, inner, network) for child in reversed(node.children)]
 
 
@@ -130,7 +130,7 @@ def _cluster(node: XmlNode, outer: Mapping[str, str], network: XmlNode | None) -
 
 
 def radical(node: XmlNode) -> Iterator[int]:
-    """Host numbers from ``0-3,7``."""
+    """The numbers of a cluster's hosts, of which ``radical`` gives a list like ``0-3,7``."""
     intervals = []
     for part in node.attributes["radical"].split(","):
         first, dash, last = part.strip().partition("-")
@@ -158,13 +158,13 @@ def _compare_numbers(one: FileHost, other: FileHost) -> int:
 
 def hosts_by_name(hosts: Iterable[FileHost], by_numbers: bool) -> list[FileHost]:
     """Hosts in the order of their ids: by name, byte by byte, or where digits in a row are a number."""
-    found: dict[str, FileHost] = {}
+    named: dict[str, FileHost] = {}
     for host in hosts:
-        if host.name in found:
-            line = found[host.name].node.line
+        if host.name in named:
+            line = named[host.name].node.line
             raise host.node.error(f"a host {host.name!r} exists already (line {line}); make names unique")
-        found[host.name] = host
-    by_name = sorted(found.values(), key=lambda host: host.name.encode())
+        named[host.name] = host
+    by_name = sorted(named.values(), key=lambda host: host.name.encode())
     return sorted(by_name, key=cmp_to_key(_compare_numbers)) if by_numbers else by_name
 
 
@@ -203,8 +203,8 @@ def load_platform(
     root = read_xml(path)
     _check_root(root)
     in_order = list(hosts_of(root))
-    found = hosts_by_name(in_order, by_numbers)
-    by_role = _assign_roles(found, {master: "master", **roles})
+    sorted_hosts = hosts_by_name(in_order, by_numbers)
+    by_role = _assign_roles(sorted_hosts, {master: "master", **roles})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
         raise InputError(
@@ -314,30 +314,30 @@ def _routes(
 # ------------------------------------------------------------------------------------------ power and speed
 
 
-def _host(number: int, found: FileHost, energy: bool, computes: bool) -> Host:
+def _host(number: int, entry: FileHost, energy: bool, computes: bool) -> Host:
     try:
-        host = _build(number, found, energy)
+        host = _build(number, entry, energy)
         if computes:
             _check_speeds(host, energy)
     except ConfigError as error:
-        name = "" if found.node.tag in ("host", "peer") else f"host {found.name!r}: "
-        raise found.node.error(f"{name}{error}") from None
+        name = "" if entry.node.tag in ("host", "peer") else f"host {entry.name!r}: "
+        raise entry.node.error(f"{name}{error}") from None
     return host
 
 
-def _build(number: int, found: FileHost, energy: bool) -> Host:
+def _build(number: int, entry: FileHost, energy: bool) -> Host:
     for name in PROFILE_FILES:
-        if name in found.node.attributes:
+        if name in entry.node.attributes:
             change = "a host that changes during the run, which neither Batsim nor the embedded engine follows"
             raise ConfigError(f"{name}: {change}; remove it")
-    speeds = parse_speeds(found.node.attributes["speed"])
-    pstate = _integer(found.node, "pstate", 0, len(speeds) - 1)
-    cores = _integer(found.node, "core", 1, 2**31 - 1)
-    wattage = _property(found, WATTAGE)
-    sleep = found.properties.get("sleep_pstates")
+    speeds = parse_speeds(entry.node.attributes["speed"])
+    pstate = _integer(entry.node, "pstate", 0, len(speeds) - 1)
+    cores = _integer(entry.node, "core", 1, 2**31 - 1)
+    wattage = _property(entry, WATTAGE)
+    sleep = entry.properties.get("sleep_pstates")
     try:
-        check_watts(_property(found, WATTAGE_OFF))
-        states = power_states(speeds, wattage, cores, old=WATTAGE[0] not in found.properties)
+        check_watts(_property(entry, WATTAGE_OFF))
+        states = power_states(speeds, wattage, cores, old=WATTAGE[0] not in entry.properties)
         sleeps = () if sleep is None else parse_sleep_states(sleep, len(speeds))
     except ConfigError:
         if energy:
@@ -345,20 +345,20 @@ def _build(number: int, found: FileHost, energy: bool) -> Host:
         states, sleeps, wattage = power_states(speeds, None), (), None
     return Host(
         id=number,
-        name=found.name,
+        name=entry.name,
         pstates=states,
         sleep=sleeps,
         initial_pstate=pstate,
         cores=cores,
         has_power=wattage is not None,
-        properties=found.properties,
-        zone_properties=found.zone_properties,
+        properties=entry.properties,
+        zone_properties=entry.zone_properties,
     )
 
 
-def _property(found: FileHost, names: tuple[str, ...]) -> str | None:
+def _property(entry: FileHost, names: tuple[str, ...]) -> str | None:
     """The property under the first name that the host has."""
-    return next((found.properties[name] for name in names if name in found.properties), None)
+    return next((entry.properties[name] for name in names if name in entry.properties), None)
 
 
 def _integer(node: XmlNode, attribute: str, least: int, most: int) -> int:

@@ -12,7 +12,7 @@ from helpers.driver_fakes import BEGINS, CALL, ENDS, Agent, ask, peer
 
 from decision.batsim.conversation import Recorder, answer_all
 from decision.batsim.signals import Interrupted, StopRequest
-from decision.batsim.transport import DisconnectedError, Line
+from decision.batsim.transport import DisconnectedError, ZmtpTransport
 from decision.model.errors import PeerError, RemoteProtocolError
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -21,11 +21,11 @@ READY = b"\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ\x08Identity\x00\x0
 
 @pytest.fixture(params=["socket", "port"])
 def line(request, tmp_path):
-    with Line(f"{tmp_path}/s" if request.param == "socket" else "", timeout=0.5, advice="look there") as line:
+    with ZmtpTransport(f"{tmp_path}/s" if request.param == "socket" else "", timeout=0.5, advice="look there") as line:
         yield line
 
 
-def connected(line: Line) -> socket.socket:
+def connected(line: ZmtpTransport) -> socket.socket:
     kind, _, address = line.endpoint.partition("://")
     if kind == "ipc":
         end = socket.socket(socket.AF_UNIX)
@@ -145,7 +145,7 @@ def test_what_is_watched_is_looked_at_while_nobody_speaks(line):
 
 
 @contextmanager
-def one_byte_after_the_other(line: Line) -> Iterator[None]:
+def one_byte_after_the_other(line: ZmtpTransport) -> Iterator[None]:
     """Somebody begins a message of 4 GB."""
     over = threading.Event()
 
@@ -171,7 +171,7 @@ def test_a_message_that_never_ends_does_not_outwait_the_timeout(line):
 def test_a_message_that_never_ends_can_be_interrupted(tmp_path):
     stop = StopRequest()
     asked = threading.Timer(0.2, stop.receive, args=(2, None))
-    with Line(f"{tmp_path}/s", timeout=0.0, advice="", stop=stop) as line, one_byte_after_the_other(line):
+    with ZmtpTransport(f"{tmp_path}/s", timeout=0.0, advice="", stop=stop) as line, one_byte_after_the_other(line):
         asked.start()
         with pytest.raises(Interrupted):
             line.receive()

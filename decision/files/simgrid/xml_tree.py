@@ -92,7 +92,8 @@ def read_xml(path: str | os.PathLike[str]) -> XmlNode:
         tree.parser.close()
     except ParseError as error:
         line = error.position[0] + tree.first_line
-        raise InputError(f"{path}, line {line}: not well-formed XML: {_reason(error)}") from None
+        reason = str(error).partition(": line")[0]  # the parser says the line, too
+        raise InputError(f"{path}, line {line}: not well-formed XML: {reason}") from None
     except DefusedXmlException:
         reason = "a DOCTYPE with declarations, an entity or an external file is refused; remove it"
         raise InputError(f"{path}, line {tree.line()}: {reason}") from None
@@ -101,7 +102,3 @@ def read_xml(path: str | os.PathLike[str]) -> XmlNode:
     if tree.root is None:
         raise InputError(f"{path}: not well-formed XML: no element found")
     return tree.root
-
-
-def _reason(error: ParseError) -> str:
-    return str(error).partition(": line")[0]

@@ -14,8 +14,6 @@ from typing import Any
 
 from msgspec import Struct
 
-# The text of a FlatBuffers schema, as far as Batsim 5's has use of the language: tables, unions and enumerations.
-
 # Scalars: how the standard library's `struct` names them, and their bytes
 SCALARS: Mapping[str, tuple[str, int]] = {
     **dict.fromkeys(("bool",), ("?", 1)),
@@ -30,6 +28,7 @@ SCALARS: Mapping[str, tuple[str, int]] = {
     **dict.fromkeys(("float", "float32"), ("f", 4)),
     **dict.fromkeys(("double", "float64"), ("d", 8)),
 }
+# As much of the schema language as Batsim 5's schema uses: tables, unions and enumerations
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BLOCK = re.compile(r"\b(table|union|enum)\s+(\w+)\s*(?::\s*(\w+))?\s*(?:\([^)]*\))?\s*\{([^}]*)\}")
 _FIELD = re.compile(r"(\w+)\s*:\s*(\[?)\s*([\w.]+)\s*\]?\s*(?:=\s*([^;(]+?))?\s*(?:\(([^)]*)\))?\s*;")
@@ -152,27 +151,27 @@ class BinaryForm:
         if not 0 <= offsets <= len(data) - 4:
             raise ValueError(f"the offsets of table {name} are not within the message")
         size = _U16.unpack_from(data, offsets)[0]
-        said: dict[str, Any] = {}
+        contents: dict[str, Any] = {}
         for field, slot, reader, union in self._readers[name]:
             if slot >= size or not (offset := _U16.unpack_from(data, offsets + slot)[0]):
                 continue
             if union:
                 kind = _U16.unpack_from(data, offsets + slot - 2)[0]
-                self._union(said, field, union, data, at + kind if kind else -1, at + offset, depth)
+                self._union(contents, field, union, data, at + kind if kind else -1, at + offset, depth)
             else:
-                said[field] = reader(data, at + offset, depth)
-        return said
+                contents[field] = reader(data, at + offset, depth)
+        return contents
 
     def _union(
-        self, said: dict[str, Any], field: str, union: str, data: bytes, kind_at: int, at: int, depth: int
+        self, contents: dict[str, Any], field: str, union: str, data: bytes, kind_at: int, at: int, depth: int
     ) -> None:
         number = data[kind_at] if kind_at >= 0 else 0
         members = self._schema.unions[union]
         if not 0 < number <= len(members):
             raise ValueError(f"{field} is of kind {number}, and there are {len(members)}")
         table = members[number - 1]
-        said[f"{field}_type"] = table
-        said[field] = self._table(table, data, at + _U32.unpack_from(data, at)[0], depth + 1)
+        contents[f"{field}_type"] = table
+        contents[field] = self._table(table, data, at + _U32.unpack_from(data, at)[0], depth + 1)
 
     def _reader(self, field: SchemaField) -> _Reader:
         if not field.several:
@@ -221,19 +220,19 @@ class BinaryForm:
         self._put_table(out, 0, self._schema.root, message)
         return bytes(out)
 
-    def _put_table(self, out: bytearray, reference: int, name: str, said: dict[str, Any]) -> None:
+    def _put_table(self, out: bytearray, reference: int, name: str, contents: dict[str, Any]) -> None:
         """Write a table, and its place where `reference` is."""
         fields = self._schema.tables[name]
         inline: list[tuple[int, int, struct.Struct, Any]] = []  # slot, size, form and value of what stands in it
         later: list[tuple[int, SchemaField, Any]] = []  # slot, field and value of what it refers to
         known = 0
         for field in fields:
-            value = said.get(field.name)
-            known += field.name in said
+            value = contents.get(field.name)
+            known += field.name in contents
             if value is None:
                 continue
             if field.type in self._schema.unions:
-                kind = said.get(f"{field.name}_type")
+                kind = contents.get(f"{field.name}_type")
                 known += 1
                 number = self._schema.unions[field.type].index(str(kind)) + 1
                 inline.append((field.slot - 1, 1, self._structs["ubyte"], number))
@@ -242,12 +241,12 @@ class BinaryForm:
                 continue
             inline.append((field.slot, 4, _U32, 0))
             later.append((field.slot, field, value))
-        if known < len(said):
+        if known < len(contents):
             names = {n for field in fields for n in (field.name, f"{field.name}_type")}
-            raise ValueError(f"the schema's {name} has no {min(said.keys() - names)}")
+            raise ValueError(f"the schema's {name} has no {min(contents.keys() - names)}")
         places = self._put_inline(out, reference, inline)
         for slot, field, value in later:
-            self._put_later(out, places[slot], field, value, said)
+            self._put_later(out, places[slot], field, value, contents)
 
     def _scalar(self, field: SchemaField, value: Any) -> tuple[int, struct.Struct, Any]:
         kind = field.type
@@ -280,10 +279,12 @@ class BinaryForm:
         _U32.pack_into(out, reference, table - reference)
         return places
 
-    def _put_later(self, out: bytearray, reference: int, field: SchemaField, value: Any, said: dict[str, Any]) -> None:
+    def _put_later(
+        self, out: bytearray, reference: int, field: SchemaField, value: Any, contents: dict[str, Any]
+    ) -> None:
         """Write what a table refers to."""
         if field.type in self._schema.unions:
-            self._put_table(out, reference, str(said[f"{field.name}_type"]), value)
+            self._put_table(out, reference, str(contents[f"{field.name}_type"]), value)
         elif not field.several and field.type == "string":
             _put_string(out, reference, value)
         elif not field.several:
@@ -296,11 +297,11 @@ class BinaryForm:
             _begin_vector(out, reference, len(value), 4)
             first = len(out)
             out.extend(bytes(4 * len(value)))
-            for i, each in enumerate(value):
+            for i, entry in enumerate(value):
                 if field.type == "string":
-                    _put_string(out, first + 4 * i, each)
+                    _put_string(out, first + 4 * i, entry)
                 else:
-                    self._put_table(out, first + 4 * i, field.type, each)
+                    self._put_table(out, first + 4 * i, field.type, entry)
 
 
 def _vector(data: bytes, at: int, size: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import read_text
-from .text import is_nothing, read_duration, read_memory, read_minutes, read_tres, said
+from .text import in_plain_words, is_nothing, read_duration, read_memory, read_minutes, read_tres
 
 ROOT = "root"
 
@@ -106,7 +106,9 @@ def _association(row: Mapping[str, str], path: Path, number: int) -> Association
             not_simulated=_not_simulated(row),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show assoc prints?") from None
+        raise InputError(
+            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show assoc prints?"
+        ) from None
 
 
 def read_qualities(path: Path) -> list[Quality]:
@@ -115,6 +117,7 @@ def read_qualities(path: Path) -> list[Quality]:
 
 
 def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
+    exempt = row.get("preemptexempttime", "")
     try:
         job = read_tres(row.get("maxtres", ""))
         return Quality(
@@ -131,10 +134,12 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             max_wall=_wall(row.get("maxwall", "")),
             not_simulated=_not_simulated(row),
             grace=read_duration(row.get("gracetime", "") or "0"),
-            exempt=_exempt(row.get("preemptexempttime", "")),
+            exempt=-1.0 if is_nothing(exempt) else read_minutes(exempt),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show qos prints?") from None
+        raise InputError(
+            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show qos prints?"
+        ) from None
 
 
 _OTHER_LIMITS = {
@@ -148,13 +153,9 @@ _QUIET_FLAGS = {"", "DenyOnLimit"}  # who breaks the limit is not in the log
 
 def _not_simulated(row: Mapping[str, str]) -> tuple[str, ...]:
     """The names of limits that are set and that the model does not know."""
-    found = [shown for name, shown in _OTHER_LIMITS.items() if not is_nothing(row.get(name, ""))]
+    limits = [shown for name, shown in _OTHER_LIMITS.items() if not is_nothing(row.get(name, ""))]
     flags = set(row.get("flags", "").split(",")) - _QUIET_FLAGS
-    return (*found, *(f"Flags={flag}" for flag in sorted(flags)))
-
-
-def _exempt(text: str) -> float:
-    return -1.0 if is_nothing(text) else read_minutes(text)
+    return (*limits, *(f"Flags={flag}" for flag in sorted(flags)))
 
 
 def _limits(jobs: str, tres: str) -> Limits:
@@ -203,7 +204,9 @@ def read_shares(path: Path) -> list[Association]:
             usage = _number(row["rawusage"] or "0")
             shares = _shares(row.get("rawshares", "1"))
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: {said(error)}; is it what sshare -a -l -P prints?") from None
+            raise InputError(
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sshare -a -l -P prints?"
+            ) from None
         parent = above[depth - 1] if depth and not user else ROOT
         found.append(Association(account=name, user=user, parent=parent, shares=shares, usage=usage))
     return found

@@ -14,10 +14,8 @@ from decision.model.errors import heeding_nothing
 from decision.simulation import simulate_workloads
 from decision.slurm.kernels.world import BY_BACKFILL, BY_MAIN
 
-from .case import Case
-from .case_folder import case_platform, case_workload, engine_hosts, engine_size
+from .case import Case, case_platform, case_workload, engine_hosts, engine_size
 from .conf import Settings
-from .jobs import SlurmJob
 from .simulate import Phase, Simulated, drawn_phases, simulate_case, tried_phases
 from .text import write_date
 
@@ -245,6 +243,7 @@ def _verdict(close: Mapping[str, float], recorded: float, simulated: float, inte
 
 # Waits of groups of jobs: by partition, QOS, account and size.
 
+_SIZES = ("small", "middle", "large")
 SHORTEST = 10.0  # seconds: a shorter job counts as so long in its slowdown
 
 
@@ -268,11 +267,14 @@ def wait_figures(wait: F8, runtime: F8) -> WaitFigures:
 
 def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
     """Places of the compared jobs by group: all, and by partition, QOS, account and size where there are several."""
+    whole = len(engine_hosts(case))
+    sizes = [engine_size(case, case.jobs[n]) / whole for n in numbers]
     labels = {
         "partition": [case.jobs[n].partition for n in numbers],
         "qos": [case.jobs[n].qos for n in numbers],
         "account": [case.jobs[n].account for n in numbers],
-        "size": [_size_class(case, case.jobs[n]) for n in numbers],
+        # shares of the cluster: at most a sixteenth, at most a quarter, more
+        "size": [_SIZES[np.searchsorted((1 / 16, 1 / 4), size)] for size in sizes],
     }
     groups = {"all": np.arange(len(numbers))}
     for kind, names in labels.items():
@@ -280,11 +282,6 @@ def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, 
             column = np.array(names)
             groups |= {f"{kind}={name}": np.flatnonzero(column == name) for name in sorted(set(names))}
     return groups
-
-
-def _size_class(case: Case, job: SlurmJob) -> str:
-    share = engine_size(case, job) / len(engine_hosts(case))
-    return "small" if share <= 1 / 16 else "middle" if share <= 1 / 4 else "large"
 
 
 # An agreement in a report: the starts that differ most, and all that is written as JSON or CSV.

@@ -1,7 +1,7 @@
 """From a case and its parameters to the arrays of the model."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,9 @@ from decision.slurm.kernels import world as at
 from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
 from decision.slurm.kernels.world import FAR, SlurmWorld
 
-from .accounts import Quality
 from .case import Case
 from .conf import Settings
-from .jobs import Need, SlurmJob
+from .jobs import SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition
 from .priority import YEAR, Factors, ShareTree, make_tree
@@ -157,13 +156,6 @@ def gres_names(case: Case) -> list[str]:
     return sorted(names, key=lambda name: (name != "gpu", name))
 
 
-def _exempt_time(case: Case, settings: Settings) -> Callable[[SlurmJob, Partition], int]:
-    """The seconds for which a job runs before it may be preempted: of the partition's QOS, its own, the cluster's."""
-    known = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
-    cluster = settings.exempt_time
-    return lambda job, partition: int(min(known.get(partition.qos, known.get(job.qos, cluster)), FAR))
-
-
 def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
     """The arrays with a row for each job, of a world that begins `begin` seconds after 1970."""
     jobs, kinds = case.jobs, gres_names(case)
@@ -171,7 +163,9 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     arrays: dict[str, int] = {}
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    needs, reservations, exempt = _Cores(case, settings), reservation_numbers(case), _exempt_time(case, settings)
+    needs, reservations = _Cores(case, settings), reservation_numbers(case)
+    # PreemptExemptTime: that of the partition's QOS goes before the job's own, and the cluster's is last
+    exempt = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
     factors, once = {each.name: each.usage_factor for each in case.qualities}, settings.conf.get("JobRequeue") == "0"
     columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
     gres, billing = [], []
@@ -189,7 +183,7 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
             "succeeded": job.state == "COMPLETED",
             "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
-            "exempt": exempt(job, partition),
+            "exempt": min(exempt.get(partition.qos, exempt.get(job.qos, settings.exempt_time)), FAR),
             "runs_once": job.runs_once or (once and not job.runs_again),
             "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
@@ -223,21 +217,19 @@ _JOB_COLUMNS = (
 
 def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
     """The columns of a job's times."""
+    ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
     waits = not job.started and job.state != "PENDING" and job.end > 0
     limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
     limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
     return {
         "submit": job.submitted - begin,
         "begin": job.begin - begin if job.begin > 0 else 0,
-        "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
+        # a job that still ran when the log was made is taken to run to its limit
+        "runtime": max(1, round(job.runtime)) if ended else int(limit),
         "limit": max(1, int(limit)),
         "cancel": job.end - begin if waits else FAR,
         "recorded": job.start - begin if job.before else -1,
     }
-
-
-def _ended(job: SlurmJob) -> bool:
-    return job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
 
 
 def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
@@ -293,21 +285,20 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     for number, job in enumerate(jobs):
         for name in {job.id, job.array, _task_name(job.array, job)} - {""}:
             numbers.setdefault(name, []).append(number)
-    begin, rows = [0], []
+    begin: list[int] = [0]
+    rows: list[tuple[int, int, int]] = []
     for job in jobs:
-        rows += [row for need in job.needs for row in _need_rows(need, job, numbers)]
+        for need in job.needs:
+            # sbatch(1), aftercorr: each task waits for the task of the same number
+            name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
+            kind = _KINDS.get(need.kind, at.AFTER_OK)
+            rows += [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
         begin.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), 3)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(3)]
     return {"need_begin": np.array(begin, np.int64)} | dict(
         zip(("need_job", "need_kind", "need_delay"), columns, strict=True)
     )
-
-
-def _need_rows(need: Need, job: SlurmJob, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
-    kind = _KINDS.get(need.kind, at.AFTER_OK)
-    name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
-    return [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
 
 
 def _task_name(array: str, job: SlurmJob) -> str:
@@ -445,6 +436,8 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
     words, names = nb_words(case), [each.name for each in case.qualities]
     mode = settings.text("PreemptMode")
+    # sacctmgr(1): a QOS without PreemptMode, or with "cluster", has that of slurm.conf
+    modes = [mode if each.preempt_mode.lower() in ("", "cluster") else each.preempt_mode for each in case.qualities]
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
     return {
         "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
@@ -452,7 +445,7 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
         "part_lln": np.array([p.lln for p in case.partitions], np.int64),
         "part_gives_way": np.array([_gives_way(p.preempt_mode or mode) for p in case.partitions], np.int64),
         "part_grace": np.array([_seconds(p.grace) for p in case.partitions], np.int64),
-        "quality_gives_way": np.array([_gives_way(_own_mode(each, mode)) for each in case.qualities], np.int64),
+        "quality_gives_way": np.array([_gives_way(each) for each in modes], np.int64),
         "quality_grace": np.array([_seconds(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
@@ -461,11 +454,6 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _gives_way(mode: str) -> int:
     return 1 if "REQUEUE" in mode.upper() else 2 if "CANCEL" in mode.upper() else 0
-
-
-def _own_mode(quality: Quality, mode: str) -> str:
-    """The PreemptMode of a QOS, which may be the cluster's."""
-    return mode if quality.preempt_mode.lower() in ("", "cluster") else quality.preempt_mode
 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:

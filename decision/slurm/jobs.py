@@ -189,7 +189,8 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     switches, switch_wait = _switches(row, options.get("switches", ""))
     _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
-    shown = row.text("JobID")
+    shown, priority = row.text("JobID"), row.text("Priority")
+    array_limit = _ARRAY_LIMIT.search(options.get("array", ""))
     array, _, task = shown.partition("_")
     waits = needs or singleton or row.text("Reason") in ("JobArrayTaskLimit", "Dependency")
     return SlurmJob(
@@ -218,13 +219,13 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         reservation=row.text("Reservation") or options.get("reservation", ""),
         array=array if task else "",
         task=int(task) if task.isdigit() else 0,
-        array_limit=_array_limit(options.get("array", "")) if task else 0,
+        array_limit=int(array_limit[1]) if task and array_limit else 0,
         needs=needs,
         any_need=any_need,
         singleton=singleton,
         hosts="" if never_ran else hosts,
         options=tuple(sorted(unknown_options(options))),
-        priority=_priority(row),
+        priority=float(priority) if priority.replace(".", "", 1).isdigit() else math.nan,
         reason=row.text("Reason"),
         by_backfill="SchedBackfill" in row.text("Flags"),
         **_sizes(row, options),
@@ -302,17 +303,13 @@ def _memory(
         if "mem" in options:
             return read_memory(options["mem"]), False
         if options or "mem" not in asked:
-            return _old_memory(row.text("ReqMem"))
+            # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
+            old = row.text("ReqMem")
+            has_unit = old.endswith(("c", "n")) and len(old) > 1
+            return (read_memory(old), old.endswith("c")) if has_unit else (0.0, False)
         return read_memory(asked["mem"]) / max(1, cpus), True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
-
-
-def _old_memory(text: str) -> tuple[float, bool]:
-    """ReqMem before Slurm 21.08: ``4000Mc`` per cpu, ``4000Mn`` per node; nothing of newer ones, which is a total."""
-    if text.endswith(("c", "n")) and text[:-1]:
-        return read_memory(text), text.endswith("c")
-    return 0.0, False
 
 
 def _runtime(row: RecordRow, start: int, end: int) -> float:
@@ -347,11 +344,6 @@ def _whole(text: str, row: RecordRow, name: str) -> int:
         raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
 
 
-def _priority(row: RecordRow) -> float:
-    text = row.text("Priority")
-    return float(text) if text.replace(".", "", 1).isdigit() else math.nan
-
-
 def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
     """What ``--dependency`` says: the jobs, whether one is enough, and the name if it is a singleton."""
     needs = []
@@ -360,11 +352,6 @@ def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
             number, _, minutes = job.partition("+")
             needs.append(Need(kind, number, float(minutes or 0) * MINUTE))
     return tuple(needs), "?" in text, name if "singleton" in text else ""
-
-
-def _array_limit(text: str) -> int:
-    found = _ARRAY_LIMIT.search(text)
-    return int(found[1]) if found else 0
 
 
 # The jobs of a log, by submission: those that were requeued once, those that ran when it began marked.
@@ -405,7 +392,9 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
         if job.submit == NEVER:
             skipped["lines without submission"] += 1
             continue
-        shifted += _is_shifted(job)
+        # dates in a zone that is not named are an hour off where the clock was changed while the job ran
+        dated = job.started and job.end != NEVER and job.runtime > 0
+        shifted += dated and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
         unfinished[_why_no_run(job)] += 1
         runs[job_id].append(job)
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
@@ -435,12 +424,6 @@ def _place(job: SlurmJob) -> tuple[int, int, int, str]:
 
 def _number(job_id: str) -> int:
     return int(re.match(r"\d*", job_id)[0] or 0)  # type: ignore[index]
-
-
-def _is_shifted(job: SlurmJob) -> bool:
-    """Whether the dates of a job differ from its time by the hour of a change of the clock."""
-    known = job.started and job.end != NEVER and job.runtime > 0
-    return known and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
 
 
 def _why_no_run(job: SlurmJob) -> str:

@@ -12,7 +12,7 @@ from decision.model.errors import InputError
 
 from .accounts import read_table
 from .conf import Conf, read_text
-from .text import NEVER, is_nothing, read_date, read_hosts, read_memory, read_minutes, said, split_list
+from .text import NEVER, in_plain_words, is_nothing, read_date, read_hosts, read_memory, read_minutes, split_list
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
 _HEAVIEST = 2**32 - 1  # Weight, as in Slurm
@@ -149,7 +149,7 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
         )
     except ValueError as error:
         place = next((entry.line.place for entry in conf.nodes if name in read_hosts(entry.name)), conf.path)
-        raise InputError(f"{place}: node {name}: {said(error)}; check its numbers") from None
+        raise InputError(f"{place}: node {name}: {in_plain_words(error)}; check its numbers") from None
 
 
 def _weight(text: str) -> int:
@@ -214,7 +214,7 @@ def _make_partition(name: str, pairs: Mapping[str, str], every: tuple[str, ...],
             grace=float(_limit(pairs.get("gracetime", ""))),
         )
     except ValueError as error:
-        raise InputError(f"{place}: partition {name}: {said(error)}; check its values") from None
+        raise InputError(f"{place}: partition {name}: {in_plain_words(error)}; check its values") from None
 
 
 def _known(text: str, default: str) -> str:
@@ -248,7 +248,7 @@ def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
             nodes = tuple(read_hosts(row["nodename"]))
         except ValueError as error:
             raise InputError(
-                f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show event prints?"
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show event prints?"
             ) from None
         found.append(Absence(nodes, begin, _FAR if end == NEVER else end))
     return found
@@ -264,7 +264,7 @@ def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]
             nodes = tuple(read_hosts(fields.get("nodes", "")))
         except ValueError as error:
             raise InputError(
-                f"{path}: reservation {name}: {said(error)} is neither a date nor a list of nodes"
+                f"{path}: reservation {name}: {in_plain_words(error)} is neither a date nor a list of nodes"
             ) from None
         found.append(Absence(nodes, begin, _FAR if end == NEVER else end, name))
     return found

@@ -5,7 +5,7 @@ memory, dependencies. Any other job asks for its hosts in the default partition.
 core of one where jobs share nodes: ``decision slurm read`` writes such a platform.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,11 @@ from decision.slurm.kernels.world import FAR, SlurmWorld
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world, zero_of
-from .case import VERSION, Case, read_topology
-from .case_folder import CASE_FILE, load_case
-from .conf import MODEL, PARAMETERS, Settings, count_keys, read_conf
+from .case import CASE_FILE, VERSION, Case, load_case, read_topology
+from .conf import MODEL, PARAMETERS, Settings, read_conf
 from .jobs import SlurmJob
-from .nodes import Node, make_nodes, make_partitions
+from .keys import count_keys
+from .nodes import make_nodes, make_partitions
 
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"
@@ -182,7 +182,7 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     hosts: dict[int, list[int]] = {number: [] for number in numbers.values()}
     named = [host.properties.get("server", host.name) for host in platform.hosts]
     if not all(name in numbers for name in named):
-        named = list(_in_order(case.nodes, case.linear))
+        named = [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
     if len(named) != len(platform.hosts):
         what = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
         raise ConfigError(
@@ -192,11 +192,6 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     for host, name in enumerate(named):
         hosts[numbers[name]].append(host)
     return hosts
-
-
-def _in_order(nodes: tuple[Node, ...], linear: bool) -> Iterator[str]:
-    for node in nodes:
-        yield from [node.name] * (1 if linear else node.cores)
 
 
 def load_slurm_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:

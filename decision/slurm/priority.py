@@ -40,7 +40,9 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
     """The tree of a case; users of whom only jobs speak have one share in their account."""
     associations = _complete(case)
     numbers = {(each.account, each.user): number for number, each in enumerate(associations)}
-    parent = [-1 if number == 0 else _above(each, numbers) for number, each in enumerate(associations)]
+    # the account of a user, the parent of an account; the root has none
+    above = [numbers.get((each.account if each.user else each.parent, ""), 0) for each in associations]
+    parent = [-1, *above[1:]]
     shares = np.array([max(0.0, each.shares) for each in associations])
     norm = np.ones(len(parent))
     for number, above in enumerate(parent):
@@ -70,10 +72,6 @@ def _complete(case: Case) -> list[Association]:
         found.setdefault((job.account, ""), Association(account=job.account))
         found.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
     return list(found.values())
-
-
-def _above(each: Association, numbers: dict[tuple[str, str], int]) -> int:
-    return numbers.get((each.account if each.user else each.parent, ""), 0)
 
 
 def _path(leaf: int, parent: list[int]) -> list[int]:
@@ -108,17 +106,13 @@ def _made(case: Case, settings: Settings, associations: list[Association]) -> An
     made: dict[tuple[str, str], float] = {}
     for job in case.jobs:
         if job.started:
-            key = (job.account, job.user)
-            made[key] = made.get(key, 0.0) + _left(job, end, rate)
+            key, left = (job.account, job.user), job.cpus_had * job.runtime
+            if rate < 1:
+                # each second of the job has decayed since: the integral of rate**t over its run
+                since_end, since_start = end - job.start - job.runtime, end - job.start
+                left = float(job.cpus_had * (rate**since_end - rate**since_start) / -np.log(rate))
+            made[key] = made.get(key, 0.0) + left
     return np.array([made.get((each.account, each.user), 0.0) if each.user else 0.0 for each in associations])
-
-
-def _left(job: SlurmJob, end: float, rate: float) -> float:
-    """What is left of a job's usage at `end`: each second of it has decayed since."""
-    begun, ended = end - job.start, end - job.start - job.runtime
-    if rate >= 1:
-        return job.cpus_had * job.runtime
-    return float(job.cpus_had * (rate**ended - rate**begun) / -np.log(rate))
 
 
 # The part of a job's priority that does not change while it waits: size, partition, QOS, resources, nice.
@@ -171,7 +165,8 @@ class Factors:
 
     def _tres_part(self, job: SlurmJob) -> float:
         total = 0.0
-        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": _total_memory(job)}
+        memory = job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
+        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": memory}
         amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
         for name, weight in self._tres.items():
             amount = amounts.get(name, 0.0)
@@ -187,10 +182,6 @@ class Factors:
         if name == "mem":
             return sum(node.memory for node in self._case.nodes)
         return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in self._case.nodes))
-
-
-def _total_memory(job: SlurmJob) -> float:
-    return job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
 
 
 def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], float]) -> dict[str, float]:

@@ -17,9 +17,8 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
 from .agree import Counted, Progress, calibrated, run_phases, waits_of
-from .case import Case
-from .case_folder import engine_size
-from .conf import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Conf, Parameter, Settings, read_text
+from .case import Case, engine_size
+from .conf import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Conf, Settings, read_text
 from .priority import YEAR
 from .simulate import Phase
 from .sweep import Change, Sweep, Tried, free_phases, measure_change, read_goal, without_cycles
@@ -94,7 +93,9 @@ def approximate(
     """
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
     ranks = _ranks(case, order)
-    points = _points(ranks)
+    # priorities from 1 to 1 + POINTS; 0 would hold a job
+    span = float(ranks.max() - ranks.min())
+    points = 1 + POINTS * (ranks.max() - ranks) / span if span > 0 else np.ones(len(ranks))
     weights, tau = _best_weights(case, settings, numbers, ranks)
     unknown = without_cycles(case)
     counted, groups = Counted(show), 3 + (order in FORMULAS)
@@ -163,12 +164,6 @@ def _numbers_of(case: Case, order: str) -> F8:
     size = np.array([engine_size(case, job) for job in case.jobs], float)
     age = np.array([max(1.0, job.submitted - case.begin) for job in case.jobs])
     return np.asarray(eval(FORMULAS[order], names, {"seconds": seconds, "size": size, "age": age}), float)
-
-
-def _points(ranks: F8) -> F8:
-    """Priorities that put jobs in this order, from 1 to 1 + `POINTS`."""
-    span = float(ranks.max() - ranks.min())
-    return 1 + POINTS * (ranks.max() - ranks) / span if span > 0 else np.ones(len(ranks))
 
 
 def _best_weights(case: Case, settings: Settings, numbers: Sequence[int], ranks: F8) -> tuple[Change, float]:
@@ -266,7 +261,9 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
     """
     lines = text.splitlines(keepends=True)
     known = {name.lower(): PARAMETERS[name.lower()] for name in changes if name.lower() in PARAMETERS}
-    options = {n: v for n, v in changes.items() if n.lower() in known and _is_option(known[n.lower()])}
+    options = {
+        n: v for n, v in changes.items() if n.lower() in known and known[n.lower()].name in IN_SCHEDULER_PARAMETERS
+    }
     if options:
         _set_key(lines, "SchedulerParameters", _with_options(conf, options), remark)
     for name, value in changes.items():
@@ -277,10 +274,6 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
         restart = "; needs a restart of slurmctld" if needs_restart else ""
         _set_key(lines, parameter.name if parameter else name, value, remark + restart)
     return "".join(lines)
-
-
-def _is_option(parameter: Parameter) -> bool:
-    return parameter.name in IN_SCHEDULER_PARAMETERS
 
 
 def _with_options(conf: Conf, options: Mapping[str, str]) -> str:
@@ -355,9 +348,6 @@ def _diff(folder: Path, conf: Conf, changes: Mapping[str, str], remark: str) -> 
     text = read_text(folder / "slurm.conf")
     new = changed_text(text, conf, changes, remark)
     before, after = text.splitlines(keepends=True), new.splitlines(keepends=True)
-    return "".join(map(_marked, difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")))
-
-
-def _marked(line: str) -> str:
-    """A line of a diff; the last one of a file may have no end."""
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    diff = difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")
+    # the last line of a file may have no end, which patch must be told
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)

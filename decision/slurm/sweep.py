@@ -31,8 +31,7 @@ from .agree import (
     run_phases,
     waits_of,
 )
-from .case import Case
-from .case_folder import engine_size
+from .case import Case, engine_size
 from .conf import PARAMETERS, Settings, checked
 from .simulate import Phase
 
@@ -159,6 +158,12 @@ class Guard(NamedTuple):
     goal: Goal
     share: float
 
+    def is_broken(self, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
+        """Whether the goal is worse in the runs with `waits` than in those with `base`, (R, K) each, by more."""
+        before = np.mean([self.goal.of(row, runtime, area) for row in base])
+        after = np.mean([self.goal.of(row, runtime, area) for row in waits])
+        return self.goal.sign * float(after - before) > self.share * abs(float(before))
+
 
 def read_goal_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
     """A guard from ``partition=debug:mean-wait:5%``. Raises ConfigError."""
@@ -229,7 +234,7 @@ def measure_change(
         mean=mean,
         interval=(mean - half, mean + half),
         held_out=_held_out(case, numbers, goal, base, waits, runtime, area),
-        broken=tuple(guard.goal.text for guard in guards if _breaks(guard, base, waits, runtime, area)),
+        broken=tuple(guard.goal.text for guard in guards if guard.is_broken(base, waits, runtime, area)),
         tested=tested,
     )
 
@@ -261,13 +266,6 @@ def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F
         for before, after in zip(base, waits, strict=True)
     ]
     return goal.sign * float(np.mean(changes))
-
-
-def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
-    before = np.mean([guard.goal.of(row, runtime, area) for row in base])
-    after = np.mean([guard.goal.of(row, runtime, area) for row in waits])
-    worse = guard.goal.sign * float(after - before)
-    return worse > guard.share * abs(float(before))
 
 
 _POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
@@ -333,7 +331,12 @@ def sweep(
         waits, tested = runner.waits(change, counted.followed_by(left * len(phases)))
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
     runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
-    reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
+    # jobs that a policy could not run count as its longest
+    others = {name: policy_waits(case, numbers, name) for name in _POLICIES}
+    reached = {
+        name: goal.of(np.nan_to_num(waits, nan=float(np.nanmax(waits))), runtime, area)
+        for name, waits in others.items()
+    }
     return Sweep(
         goal=goal,
         base=float(np.mean([goal.of(row, runtime, area) for row in base])),
@@ -378,7 +381,9 @@ class _Runner:
         self._folder = folder
         facts = json_bytes((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
         guesses = json_bytes([phase.changes for phase in phases])
-        self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
+        # a run of another version of the model is not the same run
+        sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+        self._digest = hashlib.sha256(facts + guesses + sources).hexdigest()
 
     def waits(self, change: Change, show: Progress) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
@@ -401,16 +406,6 @@ class _Runner:
             return None
         name = hashlib.sha256((self._digest + repr(sorted(change.items()))).encode()).hexdigest()[:16]
         return self._folder / "runs" / f"{name}.json"
-
-
-def _sources() -> bytes:
-    """The model's sources: a run of another version is not the same run."""
-    return b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
-
-
-def _filled(waits: F8) -> F8:
-    """Waits without gaps: jobs that a policy could not run count as the longest."""
-    return np.nan_to_num(waits, nan=float(np.nanmax(waits)))
 
 
 def sweep_document(found: Sweep, command: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
-def said(error: ValueError) -> str:
+def in_plain_words(error: ValueError) -> str:
     """What is wrong with a value, in plain words: Python's own are for programmers."""
     found = _NOT_A_NUMBER.match(str(error))
     return f"{found[1]} is not a number" if found else str(error)

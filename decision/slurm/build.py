@@ -23,7 +23,10 @@ from .text import read_hosts
 
 # What changes in a world, as it is before anything has happened.
 
+# each kind keeps a row of all nodes: more rows save trials where jobs are of many kinds, and cost memory (2 x 8 bytes
+# for each node)
 _KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
+# longer than sched_interval, so that a main loop has run when the first job arrives
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -36,12 +39,15 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
+    # records of the table are bounded; each window may split two slots besides
     slots = parts["table_size"] + 2 * len(parts["window_times"]) + 8
+    # a job holds no more nodes than cores, and its place in the pool is fixed: nothing is allocated while it runs
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
     job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     now = case.begin - _LEAD - zero_of(case)
     interval = parts["sched_interval"]
+    # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
     timers = {
         "now": now,
         "last_main": now,
@@ -89,6 +95,7 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
         begin = state["alloc_begin"][number]
         room = min(parts["nodes_max"][number], parts["cores"][number], len(case.nodes))
         hosts = hosts[:room]
+        # sacct says on which nodes, not how many cores of each: evenly, the first ones one more
         cores = int(parts["cores"][number])
         for i, host in enumerate(hosts):
             state["alloc_node"][begin + i] = host
@@ -103,6 +110,7 @@ def topology_of(case: Case, settings: Settings) -> int:
     """Whether switches choose nodes: always, for jobs that ask for few of them, or never (0)."""
     if not case.switches or "tree" not in settings.text("TopologyPlugin").lower():
         return 0
+    # slurm.conf(5), TopologyParam=TopoOptional: only for jobs with --switches
     optional = "topooptional" in settings.text("TopologyParam").lower()
     return IF_ASKED if optional else ALWAYS
 
@@ -111,6 +119,7 @@ def switch_arrays(case: Case, settings: Settings) -> dict[str, Any]:
     """What `World` has of switches and of the jobs that ask for few."""
     switches = case.switches
     home = {node: number for number, switch in enumerate(switches) for node in switch.nodes}
+    # slurm.conf(5), max_switch_wait: bounds what a user may ask for
     longest = settings.number("max_switch_wait")
     scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
     return {
@@ -219,6 +228,7 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
     """The columns of a job's times."""
     ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
     waits = not job.started and job.state != "PENDING" and job.end > 0
+    # slurm.conf(5), DefaultTime, else MaxTime of the partition; a job without any limit counts as a year
     limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
     limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
     return {
@@ -252,16 +262,19 @@ class _Cores:
         most = job.nodes_max or self._nb_nodes
         if partition.max_nodes and not job.started:
             most = min(most, partition.max_nodes)
+        # select/linear: whole nodes, as many as hold the cpus; a job that ran had what it had, whatever it asked for
         if self._linear:
             nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
             return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
+        # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
+        # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
         most = max(most, job.nodes)
         return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
@@ -273,6 +286,7 @@ class _Cores:
         """Megabytes, and whether they are per core."""
         if job.memory > 0:
             return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
+        # slurm.conf(5): DefMemPerCPU and DefMemPerNode exclude each other, and a partition's go before the cluster's
         per_cpu = partition.memory_per_cpu or float(self._conf.get("DefMemPerCPU") or 0)
         if per_cpu:
             return math.ceil(per_cpu * self._threads), True
@@ -283,6 +297,7 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
     numbers: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
+        # a job may be waited for by its own id, by its array, or as a task ARRAY_TASK
         for name in {job.id, job.array, _task_name(job.array, job)} - {""}:
             numbers.setdefault(name, []).append(number)
     begin: list[int] = [0]
@@ -347,10 +362,12 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     whole, flags = settings.whole, settings.priority_flags
+    # sched/builtin with priority/basic and one tier is a plain list in 22.05
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
     planned = settings.flag("bf_licenses")
+    # slurm.conf(5): 0 is no decay at all
     half = settings.seconds("PriorityDecayHalfLife")
     return {
         "linear": settings.linear,
@@ -384,6 +401,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "by_switches": topology_of(case, settings),
         "complete_wait": whole("CompleteWait"),
         "bf_window_linear": whole("bf_window_linear"),
+        # never 0: from an epilog to the next main loop 1 to 2 s were measured
         "completing_time": max(1, whole("completing")),
         "calc_period": settings.calc_period,
         "fair_tree": "NO_FAIR_TREE" not in flags,
@@ -392,6 +410,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
         "bf_busy_nodes": settings.flag("bf_busy_nodes"),
         "table_size": settings.table_size,
+        # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
         "preempt_youngest_first": settings.flag("preempt_youngest_first"),
         "cycles_given": recorded,
@@ -417,6 +436,7 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     kinds, nodes = gres_names(case), case.nodes
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
+    # _build_node_list of node_scheduler.c: each NodeName line is a set of nodes of its own
     by_line = settings.linear and not topology_of(case, settings)
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -453,11 +473,13 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _gives_way(mode: str) -> int:
+    # slurm.conf(5), PreemptMode; SUSPEND and GANG are named by `keys` as not simulated
     return 1 if "REQUEUE" in mode.upper() else 2 if "CANCEL" in mode.upper() else 0
 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
+    # entries of a job stand one behind the other, as build_job_queue makes them
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
@@ -484,6 +506,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _kinds(parts: Mapping[str, I8]) -> I8:
     """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
+    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
     columns = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
     of_jobs = np.stack(columns, 1)[parts["entry_job"]]
     rows = np.column_stack([of_jobs, parts["entry_mask"]])
@@ -509,6 +532,7 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _licences(case: Case, settings: Settings) -> dict[str, Any]:
     """The licences that backfill plans: none, unless bf_licenses says so."""
+    # slurm.conf(5), bf_licenses: otherwise only the main loop and each start look at licences
     total = licenses_of(settings) if settings.flag("bf_licenses") else {}
     asked = [dict(asked_licenses(job)) for job in case.jobs]
     rows = [[mine.get(name, 0) for name in total] for mine in asked]

@@ -103,6 +103,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     notes = list(log.notes)
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
+    # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said
     jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
@@ -134,6 +135,7 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
         InputError: if it is none.
     """
     beside = Path(conf.path).parent / TOPOLOGY_FILE
+    # slurmctld reads topology.conf of the same folder, without being told
     if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
         path = beside
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
@@ -149,6 +151,7 @@ def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, .
 def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:
     """The jobs whose partition there is, and notes on the others."""
     known = {partition.name for partition in partitions}
+    # slurm.conf(5), Default=YES; where none is, a job must name one, and this does not matter
     default = next((p.name for p in partitions if p.default), partitions[0].name)
     kept, skipped = [], Counter[str]()
     for job in jobs:
@@ -169,6 +172,7 @@ def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[l
     notes = []
     for name in unknown:
         mine = [job for job in jobs if job.qos == name]
+        # only this reason shows a limit that can be counted: as many as ever ran together of a user whom it held
         held = {job.user for job in mine if job.reason == "QOSMaxJobsPerUserLimit"}
         limit = max((most_together(job for job in mine if job.user == user) for user in held), default=-1)
         qualities = [*qualities, Quality(name=name, priority=-1, user=Limits(jobs=limit))]
@@ -224,6 +228,7 @@ def load_case(folder: Path) -> Case:
 
 # A case as the engine takes it: a platform of equal hosts, and a workload with the recorded runtimes.
 
+# a platform of Batsim has a speed
 _HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
 
 
@@ -238,6 +243,7 @@ def case_platform(case: Case) -> Platform:
     Names sort as their numbers, because Batsim numbers hosts by name.
     """
     nodes = engine_hosts(case)
+    # leading zeros, for the order by name
     width = len(str(len(nodes)))
     hosts = (
         Host(
@@ -270,6 +276,7 @@ def case_workload(case: Case) -> Workload:
     for job in case.jobs:
         if not job.started and job.state not in ("PENDING", "RUNNING"):
             continue
+        # a job that still waited when the log was made runs to its limit
         seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
         name = f"{seconds:g}s"
         profiles[name] = Delay(seconds)

@@ -18,6 +18,7 @@ from decision.model.hosts import nearest
 
 from .text import read_hosts, read_minutes
 
+# slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
 _TABLES = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
 _DEEPEST = 10  # Includes in Includes
@@ -76,6 +77,7 @@ def read_conf(path: Path) -> Conf:
     tables: dict[str, list[ConfEntry]] = {"nodename": [], "partitionname": []}
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
+    # the last line of a key counts, as for slurmctld
     for line in _lines(path, files, 0):
         pairs = pairs_of(line)
         key, value = pairs[0]
@@ -104,6 +106,7 @@ def _add_entry(
     tables: dict[str, list[ConfEntry]],
     defaults: dict[str, dict[str, str]],
 ) -> None:
+    # slurm.conf(5), NodeName=DEFAULT: holds for lines behind it, until another one
     if name.upper() == "DEFAULT":
         defaults.setdefault(key, {}).update(pairs)
         return
@@ -126,6 +129,7 @@ def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:
             yield line
             continue
         target = Path(rest.strip())
+        # Include of the cluster's own path: files that were copied are next to each other
         found = target if target.is_absolute() and target.exists() else path.parent / target
         if not found.is_file():
             found = path.parent / target.name
@@ -138,6 +142,7 @@ def logical_lines(path: Path) -> Iterator[ConfLine]:
     """The lines that say something, with continued ones joined. Raises InputError."""
     begun, text = 0, ""
     for number, raw in enumerate(read_text(path).splitlines(), 1):
+        # slurm.conf(5): "#" begins a comment unless a backslash is before it, a backslash at the end continues the line
         part = re.sub(r"(?<!\\)#.*", "", raw).replace("\\#", "#").rstrip()
         begun = begun or number
         if part.endswith("\\"):
@@ -248,6 +253,7 @@ _PLUGINS = (
     Parameter("TopologyPlugin", "topology/none", "", "topology/none or topology/tree, with its topology.conf", True),
     Parameter("TopologyParam", "", "", "TopoOptional: switches count only for jobs with --switches", True),
 )
+# What slurm.conf does not say and a simulation needs; names are ours. sdiag has hints at the costs.
 MODEL = (
     Parameter("completing", "2", "s", "from a job's end until its nodes are free again: epilog and messages"),
     Parameter("test_cost", "0", "s", "that backfill takes to test a job"),
@@ -354,6 +360,7 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def has_database(self) -> bool:
         """Whether slurmdbd keeps accounts: without it nothing ages and nobody has a fair share."""
+        # measured on 22.05.8
         return "slurmdbd" in self.conf.get("AccountingStorageType").lower()
 
     @property

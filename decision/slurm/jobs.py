@@ -97,6 +97,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # What a job asked for: the options of the command that submitted it.
 
+# Options of sbatch(1), salloc(1) and srun(1) by letter, and those that take a value: only so can the script be found.
 _SHORT = {
     **{"A": "account", "a": "array", "b": "begin", "c": "cpus-per-task", "C": "constraint", "d": "dependency"},
     **{"D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "i": "input", "J": "job-name", "L": "licenses"},
@@ -149,6 +150,7 @@ def read_options(line: str) -> Mapping[str, str]:
     options: dict[str, str] = {}
     while words:
         word = words.pop(0)
+        # the script; all behind it are its own arguments
         if not word.startswith("-") or word == "-":
             break
         name, value = _long(word, words) if word.startswith("--") else _short(word, words)
@@ -183,6 +185,7 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     hosts = row.text("NodeList")
     never_ran = is_nothing(hosts) and "nodelist" in row.fields
     state = row.text("State").split(" ")[0].rstrip("+").upper()
+    # a job that never had a node never ran, whatever its dates say
     if never_ran or state == "PENDING":
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
@@ -192,6 +195,7 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     shown, priority = row.text("JobID"), row.text("Priority")
     array_limit = _ARRAY_LIMIT.search(options.get("array", ""))
     array, _, task = shown.partition("_")
+    # Eligible later than Submit is a begin time, unless something else made the job wait
     waits = needs or singleton or row.text("Reason") in ("JobArrayTaskLimit", "Dependency")
     return SlurmJob(
         id=job_id,
@@ -257,6 +261,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
     """Nodes, cpus, memory and generic resources that a job asks for."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
     cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
+    # what was asked for counts, not what the job had: another configuration may give it other nodes
     least, most = _nodes(row, options, asked)
     per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
     cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
@@ -316,6 +321,7 @@ def _runtime(row: RecordRow, start: int, end: int) -> float:
     if "elapsedraw" in row.fields or "elapsed" in row.fields:
         text = row.text("ElapsedRaw", "Elapsed")
         try:
+            # Elapsed leaves out the time in which a job was suspended, and its nodes were not free then
             suspended = "" if is_nothing(row.text("Suspended")) else row.text("Suspended")
             return read_duration(text or "0") + read_duration(suspended or "0")
         except ValueError:
@@ -348,6 +354,7 @@ def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
     """What ``--dependency`` says: the jobs, whether one is enough, and the name if it is a singleton."""
     needs = []
     for kind, jobs in _DEPENDENCY.findall(text):
+        # sbatch(1): after:job+minutes
         for job in filter(None, jobs.split(":")):
             number, _, minutes = job.partition("+")
             needs.append(Need(kind, number, float(minutes or 0) * MINUTE))
@@ -356,6 +363,7 @@ def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
 
 # The jobs of a log, by submission: those that were requeued once, those that ran when it began marked.
 
+# not all of them, because ids of jobs that sacct does not show leave gaps, too
 _COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
 
 
@@ -383,6 +391,7 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     unfinished: Counter[str] = Counter()
     runs: defaultdict[str, list[SlurmJob]] = defaultdict(list)
     shifted = 0
+    # sacct -D has a line for each run of a requeued job
     for row in rows:
         job_id = row.text("JobIDRaw", "JobID")
         if "." in job_id:
@@ -440,6 +449,7 @@ def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:
     last = runs[-1]
     if len(runs) == 1:
         return last
+    # what Slurm did between them (preemption, failure) is simulated, so the job begins where its first run does
     first = runs[0]
     return msgspec.structs.replace(last, first_submit=first.submit, requeues=len(runs) - 1, begin=first.begin)
 
@@ -451,6 +461,7 @@ def _with_array_limits(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
     for job in jobs:
         if job.array:
             arrays[job.array].append(job)
+    # sbatch's line may be missing: %N of an array then shows only in the reason JobArrayTaskLimit
     limits = {
         name: most_together(tasks)
         for name, tasks in arrays.items()
@@ -478,6 +489,7 @@ def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
     ends = [job.start + job.runtime for job in jobs if job.started]
     if not ends:
         return jobs, 0
+    # nothing that ended before is in a log that was cut, and so this is when the log really begins
     begin = min(ends)
     early = {_number(job.array or job.id) for job in jobs if job.submitted <= begin}
     known = {_number(name) for job in jobs for name in (job.id, job.array) if name}

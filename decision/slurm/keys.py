@@ -16,12 +16,14 @@ from .conf import IN_SCHEDULER_PARAMETERS, MODEL, NO_NORMAL, PARAMETERS, Conf, S
 from .jobs import SlurmJob
 from .nodes import Node, Partition
 
+# parameters, and what readers of the configuration look at
 _USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
     *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
 }
+# they can change when or where jobs start, and nothing here does what they say
 _MAY_MATTER_KEYS = {
     *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
@@ -32,6 +34,7 @@ _MAY_MATTER_KEYS = {
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
     *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
 }
+# names of machines and files, security, logs, accounts of usage, limits of processes
 _NO_INFLUENCE_KEYS = {
     *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
     *("slurmctldport", "slurmdport", "slurmuser", "slurmduser", "statesavelocation", "slurmdspooldir"),
@@ -82,7 +85,9 @@ class KeyCount(msgspec.Struct, frozen=True):
         return lines
 
 
+# with such a value a key says that it is off
 _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
+# of SchedulerParameters: they bound scripts and messages, not the schedule
 _QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
 
 
@@ -91,6 +96,7 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
     used, matter, quiet = [], [], []
     for key, value in conf.keys.items():
         name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
+        # topology/tree without a topology.conf cannot be simulated, so it may matter
         tree = has_switches and value.lower() == "topology/tree"
         if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
             matter.append(f"{name}={value}")
@@ -108,6 +114,7 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
     return KeyCount(tuple(used), tuple(matter), tuple(quiet))
 
 
+# words of lists that are simulated, or make no difference here
 _KNOWN_WORDS = {
     "PriorityFlags": {
         *NO_NORMAL,

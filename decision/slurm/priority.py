@@ -17,6 +17,7 @@ from .jobs import SlurmJob
 from .nodes import Partition
 from .text import read_tres
 
+# sshare is asked when the log is made: usage that the log's own jobs left would count twice
 _LIKE = 0.15  # largest difference of two distributions that are taken for one
 _MORE = 1.1  # usage that a log explains is not larger than this times its own
 
@@ -41,10 +42,11 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
     associations = _complete(case)
     numbers = {(each.account, each.user): number for number, each in enumerate(associations)}
     # the account of a user, the parent of an account; the root has none
-    above = [numbers.get((each.account if each.user else each.parent, ""), 0) for each in associations]
-    parent = [-1, *above[1:]]
+    homes = [numbers.get((each.account if each.user else each.parent, ""), 0) for each in associations]
+    parent = [-1, *homes[1:]]
     shares = np.array([max(0.0, each.shares) for each in associations])
     norm = np.ones(len(parent))
+    # priority/multifactor: shares are divided among siblings
     for number, above in enumerate(parent):
         if above >= 0:
             total = sum(shares[k] for k, other in enumerate(parent) if other == above)
@@ -76,6 +78,7 @@ def _complete(case: Case) -> list[Association]:
 
 def _path(leaf: int, parent: list[int]) -> list[int]:
     path = [leaf]
+    # a circle of parents in an edited file would not end
     while parent[path[0]] > 0 and len(path) < len(parent):
         path.insert(0, parent[path[0]])
     return path
@@ -141,10 +144,12 @@ class Factors:
         """The sum of a job's constant factors."""
         if not self._settings.multifactor:
             return 0.0
+        # slurm.conf(5), PriorityFlags=NO_NORMAL_...: the number itself, not its share of the largest one
         part = partition.job_factor if "NO_NORMAL_PART" in self._flags else partition.job_factor / self._jobs_factor
         assoc = self._assoc.get((job.account, job.user), 0.0)
         assoc = assoc if "NO_NORMAL_ASSOC" in self._flags else assoc / self._most_assoc
         return (
+            # slurm.conf(5), PriorityWeight...: age and fair share are added in kernels, because they change
             self._weight["JobSize"] * self._size(job)
             + self._weight["Partition"] * part
             + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
@@ -157,6 +162,7 @@ class Factors:
         """The factor of a job's size, from 0 to 1."""
         nodes, cpus = job.nodes, job.cpus
         minutes = min(job.limit, YEAR) / 60
+        # slurm.conf(5): cpus by the time limit in minutes, over all cpus; else the mean of both shares
         if "SMALL_RELATIVE_TO_TIME" in self._flags:
             share = cpus / max(1.0, minutes) / self._cpus
         else:
@@ -201,6 +207,7 @@ def _from_log(
     case: Case, names: Sequence[str], weight: float, size_weight: float, size: Callable[[SlurmJob], float]
 ) -> dict[str, float]:
     """What the lowest priorities at submission say of a QOS: there the fair share is nearly nothing."""
+    # a job of a user with much usage has nearly no fair share, so that the lowest priority is the QOS and the size
     least = {}
     for name in names:
         rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]

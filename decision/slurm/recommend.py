@@ -44,10 +44,13 @@ FORMULAS: Mapping[str, str] = {
     "f3": "seconds * size + 6.86e6 * log10(age)",
     "f4": "seconds * sqrt(size) + 5.30e5 * log10(age)",
 }
+# one pair in twenty is the other way round then
 EXPRESSED = 0.9  # Kendall's tau from which weights express an order
 POINTS = 1_000_000  # of priority between the first and the last job
 _MOST_COMPARED = 2_000  # jobs, evenly from the log
+# a coarse grid: the simulation judges what comes of it
 _AGE_SHARES = (0.0, 0.1, 0.3, 1.0, 3.0)
+# large, because priorities are cut to integers
 _WEIGHT = 100_000
 
 
@@ -171,6 +174,7 @@ def _best_weights(case: Case, settings: Settings, numbers: Sequence[int], ranks:
     chosen = np.array(numbers)[:: max(1, len(numbers) // _MOST_COMPARED)]
     jobs = [case.jobs[n] for n in chosen]
     begin, end = np.array([job.submit for job in jobs], float), np.array([job.start for job in jobs], float)
+    # only pairs that waited at the same time can change places
     together = (begin[:, None] < end[None, :]) & (begin[None, :] < end[:, None])
     wanted = np.sign(ranks[chosen][None, :] - ranks[chosen][:, None])
     longest = max(1.0, float((end - begin).max()))
@@ -199,6 +203,7 @@ def _kendall(wanted: F8, found: F8, together: NDArray[np.bool_]) -> float:
 
 def _weights_of(settings: Settings, flag: str, small: str, ages: float, longest: float) -> Change:
     flags = [part for part in settings.text("PriorityFlags").split(",") if part and part != "SMALL_RELATIVE_TO_TIME"]
+    # PriorityMaxAge beyond the longest wait, or age would stop to tell jobs apart
     minutes = max(1, math.ceil(longest / 60))
     others = ("Fairshare", "QOS", "Partition", "Assoc")
     found = {"PriorityType": "priority/multifactor", "PriorityFavorSmall": small}
@@ -261,13 +266,13 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
     """
     lines = text.splitlines(keepends=True)
     known = {name.lower(): PARAMETERS[name.lower()] for name in changes if name.lower() in PARAMETERS}
-    options = {
-        n: v for n, v in changes.items() if n.lower() in known and known[n.lower()].name in IN_SCHEDULER_PARAMETERS
-    }
+    in_list = {low for low, parameter in known.items() if parameter.name in IN_SCHEDULER_PARAMETERS}
+    options = {name: value for name, value in changes.items() if name.lower() in in_list}
     if options:
         _set_key(lines, "SchedulerParameters", _with_options(conf, options), remark)
     for name, value in changes.items():
         parameter = known.get(name.lower())
+        # parameters of the model are no keys of Slurm
         if name in options or (parameter is not None and parameter in MODEL):
             continue
         needs_restart = parameter is None or parameter.restart
@@ -307,6 +312,7 @@ def _set_key(lines: list[str], key: str, value: str, remark: str) -> None:
             lines[-1] += "\n"
         lines += new
         return
+    # the last one counts
     first = last = found[-1]
     while lines[last].rstrip().endswith("\\") and last + 1 < len(lines):
         last += 1

@@ -38,6 +38,7 @@ from .simulate import Phase
 # Changes of parameters that a sweep tries: those that are named, or each parameter by itself.
 
 Change = dict[str, str]  # parameters by name, as they were written
+# factors of what is configured: wide enough to show, few enough to wait for
 _DEFAULT_STEPS: Mapping[str, tuple[float, ...]] = {
     "bf_interval": (0.5, 2, 4),
     "bf_window": (0.5, 2),
@@ -185,7 +186,9 @@ def areas(case: Case, numbers: Sequence[int]) -> F8:
 # What a setting changes in paired runs, and how surely.
 
 _CONFIDENCE = 0.95
+# a setting chosen among many looks better than it is; jobs that did not choose it say whether it is
 _HELD_OUT = 1 / 3  # share of the log, its end, that decides
+# of two recorded pairs (the same jobs under two configurations) a prototype missed the change by 10 and 25 %
 _MODEL_ERROR = 0.15  # standard error of a predicted change, as a share of it: of changes recorded in pairs
 
 
@@ -227,7 +230,9 @@ def measure_change(
     after = np.array([goal.of(row, runtime, area) for row in waits])
     mean = goal.sign * float((after - before).mean())
     error = _error(case, numbers, goal, base, waits, after - before, float(before.mean()), float(after.mean()))
+    # Bonferroni: all intervals of a sweep hold together
     half = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / 2 / max(1, nb_settings)) * error if waits is not base else 0.0
+    # a parameter that changes nothing is known to change nothing
     half = 0.0 if np.array_equal(base, waits) else half
     return Tried(
         set=change,
@@ -245,6 +250,7 @@ def _error(
     """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
     runtime = recorded_runtimes(case, numbers)
     chosen = [numbers[k] for k in goal.places]
+    # paired: what the same job gains, so that the load of its day cancels out
     per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
     blocks = block_error(per_job, blocks_of(case, chosen))
     if goal.figure == "utilization":
@@ -320,6 +326,7 @@ def sweep(
     for change in changes:
         _check(settings.changing(change))
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    # recorded cycles belong to the configuration as it was
     unknown = without_cycles(case)
     counted = Counted(show)
     found = calibrated(unknown, settings, runs, seed, counted.followed_by((1 + len(changes)) * runs))
@@ -332,11 +339,10 @@ def sweep(
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
     runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
     # jobs that a policy could not run count as its longest
-    others = {name: policy_waits(case, numbers, name) for name in _POLICIES}
-    reached = {
-        name: goal.of(np.nan_to_num(waits, nan=float(np.nanmax(waits))), runtime, area)
-        for name, waits in others.items()
-    }
+    reached = {}
+    for name in _POLICIES:
+        wait = policy_waits(case, numbers, name)
+        reached[name] = goal.of(np.nan_to_num(wait, nan=float(np.nanmax(wait))), runtime, area)
     return Sweep(
         goal=goal,
         base=float(np.mean([goal.of(row, runtime, area) for row in base])),
@@ -363,6 +369,7 @@ def without_cycles(case: Case) -> Case:
 def free_phases(chosen: Sequence[Phase], settings: Settings) -> list[Change]:
     """Guesses without the cycles that the log shows, spread evenly where they had those."""
     interval = settings.number("bf_interval")
+    # the golden ratio spreads any number of phases evenly over the interval
     return [
         {"bf_phase": f"{interval * (k * 0.618 % 1):.3f}", "cycle_cost": "0.25", **phase.changes}
         if phase.cycles

@@ -34,6 +34,8 @@ from decision.rl.learning.training import Report
 from decision.rl.schedulers import launchpad_kernels as obs
 from decision.simulation import simulate_workloads
 
+from .claims import HEURISTICS
+
 # Launchpad's green datacenters, and what heuristics and no schedule at all can get there.
 #
 # The paper publishes neither its workload nor its power. Here jobs are those of `decision workload preset green --price
@@ -44,16 +46,6 @@ RATE = 1.2  # host-seconds that arrive per host-second
 WORLD_STEP = 60.0  # seconds
 LEARNED_WORLD = 0  # seed of the world that is learned from; those of rollouts are above
 _MOST_STEPS_MORE = 60  # of the supply, after the last deadline
-HEURISTICS = {  # by the paper's names, and more
-    "QoS": "qos+first-fit",
-    "SJF": "sjf+first-fit",
-    "FCFS": "fcfs+first-fit",
-    "HVF": "hvf+first-fit",
-    "EDF": "edf+first-fit",
-    "density": "density+first-fit",
-}
-SUSPENDING = {f"{name}, suspending": f"{policy},suspend=density" for name, policy in HEURISTICS.items()}
-RULES = {**HEURISTICS, **SUSPENDING}
 BOUND = "bound"
 
 

@@ -83,7 +83,7 @@ def dbf_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .dbf.runs import reproduce_dbf
+    from decision.papers.dbf.runs import reproduce_dbf
 
     with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         reproduce(
@@ -121,7 +121,7 @@ def deepscheduling_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .deepscheduling.runs import DEEPSCHEDULING
+    from decision.papers.deepscheduling.runs import DEEPSCHEDULING
 
     reproduce_budget(DEEPSCHEDULING.reproduce, "deepscheduling", output, budget, finished, spread, as_json)
 
@@ -133,7 +133,7 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
 
       decision reproduce grid5000-2016 --data data/grid5000-2016
     """
-    from .grid5000.runs import reproduce_grid5000
+    from decision.papers.grid5000 import reproduce_grid5000
 
     reproduce("parts", lambda progress: reproduce_grid5000(data), as_json)
 
@@ -170,7 +170,7 @@ def launchpad_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .launchpad.runs import LAUNCHPAD
+    from decision.papers.launchpad.runs import LAUNCHPAD
 
     reproduce_budget(LAUNCHPAD.reproduce, "launchpad", output, budget, finished, spread, as_json)
 
@@ -200,7 +200,7 @@ def packing_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .packing.runs import PACKING
+    from decision.papers.packing.runs import PACKING
 
     reproduce_budget(PACKING.reproduce, "packing", output, budget, finished, spread, as_json)
 
@@ -237,8 +237,7 @@ def predictsim_command(
       decision reproduce predictsim --swf theta_argonne.swf --time-field 6
     """
     from decision.files.swf import REQUESTED_TIME
-
-    from .predictsim.runs import reproduce_predictsim
+    from decision.papers.predictsim import reproduce_predictsim
 
     field = time_field or REQUESTED_TIME
     reproduce(
@@ -259,7 +258,7 @@ def rlscheduler_table_command(
 
       decision reproduce rlscheduler-table --data data
     """
-    from .rlscheduler.runs import reproduce_rlscheduler
+    from decision.papers.rlscheduler.runs import reproduce_rlscheduler
 
     reproduce(
         "parts",
@@ -299,7 +298,7 @@ def topology_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .topology.claims import reproduce_topology
+    from decision.papers.topology.claims import reproduce_topology
 
     reproduce(
         "parts",
@@ -321,7 +320,7 @@ def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> Non
 
       decision reproduce hpcschedule --data data
     """
-    from .topology.windows import reproduce_hpcschedule
+    from decision.papers.topology.windows import reproduce_hpcschedule
 
     reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)
 

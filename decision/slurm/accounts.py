@@ -47,7 +47,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A quality of service."""
+    """A quality of service (QOS): its priority, whom it preempts, and limits on what runs under it."""
 
     name: str
     priority: float = 0.0

@@ -52,7 +52,7 @@ class Agreement(NamedTuple):
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean waits, seconds."""
+        """The mean wait as recorded, as simulated, and under decision's own policies, seconds."""
         return {
             "recorded": float(self.recorded.mean()),
             "simulated": float(self.simulated.mean()),
@@ -123,7 +123,7 @@ def calibrated(
 
 
 def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
-    """One run."""
+    """Run the log once with a guess at what it does not say; `priorities` are as in `simulate_case`."""
     return simulate_case(case, settings.changing(phase.changes), phase.cycles, priorities)
 
 
@@ -349,7 +349,7 @@ def starts_lines(case: Case, run: Simulated) -> list[str]:
 
 
 def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
-    """What ``--json`` writes; seconds."""
+    """What ``decision slurm agree --json`` writes; all times are in seconds."""
     runtime = np.array([case.jobs[n].runtime for n in found.started])
     groups = {}
     for name, places in job_groups(case, found.started).items():

@@ -46,7 +46,7 @@ class ConfEntry(msgspec.Struct, frozen=True):
 
 
 class Conf(msgspec.Struct, frozen=True):
-    """What a slurm.conf says."""
+    """What a slurm.conf and the files that it includes say."""
 
     path: str
     keys: Mapping[str, str]  # of single keys, in lower case; the last one counts
@@ -376,7 +376,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def multifactor(self) -> bool:
-        """Whether priorities are computed."""
+        """Whether priorities are computed (priority/multifactor), and not only the order of submission."""
         return "multifactor" in self.text("PriorityType").lower()
 
     @property

@@ -81,7 +81,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def started(self) -> bool:
-        """Whether it ever ran."""
+        """Whether it ever ran, as the log says."""
         return self.start != NEVER
 
     @property

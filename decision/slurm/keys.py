@@ -76,7 +76,7 @@ class KeyCount(msgspec.Struct, frozen=True):
     no_influence: tuple[str, ...]
 
     def words(self) -> list[str]:
-        """Lines for a reader."""
+        """The counts as lines for a reader, with the names of keys that may matter."""
         lines = [
             f"{len(self.used)} keys of slurm.conf are used, {len(self.no_influence)} have no influence on the schedule"
         ]

@@ -20,7 +20,7 @@ _GPU_KINDS = re.compile(r"\(S:[^)]*\)")
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node."""
+    """A node, with what jobs can have of it."""
 
     name: str
     cores: int = 1

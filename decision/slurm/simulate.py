@@ -31,7 +31,7 @@ class Simulated(NamedTuple):
 
     @property
     def wait(self) -> F8:
-        """(J,) seconds."""
+        """(J,) seconds from each job's last submission to its start, nan where it never ran."""
         return self.start - self.submit
 
 

@@ -115,7 +115,7 @@ def read_memory(text: str) -> float:
 
 
 def read_tres(text: str) -> dict[str, str]:
-    """``cpu=4,mem=8G,gres/gpu=1`` as a mapping."""
+    """The amounts of ``cpu=4,mem=8G,gres/gpu=1`` by name, as they are written."""
     if is_nothing(text):
         return {}
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

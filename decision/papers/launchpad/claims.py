@@ -141,7 +141,7 @@ TIME_MARGIN = 1.5  # times that differ by no more than this factor count as equa
 
 
 class Results(NamedTuple):
-    """All that was found."""
+    """All that finished parts found, by hosts, contender and seed."""
 
     values: Values
     early: Values  # after a third of the steps in environments

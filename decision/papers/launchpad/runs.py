@@ -149,7 +149,7 @@ class Learner(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How much is learned."""
+    """How much is learned, and by which presets."""
 
     unit: float  # updates for a thousand of the paper's
     transitions: int  # recorded
@@ -323,7 +323,7 @@ def _deployed(checkpoint: Path, world: GreenWorld, jobs: int) -> tuple[LearnedPo
 
 
 class _Budget(NamedTuple):
-    """What that means."""
+    """How many learners, seeds and rollouts a budget of the command line means."""
 
     learners: Mapping[int, tuple[Learner, ...]]  # by hosts
     seeds: int
@@ -379,7 +379,7 @@ class LaunchpadPart(Part, frozen=True, kw_only=True):
 
     @property
     def file(self) -> Path:
-        """Numbers by name."""
+        """The file of its numbers, arrays by name."""
         return self.folder / f"{self.hosts}-{self.contender}-{self.seed}.npz"
 
 

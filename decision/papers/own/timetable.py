@@ -55,7 +55,7 @@ _HEURISTICS = (*_SUSPENDING, *(f"{order}+easy" for order in _ORDERS))
 
 
 class Size(NamedTuple):
-    """How much is done."""
+    """How much is done: generations, checks, and jobs of each kind."""
 
     generations: int = 140
     checked_every: int = 20  # generations

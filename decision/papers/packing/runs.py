@@ -185,7 +185,7 @@ def _finished_pairs(found: Found) -> Found:
 
 
 def _pair(found: Found, seed: int) -> Pair:
-    """All of a seed."""
+    """The values of all methods on the pair of one seed."""
     learned: dict[tuple[str, str, str], float] = {}
     rules: Mapping[str, Mapping[str, float]] = {}
     for task, rows in found.items():
@@ -203,7 +203,7 @@ def _seeds(found: Found) -> set[int]:
 
 
 def _of(found: Found, learned: str, method: str, half: str) -> list[float]:
-    """Utilization by seed."""
+    """Utilization by seed, of one method that learned on one workload."""
     return [rows[half][method] for task, rows in found.items() if (task.learned, task.method) == (learned, method)]
 
 

@@ -15,7 +15,7 @@ from .world import BY_NOBODY, CANCELLED_JOB
 
 @kernel
 def submit_job(w, job, now):
-    """A job arrives."""
+    """A job arrives: its entries join the queue, with priorities in which it has no age."""
     join_queue(w, job)
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         set_priority(w, entry, now, False)

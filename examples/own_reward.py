@@ -5,7 +5,6 @@ from typing import Any
 import gymnasium
 
 import decision as d
-from decision.state.cluster import N_QUEUED
 
 
 class FewWaiting(gymnasium.Wrapper):
@@ -14,7 +13,7 @@ class FewWaiting(gymnasium.Wrapper):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One choice, and how many jobs wait after it."""
         observation, _, terminated, truncated, info = self.env.step(action)
-        return observation, -float(self.unwrapped.state.count[N_QUEUED]), terminated, truncated, info
+        return observation, -float(self.unwrapped.state.nb_queued), terminated, truncated, info
 
 
 env = FewWaiting(d.make_env("dbf", "cluster256", "lublin_256", head=8, tail=2, jobs=100))

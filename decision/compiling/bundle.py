@@ -3,8 +3,9 @@
 Design
 ------
 A bundle is declared like a NamedTuple of numbers and arrays, and a kernel reads its fields by name and sets its numbers
-by name, but what is passed is the address of a table of (data, shape). A number is an array of no dimension, its cell,
-so that bundles share numbers as they share arrays. Measured on the engine's loop: NamedTuples of arrays travel by
+by name, but what is passed is the address of a table of (data, shape). The numbers lie side by side in words whose
+address begins the table, so that a kernel reads one as it reads an element of an array, and a bundle with other arrays
+shares them. Measured on the engine's loop: NamedTuples of arrays travel by
 value, hundreds of words a call, and made it 85 times slower and its compilation 6 times longer; numba's StructRef
 counts references at each access and made it 6 times slower. A bundle's memory is borrowed: whoever calls a kernel keeps
 the bundle alive.
@@ -62,8 +63,7 @@ class Bundle:
     """Base of classes whose annotations are numbers and arrays; an instance is made with one keyword per array.
 
     Arrays are C-contiguous and of the annotated dtype and dimension; they are not copied. A number that is not given is
-    what its declaration says, ``head: Int = -1``, or 0. Where a cell of another bundle is given for a number, both
-    share it.
+    what its declaration says, ``head: Int = -1``, or 0.
     """
 
     _fields: ClassVar[tuple[str, ...]]
@@ -96,15 +96,12 @@ class Bundle:
             raise TypeError(
                 f"{type(self).__name__}: fields {sorted(fields.keys() ^ set(self._fields))} missing or unknown"
             )
-        self.table = np.zeros(WORDS * len(self._fields), np.int64)
-        cells = np.zeros(len(self._numbers), np.int64)
-        places = dict(zip(self._numbers, range(len(cells)), strict=True))
+        self.table = np.zeros(1 + WORDS * len(self._fields), np.int64)
         for i, name in enumerate(self._fields):
             array: Any = fields[name]
             kind = self._arrays[name]
-            if not isinstance(array, np.ndarray) and not kind.ndim:
-                number, array = array, cells[places[name] :].view(self._dtypes[name])[:1].reshape(())
-                array[()] = number
+            if not kind.ndim and not isinstance(array, np.ndarray):
+                continue
             if (
                 not isinstance(array, np.ndarray)
                 or array.dtype != self._dtypes[name]
@@ -113,16 +110,35 @@ class Bundle:
             ):
                 found = f"a {array.dtype} array of {array.ndim} dimensions" if hasattr(array, "ndim") else repr(array)
                 raise TypeError(f"{type(self).__name__}.{name}: {found}, not {kind}")
-            self.__dict__[name] = array
-            self.table[WORDS * i : WORDS * i + 1 + array.ndim] = (array.ctypes.data, *array.shape)
+            if kind.ndim:
+                self.__dict__[name] = array
+                self.table[1 + WORDS * i : 2 + WORDS * i + array.ndim] = (array.ctypes.data, *array.shape)
+        self.table[0] = self._take_numbers({name: fields[name] for name in self._fields if name in self._numbers})
         self.address = self.table.ctypes.data
+
+    def _take_numbers(self, given: dict[str, Any]) -> int:
+        """Share the cells where all are those of one bundle, else take their values; returns where they begin."""
+        cells = list(given.values())
+        if all(isinstance(cell, np.ndarray) for cell in cells):
+            places = [cell.ctypes.data for cell in cells]
+            if places == [places[0] + 8 * i for i in range(len(cells))]:
+                self.__dict__.update(given)
+                return int(places[0]) if places else 0
+        words = np.zeros(len(cells), np.int64)
+        for i, (name, number) in enumerate(given.items()):
+            self.__dict__[name] = words[i : i + 1].view(self._dtypes[name]).reshape(())
+            self.__dict__[name][()] = number
+        return int(words.ctypes.data)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays by name, those of no dimension included that are the cells of its numbers."""
         return {name: self.__dict__[name] for name in self._fields}
 
     def _replace(self, **changed: NDArray[Any] | float) -> Self:
-        """The same bundle with other arrays or numbers for some fields; it shares all others with this one."""
+        """The same bundle with other arrays or numbers for some fields; it shares the arrays that it keeps.
+
+        It shares the numbers where none of them is another.
+        """
         return type(self)(**{**self.arrays(), **changed})
 
     def copy(self) -> Self:

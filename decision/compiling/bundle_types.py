@@ -11,7 +11,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import NativeValue, infer_getattr, models, register_model, unbox
 
 from .declared import WORDS, ArrayKind
-from .parts import Borrowing
+from .parts import Borrowing, mark_memory
 
 
 class BundleType(Borrowing):
@@ -20,6 +20,7 @@ class BundleType(Borrowing):
     def __init__(self, name: str, fields: dict[str, types.Type], numbers: dict[str, float]) -> None:
         self.fields, self.numbers = fields, numbers  # numbers: what they begin with
         self.index = {field: i for i, field in enumerate(fields)}
+        self.place = {field: i for i, field in enumerate(field for field in fields if field in numbers)}
         super().__init__(name=name)
 
 
@@ -69,8 +70,9 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     """Read the number, or build the array from its table entry; it owns nothing, so no references are counted."""
     array_type = kind.fields[field]
     if not isinstance(array_type, types.Array):
-        return builder.load(_cell(context, builder, kind, pointer, field))
-    words = [_load(builder, pointer, WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
+        number = builder.load(_cell(context, builder, kind, pointer, field))
+        return mark_memory(builder, number, f"number {field}")
+    words = [_load(builder, pointer, 1 + WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
     model = context.data_model_manager[array_type]
     itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
     parts = {
@@ -91,7 +93,8 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
 @lower_setattr_generic(BundleType)
 def _set_number(context: Any, builder: Any, signature: Any, values: Any, field: str) -> None:
     pointer, value = values
-    builder.store(value, _cell(context, builder, signature.args[0], pointer, field))
+    stored = builder.store(value, _cell(context, builder, signature.args[0], pointer, field))
+    mark_memory(builder, stored, f"number {field}")
 
 
 def set_numbers(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -99,14 +102,16 @@ def set_numbers(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     kind = signature.args[0]
     for field, value in kind.numbers.items():
         begin = context.get_constant(kind.fields[field], value)
-        builder.store(begin, _cell(context, builder, kind, values[0], field))
+        stored = builder.store(begin, _cell(context, builder, kind, values[0], field))
+        mark_memory(builder, stored, f"number {field}")
     return context.get_dummy_value()
 
 
 def _cell(context: Any, builder: Any, kind: BundleType, pointer: Any, field: str) -> Any:
-    """Where a number lies."""
-    place = context.get_value_type(types.CPointer(kind.fields[field]))
-    return builder.inttoptr(_load(builder, pointer, WORDS * kind.index[field]), place)
+    """Where a number lies, among the words whose address begins the table."""
+    words = builder.inttoptr(_load(builder, pointer, 0), ir.IntType(64).as_pointer())
+    word = builder.gep(words, [ir.Constant(ir.IntType(64), kind.place[field])])
+    return builder.bitcast(word, context.get_value_type(types.CPointer(kind.fields[field])))
 
 
 def _load(builder: Any, pointer: Any, index: int) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+from llvmlite import ir as llvm
 from numba import types
 from numba.core import cgutils, errors, ir
 from numba.core import typed_passes as typed
@@ -32,6 +33,21 @@ class Borrowing(types.Type):
 
 returning_fields: set[str] = set()  # names in LLVM of the functions that return an array of a bundle
 _PASS_ON = ("cast", "getitem", "static_getitem", "build_tuple")  # what may give on the memory of an array
+
+
+ELEMENT = "element"  # of any array
+
+
+def mark_memory(builder: Any, instruction: Any, what: str) -> Any:
+    """Say to LLVM what a load or store is of: memory of one name never is that of another.
+
+    So a store into an array leaves all numbers of bundles in registers, and a number all others.
+    """
+    module, zero = builder.module, llvm.Constant(llvm.IntType(64), 0)
+    root = module.add_metadata([llvm.MetaDataString(module, "bundles")])
+    kind = module.add_metadata([llvm.MetaDataString(module, what), root, zero])
+    instruction.set_metadata("tbaa", module.add_metadata([kind, kind, zero]))
+    return instruction
 
 
 class _Lower(Lower):
@@ -104,7 +120,8 @@ class _Lower(Lower):
         place = self._place(value, index)
         if place is None:
             return super().lower_getitem(resty, expr, value, index, signature)
-        return self.context.cast(self.builder, self.builder.load(place), self.typeof(value.name).dtype, resty)
+        element = mark_memory(self.builder, self.builder.load(place), ELEMENT)
+        return self.context.cast(self.builder, element, self.typeof(value.name).dtype, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
         kind = self.typeof(value_var.name)
@@ -112,7 +129,7 @@ class _Lower(Lower):
         if place is None:
             return super().lower_setitem(target_var, index_var, value_var, signature)
         value = self.context.cast(self.builder, self.loadvar(value_var.name), kind, self.typeof(target_var.name).dtype)
-        return self.builder.store(value, place)
+        return mark_memory(self.builder, self.builder.store(value, place), ELEMENT)
 
     def _place(self, array: Any, index: Any) -> Any:
         """Where a number lies in a C-contiguous array of numbers; None where it is none."""

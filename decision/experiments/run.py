@@ -265,7 +265,7 @@ def run_on_batsim(
 
     Batsim writes into a fresh folder, from which whole files replace those of an older run.
     """
-    from decision.batsim.process import docker_command, run_batsim  # with sockets: 15 ms of a start
+    from decision.batsim.launcher import docker_command, run_batsim  # with sockets: 15 ms of a start
 
     options = options_by_messages(case, choice)
     fixed, loop = open_loop(case)

@@ -30,12 +30,16 @@ that rank by walltime, EASY, conservative) refuse such jobs through `check_wallt
 messages call. What else a policy needs and does is in the same record (`traits`).
 """
 
-from decision.state.view import ClusterView, JobView
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .composed import ComposedPolicy
-from .plan_check import check_plan
-from .policy import Plan, Policy
-from .registry import find_agent, find_policy, list_options, list_policies, register_loader
+if TYPE_CHECKING:
+    from decision.state.view import ClusterView, JobView
+
+    from .composed import ComposedPolicy
+    from .plan_check import check_plan
+    from .policy import Plan, Policy
+    from .registry import find_agent, find_policy, list_options, list_policies, register_loader
 
 __all__ = [
     "ClusterView",
@@ -50,3 +54,25 @@ __all__ = [
     "list_policies",
     "register_loader",
 ]
+
+_HOMES = {  # of the names: who converts workloads needs `runtimes` alone, and neither kernels nor the registry
+    "ClusterView": "decision.state.view",
+    "ComposedPolicy": f"{__name__}.composed",
+    "JobView": "decision.state.view",
+    "Plan": f"{__name__}.policy",
+    "Policy": f"{__name__}.policy",
+    "check_plan": f"{__name__}.plan_check",
+    "find_agent": f"{__name__}.registry",
+    "find_policy": f"{__name__}.registry",
+    "list_options": f"{__name__}.registry",
+    "list_policies": f"{__name__}.registry",
+    "register_loader": f"{__name__}.registry",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

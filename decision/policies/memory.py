@@ -109,7 +109,7 @@ def note_decision(state, memory, chosen):
     memory.seen_running = state.nb_running + chosen
     memory.seen_over = state.nb_jobs - state.nb_queued - state.nb_running
     memory.seen_changes = state.nb_capacity_changes
-    memory.seen_revisions = state.revisions
+    memory.seen_revisions = state.revisions[0]
 
 
 @kernel
@@ -122,7 +122,7 @@ def ends_since(state, memory):
     as_planned = (
         state.nb_running + ended == memory.seen_running
         and state.nb_capacity_changes == memory.seen_changes
-        and state.revisions == memory.seen_revisions
+        and state.revisions[0] == memory.seen_revisions
     )
     return ended if as_planned else -1
 

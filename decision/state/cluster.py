@@ -186,7 +186,7 @@ class ClusterState(Bundle):
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
     running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
     expected_end: F8  # (R,) seconds, ascending: start + expected_runtime of running[i]; inf without walltime
-    revisions: Int  # how often the expected run time of a running job has changed: only outlooks do that
+    revisions: I8  # (1,) how often the expected run time of a running job has changed: only outlooks do that
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
     # hosts
     nb_free: Int  # hosts that can be given a job now (bits set in free)
@@ -239,6 +239,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         queue=np.zeros(nb_jobs, np.int32),
         running=np.zeros(hosts, np.int32),
         expected_end=np.zeros(hosts),
+        revisions=np.zeros(1, np.int64),
         ended=np.zeros(hosts, np.int32),
         nb_free=int(computing.sum()),
         nb_in_state=in_state,

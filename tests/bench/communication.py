@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from decision.batsim.agent import make_agent
-from decision.batsim.process import run_batsim
+from decision.batsim.launcher import run_batsim
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.refusals import EngineOptions
 from decision.files import load_platform, load_workload, write_platform, write_workload

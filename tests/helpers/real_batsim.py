@@ -11,7 +11,7 @@ import msgspec
 import decision.protocol.messages as p
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder
-from decision.batsim.process import run_batsim
+from decision.batsim.launcher import run_batsim
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.engine.refusals import EngineOptions

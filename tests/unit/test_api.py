@@ -269,7 +269,7 @@ def test_evaluations_have_a_row_per_policy_and_episode():
 def test_gates_say_what_they_found_and_keep_it(tmp_path):
     pytest.importorskip("torch")
     checkpoint = tmp_path / "packing.ckpt"
-    checkpoint.write_bytes((Path(d.__file__).parent / "learn/models/packer.ckpt").read_bytes())
+    checkpoint.write_bytes((Path(d.__file__).parent / "rl/learning/models/packer.ckpt").read_bytes())
     found = d.gates(checkpoint, "cluster256", "lublin_256", jobs=slice(0, 50))
     assert found.passed == all(gate.passed for gate in found.gates)
     assert found.jobs == 50

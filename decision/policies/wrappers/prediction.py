@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F8, I1, I4, I8, Int, bundle_at
+from decision.compiling.bundle import F8, I1, I4, I8, bundle_at
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.model.record import FinalState, PredictionTable
@@ -64,7 +64,7 @@ class Outlook(QuantileMemory):
     expected_runtime: F8  # (J,) seconds, as in the state
     running: I4  # (R,) as in the state
     expected_end: F8  # (R,) seconds, as in the state
-    revisions: Int  # as in the state
+    revisions: I8  # (1,) as in the state
     predicted: F8  # (J,) seconds: what was expected when the job was submitted
     corrections: I4  # (J,) how often that was corrected
     listed: I1  # (J,) whether the job is in `running`
@@ -89,6 +89,7 @@ def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
         expected_runtime=np.zeros(jobs),
         running=np.zeros(most, np.int32),
         expected_end=np.zeros(most),
+        revisions=np.zeros(1, np.int64),
         predicted=np.zeros(jobs),
         corrections=np.zeros(jobs, np.int32),
         listed=np.zeros(jobs, np.int8),
@@ -126,7 +127,7 @@ def seen_through(state: ClusterState, outlook: Outlook) -> ClusterState:
         expected_runtime=outlook.expected_runtime,
         running=outlook.running,
         expected_end=outlook.expected_end,
-        revisions=outlook.arrays()["revisions"],
+        revisions=outlook.revisions,
     )
 
 
@@ -136,7 +137,7 @@ def forget_outlook(outlook):
     outlook.seen[:] = 0
     outlook.listed[:] = 0
     outlook.corrections[:] = 0
-    outlook.revisions = 0
+    outlook.revisions[0] = 0
     forget_regression(outlook)
     if len(outlook.recent) > 0:
         forget_quantiles(outlook)
@@ -213,7 +214,7 @@ def _list_running(state, outlook):
                 outlook.listed[job] = 1
                 if outlook.settings[0] == Estimator.QUANTILES:
                     outlook.expected_runtime[job] = _predict_left(state, outlook, job)
-                    outlook.revisions += 1
+                    outlook.revisions[0] += 1
                 end = state.start_time[job] + outlook.expected_runtime[job]
                 insert_in_order(ends, running, listed, end, job)
                 listed += 1
@@ -235,7 +236,7 @@ def _correct_all(state, outlook):
             running[k] = running[k + 1]
             ends[k] = ends[k + 1]
         insert_in_order(ends, running, listed - 1, end, job)
-        outlook.revisions += 1
+        outlook.revisions[0] += 1
 
 
 @kernel

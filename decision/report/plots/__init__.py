@@ -7,10 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decision.model.dates import clock_at_zero
 from decision.model.errors import ConfigError, how_to_install
-
-from .paper import paper
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import LoadedInputs
@@ -37,6 +34,9 @@ def schedule_drawer() -> "Draw":
     require_matplotlib()
 
     def draw(case: "LoadedInputs", policy: str, folder: Path, jobs: "JobTable") -> Path:
+        from decision.model.dates import clock_at_zero
+
+        from .paper import paper
         from .schedules import draw_schedule
 
         path = folder / f"schedule{paper().suffix}"

@@ -162,10 +162,10 @@ def _follow_hosts(state, cycles):
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
     as_planned = cycles.nb_running in (-1, state.nb_running + state.nb_ended)
-    as_planned = as_planned and cycles.revisions_seen == state.revisions
+    as_planned = as_planned and cycles.revisions_seen == state.revisions[0]
     if cycles.changes_seen != state.nb_capacity_changes or not as_planned:
         cycles.changes_seen = state.nb_capacity_changes
-        cycles.revisions_seen = state.revisions
+        cycles.revisions_seen = state.revisions[0]
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from helpers.driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent
 
-from decision.batsim.process import run_batsim
+from decision.batsim.launcher import run_batsim
 from decision.model.errors import ConfigError, PeerError, PolicyError
 
 HEAD = f"""#!{sys.executable}
@@ -95,7 +95,7 @@ OURSELVES = """
 import sys
 from pathlib import Path
 from helpers.driver_fakes import Agent
-from decision.batsim.process import run_batsim
+from decision.batsim.launcher import run_batsim
 run_batsim(Agent(), [sys.argv[1]], log=Path(sys.argv[2]))
 """
 

@@ -106,12 +106,7 @@ def test_no_error_below_the_command_line_names_an_option():
         texts = [part.value for node in raised for part in ast.walk(node) if isinstance(part, ast.Constant)]
         if found := [text for text in texts if isinstance(text, str) and " --" in f" {text}"]:
             named[path.relative_to(PACKAGE).as_posix()] = found
-    assert set(named) <= {
-        "protocol/ledger.py",
-        "protocol/batsim_rules.py",
-        "protocol/dialects/batsim5.py",
-        "learn/gates.py",
-    }
+    assert set(named) <= {"protocol/rules.py", "protocol/batsim5/json.py", "rl/learning/checkpoint.py"}
 
 
 # --- Old names ------------------------------------------------------------------------------------------------------

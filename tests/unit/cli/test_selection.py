@@ -110,7 +110,6 @@ def test_perfect_walltimes_need_hosts_of_one_speed(tmp_path):
         ("run", ("--timeout", "9", "--engine", "reference"), "--timeout"),
         ("run", ("--image", "x", "--engine", "batsim"), "--image"),
         ("run", ("--width", "5"), "--width"),
-        ("run", ("--format", "pdf"), "--format"),
         ("compare", ("--length", "3"), "--length"),
         ("compare", ("--batsim", "x"), "--batsim"),
     ],

@@ -87,13 +87,19 @@ def test_numbers_begin_as_declared_and_are_the_same_to_kernels_and_python():
 
 def test_a_bundle_with_other_fields_shares_the_numbers_that_it_keeps():
     clock = Clock(times=np.zeros(8))
-    other = clock._replace(head=7, times=np.zeros(8))
+    other = clock._replace(times=np.zeros(8))
     _count(other)
-    assert (clock.now, clock.nb_jobs, clock.head) == (0.5, 2, -1)
-    assert other.head == 7
-    third = Clock(times=np.zeros(8), now=other.arrays()["now"])
-    third.now = 9.0
-    assert (clock.now, other.now) == (9.0, 9.0)
+    assert (clock.now, clock.nb_jobs, clock.head) == (0.5, 2, 2)
+    clock.now = 9.0
+    assert other.now == 9.0
+
+
+def test_a_bundle_with_another_number_has_numbers_of_its_own():
+    clock = Clock(times=np.zeros(8), now=3.0)
+    other = clock._replace(head=7)
+    _count(other)
+    assert (clock.now, clock.nb_jobs, clock.head, other.now, other.head) == (3.0, 0, -1, 3.5, 7)
+    assert other.times is clock.times
 
 
 def test_a_copy_has_numbers_of_its_own():

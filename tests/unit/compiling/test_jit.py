@@ -22,10 +22,7 @@ PACKAGE = {
         for name in ("bundle_types", "declared", "machine", "parts", "sources", "whole_program")
     },
     "model/__init__.py": "",
-    **{
-        f"model/{name}.py": (Path(jit.__file__).parents[1] / f"model/{name}.py").read_text()
-        for name in ("errors", "interrupts", "notices")
-    },
+    "model/errors.py": (Path(jit.__file__).parents[1] / "model/errors.py").read_text(),
     "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
     "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"
     "@kernel\ndef high(x):\n    return 2 * low(x)\n",

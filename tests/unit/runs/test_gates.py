@@ -62,7 +62,7 @@ def save(folder: Path, by_runtime: float = 0.0) -> Path:
 
 def busy() -> Workload:
     """Wide, long jobs among short ones that come faster than they can be done."""
-    rows = [(2.0 * i, 1 + 3 * (i % 5 == 0), 40.0 if i % 5 == 0 else 4.0 + i % 7) for i in range(120)]
+    rows = [(3.0 * i, 1 + 3 * (i % 9 == 0), 40.0 if i % 9 == 0 else 4.0 + i % 7) for i in range(120)]
     jobs = [Job(id=f"w0!{i}", submit_time=t, size=n, walltime=w, profile=f"{w}") for i, (t, n, w) in enumerate(rows)]
     return Workload(name="w0", jobs=jobs, profiles={f"{w}": Delay(duration=w) for *_, w in rows}, nb_res=4)
 

@@ -108,6 +108,9 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
+    # a scheduler without backfill has no cycles
+    builtin = Settings(conf).builtin
+    cycles = read_cycles(sources.cycles, zone) if sources.cycles is not None and not builtin else []
     switches, strange = read_topology(conf, sources.topology, nodes)
     case = Case(
         version=VERSION,
@@ -116,7 +119,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         jobs=tuple(jobs),
         associations=tuple(associations),
         qualities=tuple(qualities),
-        cycles=_cycles(sources, conf, zone),
+        cycles=tuple(cycles),
         windows=tuple(windows),
         switches=tuple(switches),
         notes=(*notes, *more, *guessed, *strange),
@@ -139,13 +142,6 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
     if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
         path = beside
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
-
-
-def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, ...]:
-    """When backfill began; a scheduler without backfill has no cycles."""
-    if sources.cycles is None or Settings(conf).builtin:
-        return ()
-    return tuple(read_cycles(sources.cycles, zone))
 
 
 def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:

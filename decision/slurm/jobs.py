@@ -410,7 +410,7 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
-    notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
+    notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
     if again := sum(map(len, runs.values())) - len(runs):
         notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
     if never := sum(count for why, count in unfinished.items() if why):

@@ -61,10 +61,10 @@ class Buckets:
 
     def refuses(self, job: SlurmJob) -> bool:
         """Whether a limit on a single job keeps it waiting for ever."""
-        own = self._associations.get((job.account, job.user))
+        association = self._associations.get((job.account, job.user))
         limits: list[Quality | Association] = []
         if self._enforced:
-            limits += [*self._qualities_of(job), *([own] if own is not None else [])]
+            limits += [*self._qualities_of(job), *([association] if association is not None else [])]
         # sacctmgr(1), DenyOnLimit: such a QOS refuses a job at its submission, but a log has only jobs that were taken
         wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
         nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
@@ -87,10 +87,10 @@ class Buckets:
             found += self._members(("qos", quality.name, "account", job.account), quality.account, account)
             group, user = group & ~_set_fields(quality.group), user & ~_set_fields(quality.user)
             account &= ~_set_fields(quality.account)
-        own = self._associations.get((job.account, job.user))
-        if own is not None:
-            found += self._members(("assoc", job.account, job.user), own.group, group)
-            found += self._members(("each", job.account, job.user), own.each, user & account & _JOBS)
+        association = self._associations.get((job.account, job.user))
+        if association is not None:
+            found += self._members(("assoc", job.account, job.user), association.group, group)
+            found += self._members(("each", job.account, job.user), association.each, user & account & _JOBS)
         for above in self._accounts_above(job.account):
             found += self._members(("assoc", above.account), above.group, group)
         return found

@@ -188,9 +188,9 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     if not all(name in numbers for name in named):
         named = [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
     if len(named) != len(platform.hosts):
-        what = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
+        units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
         raise ConfigError(
-            f"policy slurm: slurm.conf has {what}, and the platform {len(platform.hosts)} hosts; "
+            f"policy slurm: slurm.conf has {units}, and the platform {len(platform.hosts)} hosts; "
             "take the platform that decision slurm read wrote"
         )
     for host, name in enumerate(named):

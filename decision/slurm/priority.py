@@ -86,14 +86,14 @@ def _path(leaf: int, parent: list[int]) -> list[int]:
 
 def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:
     """Usage when the log begins, summed up the tree; none where the log's own jobs explain what sshare says."""
-    own = np.array([each.usage if each.user else 0.0 for each in associations])
+    recorded = np.array([each.usage if each.user else 0.0 for each in associations])
     made = _made(case, settings, associations)
-    if own.sum() > 0 and made.sum() > 0:
-        apart = np.abs(own / own.sum() - made / made.sum()).sum() / 2
-        if apart < _LIKE and own.sum() <= _MORE * made.sum():
-            own[:] = 0.0
-    total = own.copy()
-    for number, value in enumerate(own):
+    if recorded.sum() > 0 and made.sum() > 0:
+        apart = np.abs(recorded / recorded.sum() - made / made.sum()).sum() / 2
+        if apart < _LIKE and recorded.sum() <= _MORE * made.sum():
+            recorded[:] = 0.0
+    total = recorded.copy()
+    for number, value in enumerate(recorded):
         above = parent[number]
         while above >= 0:
             total[above] += value

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -108,10 +107,10 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
+    switches, strange = read_topology(conf, sources.topology, nodes)
     # a scheduler without backfill has no cycles
     builtin = Settings(conf).builtin
     cycles = read_cycles(sources.cycles, zone) if sources.cycles is not None and not builtin else []
-    switches, strange = read_topology(conf, sources.topology, nodes)
     case = Case(
         version=VERSION,
         nodes=tuple(nodes),

@@ -27,7 +27,7 @@ from which the cache of compiled kernels would conclude that every module depend
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ClusterView": "state.view",

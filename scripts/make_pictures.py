@@ -20,22 +20,15 @@ from decision.report.plots.figures import BLUE, DARK, PALE, save, styled
 LOG = "lublin_10000"
 ROOT = Path(__file__).parents[1]
 ROOMS = {  # by floor: what is done there, from the top
-    "cli": "what people type and call",
     "papers": "what was published, and what we get",
-    "slurm": "a model of Slurm's scheduler",
-    "runs": "whole runs: compared, kept, resumed",
-    "batsim": "conversations with a real Batsim",
-    "analysis": "figures, intervals, pictures; training",
-    "envs": "Gymnasium's environments",
-    "learned": "what learned policies see, do and get",
-    "simulation": "a policy and the engine, no messages",
+    "cli": "what people type and call",
+    "report": "tables, pictures, pages",
+    "experiments": "whole runs: compared, kept, resumed",
+    "rl": "what is learned; a model of Slurm",
+    "batsim": "a policy with Batsim, or with our engine",
     "engine": "the simulator, and who decides",
     "state": "the cluster as arrays, and its one writer",
-    "platform_check": "mistakes in a platform's file",
-    "estimates": "run times; hosts of a tree",
-    "protocol": "messages, files, made inputs",
-    "compiling": "kernels; arrays that they share",
-    "computer": "cores, memory, packed files",
+    "files": "kernels; files; messages",
     "model": "jobs, workloads, platforms",
 }
 
@@ -62,7 +55,8 @@ def draw_floors(path: Path) -> None:
     contracts = ConfigParser()
     contracts.read(ROOT / ".importlinter")
     layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
-    floors = [[name.strip() for name in layer.split("|")] for layer in layers if layer.strip() not in ("", "__main__")]
+    named = [[name.strip() for name in layer.split("|")] for layer in layers if layer.strip()]
+    floors = [[name for name in names if name != "__main__"] for names in named]
     figure, axes = plt.subplots(figsize=(8, 0.33 * len(floors)), dpi=120, layout="constrained")
     for height, rooms in enumerate(reversed(floors)):
         wide = 1 / len(rooms)

@@ -2,14 +2,14 @@
 
 Design
 ------
-`wire.Wire` is a socket whose waits are safe: it gives up after a timeout, notices that the peer has gone, and lets
-signals end the wait. `zmq_loop` puts it between an agent or an engine without I/O and the network, and records the
-conversation; `launcher` does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies
-and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`roles.Responder`).
-For a Batsim 5, `edc` has what it needs more, `interpreter` speaks for schedulers that know Batsim 4 only, and `asking`
-asks a process or a library (`library`), which has a process of its own.
-`kernels` keep the agent's copy of the state, `decider` asks the policy about it, and `replay` repeats a recorded
-conversation.
+`transport` is an end whose waits are safe: it gives up after a timeout, notices that the peer has gone, and lets
+signals end the wait (`signals`). `zeromq` puts it between an agent or an engine without I/O and the network; `process`
+does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies and `pybatsim` with a
+scheduler written for pybatsim: both take one message and return one reply (`conversation.Responder`). `conversation`
+asks and answers until a simulation ends, records it, and repeats a recorded one. `announced` is the platform that a
+Batsim tells of, `dynamic_jobs` what becomes of suspended and failed jobs, and `kernels` keep the agent's copy of the
+state and ask the policy about it. For a Batsim 5, `decision_component` asks a process or a library, which has a process
+of its own (`library_child`).
 
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.

@@ -404,7 +404,7 @@ def run_to_folder(
     Raises:
         ConfigError: if the inputs do not fit together, the files cannot be written, or another run goes on there.
         PolicyError: if the policy decides something impossible or stops deciding.
-        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.process.run_batsim`.
+        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
     case = _with_cap(case, choice)
     known = _known(case, choice)

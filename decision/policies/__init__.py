@@ -20,10 +20,18 @@ Any other object with `reset` and `decide` is a policy too: `decide` gets a `Clu
 decision is compiled and it is a `CompiledPolicy`, as `Kamelot` is. Loops make no difference between the two kinds:
 `prepared` is the one protocol through which they ask.
 
-What a job is expected to run comes from the state, and so from the state's walltimes or from the `outlook` of an
-`EstimatedPolicy`, which stands around any other policy as a guard does (`around`).
+What a job is expected to run comes from the state, and so from the state's walltimes or from the `Outlook` of an
+`EstimatedPolicy`, which stands around any other policy as a guard does (`wrappers`). What is expected is learned in
+`runtimes`; hosts of trees of switches are chosen in `placement`.
 
-`find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
+`options` has all parts of composed policies by name, with their options; `composed` decides by `order`, `easy` and
+`conservative` (which count hosts in a `profile`), `allocation` and `power`, what stops jobs for others (`suspension`),
+and what books hosts for them (`booking`). `guard` bounds waits, by what `guard_memory` says of FCFS with EASY.
+`kamelot` and `window` are policies of their own. `supply` holds a cap on power, `servers` what sleeps and wakes
+together.
+
+`find_policy` (`registry`) makes policies from names, users' own by `loading`; `check_plan` refuses impossible plans
+before they reach an engine or a peer.
 
 A job without walltime is taken as endless. Rules that need walltimes to mean anything (`Traits.needs_walltime`: orders
 that rank by walltime, EASY, conservative) refuse such jobs through `check_walltime`, which the readers of workloads and

@@ -10,23 +10,22 @@
 Design
 ------
 Sans-I/O, in the manner of h11: a `Connection` turns bytes into messages and messages into bytes, and holds the
-conversation to its rules; who owns the socket does not matter to it. Both roles are the same code, so that tests
-join our two ends without a socket and the embedded engine can serve somebody else's scheduler.
+conversation to its rules; who owns the socket does not matter to it. Both roles are the same code, so that tests join
+our two ends without a socket and the embedded engine can serve somebody else's scheduler.
 
-Four layers, each of which can be read alone: `messages` (the types), `dialects` (their encodings, one module each),
-`ledger` (what is true of jobs, calls and queries) with the `rules` for what each end may send, `connection` (whose turn
-it is, time, blame). What differs between versions of Batsim is in `versions` and nowhere else; another wire form is
-another dialect, chosen by version.
+Four layers, each of which can be read alone: `messages` (the types) with their `contents`, `dialects` (their encodings:
+`batsim4`, and `batsim5` as JSON and in binary), `rules` (what is true of jobs, calls and queries, and what each end may
+send), `connection` (whose turn it is, time, blame); `recording` keeps what was said. What differs between versions of
+Batsim is in `versions` and nowhere else; another wire form is another dialect, chosen by version.
 
-An error names who is to blame: `RemoteProtocolError` the peer, `LocalProtocolError` ourselves. Where Batsim
-would stop on a command (a job executed twice, a call in the past, metadata with a double quote) the rule is
-Batsim's own and is applied before the command leaves. Whether an allocation makes sense is not decided here:
-that needs the state of the cluster.
+An error names who is to blame: `RemoteProtocolError` the peer, `LocalProtocolError` ourselves. Where Batsim would stop
+on a command (a job executed twice, a call in the past, metadata with a double quote) the rule is Batsim's own and is
+applied before the command leaves. Whether an allocation makes sense is not decided here: that needs the state of the
+cluster.
 
 Rejected: a typed struct for a job's description, which would lose the fields that a workload's author added
-(`JobDescription` keeps them all and checks those that matter); `msgspec.Raw` for profiles, which would leave
-checking them to the first reader; rolling back after a refused message (an end that has misunderstood the
-other cannot go on).
+(`JobDescription` keeps them all and checks those that matter); ``msgspec.Raw`` for profiles, which would leave checking
+them to the first reader; rolling back after a refused message (an end that has misunderstood the other cannot go on).
 """
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError

@@ -1,5 +1,6 @@
 """Scripts that people start before anything is installed."""
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -77,9 +78,22 @@ def test_a_python_that_does_not_serve_is_named_before_anything_is_made(root, tmp
 def test_each_python_that_the_package_names_is_tried_by_ci(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     named = [line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3." in line]
-    asked = r"\n".join(reversed(named))
-    assert f'"{asked}"' in (root / ".github/workflows/ci.yml").read_text()
-    shown = subprocess.run(
-        [root / "scripts/versions", "--help"], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert f"[{'|'.join(named)}]" in shown.stdout
+    asked = ", ".join(f'"{each}"' for each in named)
+    assert f"matrix: {{python: [{asked}]}}" in workflow(root)
+
+
+def test_the_jobs_on_a_change_run_all_of_the_check_and_each_test_once(root):
+    parts = re.findall(r"^ +- (?:run: \.ci/run )?(lint|site|bounds|tests tests/.+)$", workflow(root), re.MULTILINE)
+    assert {part.split()[0] for part in parts} == {"lint", "site", "tests", "bounds"}
+    named = [word for part in parts for word in part.split()[1:]]
+    folders = {f"tests/{path.name}" for path in (root / "tests").iterdir() if any(path.rglob("test_*.py"))}
+    assert sorted(named) == sorted(folders)
+
+
+def workflow(root) -> str:
+    return (root / ".github/workflows/ci.yml").read_text()
+
+
+def test_a_part_of_the_check_that_there_is_not_is_refused(root):
+    refused = subprocess.run([root / ".ci/run", "test"], capture_output=True, text=True, timeout=60)
+    assert (refused.returncode, refused.stderr.partition(" ")[0]) == (2, "usage:")

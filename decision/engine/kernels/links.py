@@ -10,6 +10,7 @@ of levels times hosts says all. Rejected: a matrix of all pairs, which is 268 mi
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2, Int
 from decision.compiling.jit import kernel
@@ -141,7 +142,15 @@ def _latencies(topology: FatTree) -> np.ndarray:
     return np.array([sum([*each[:top], *reversed(each[:top])]) for top in range(len(each) + 1)])
 
 
-def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **more) -> LinkState:
+def _network(
+    bandwidth: np.ndarray,
+    latency: np.ndarray,
+    subtree: np.ndarray,
+    up_from: np.ndarray,
+    up_towards: np.ndarray,
+    down_towards: np.ndarray,
+    **more: ArrayLike,
+) -> LinkState:
     f8, i8, i4 = np.float64, np.int64, np.int32
     links, (levels, hosts) = len(bandwidth), subtree.shape
     flows = _FLOWS_PER_HOST * hosts + 1

@@ -21,6 +21,7 @@ from decision.rl.schedulers import deepscheduling as obs
 from decision.rl.schedulers.decision_points import is_over
 from decision.rl.schedulers.deepscheduling import DeepSchedulingMemory, fits
 from decision.state.bitmap import count_hosts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START
 
 SIMPLE_RULES = {"First-Fit": 0, "EASY": 1, "SAF": 2}
@@ -65,7 +66,7 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
     return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
 
 
-def _waits(state, number: int) -> Floats:
+def _waits(state: ClusterState, number: int) -> Floats:
     """Of a day's jobs; one that was never started waits until the day is cut off."""
     start = state.start_time[:number]
     return np.asarray(np.where(np.isfinite(start), start, state.now) - state.submit_time[:number])

@@ -1,9 +1,10 @@
 """Placement on trees of switches: what a set of hosts costs, and which free hosts cost a job least.
 
-`cost` has the cost of Lan et al. in closed form, `tree` the best hosts for one job, `windows` the strategies by which
-several jobs are placed together, `exact` the best window, by a dynamic program, `highs` by a solver where that would be
-too large, `anneal` the search for a good one, `bound` how good one on any hosts can be at most. `hops` is for any
-network: how far apart two places are, and free hosts that are near one another.
+`tree` has the cost of Lan et al. in closed form and the best hosts for one job, `windows` the strategies by which
+several jobs are placed together, `exact` the best window, by a dynamic program, or by a solver where that would be too
+large, and how good one on any hosts can be at most; `search` is the search for a good one, `repair` how jobs that a
+search took out go back. What is for any network is in `decision.state.hops`: how far apart two hosts are, and free
+hosts that are near one another.
 
 Design
 ------

@@ -13,11 +13,11 @@ Each scheduler of `decision.rl.schedulers` that chooses step by step has one, ``
 
 Design
 ------
-A step runs the embedded engine (`decision.engine`) and the cycles and kernels of a
-deployed policy (`decision.rl.schedulers`), so that what was learned is what will run. `setup` reads options, and lets a
-workload repeat without end; `environment` has one environment's arrays, `episode` the compiled loop, `metrics` its sums
-and metrics; `batch` runs many side by side; `vector` and `single` are their Gymnasium classes, `sb3` that of
-Stable-Baselines3; `evaluation` runs any policy over the same episodes.
+A step runs the embedded engine (`decision.engine`) and the decision points and kernels of a deployed policy
+(`decision.rl.schedulers`), so that what was learned is what will run. `setup` reads options, and lets a workload repeat
+without end; `environment` has one environment's arrays, `episode` the compiled loop with its sums and metrics; `batch`
+runs many side by side, or any policy over the same episodes; `gym` has their Gymnasium classes, `sb3` that of
+Stable-Baselines3; `demonstrations` makes choices to learn from of schedules that other policies made.
 
 All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or
 calls Python. Environments reach a kernel as addresses of their arrays: one call steps any number. The scheduler's

@@ -2,37 +2,38 @@
 
 Design
 ------
-`ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `learner` puts both
-in turn. `evolution` is the other algorithm, and `ranking` what it learns: list scheduling, judged by whole schedules.
-`bc` and `crr` learn from recorded choices alone (`choices` has their files, `data_learner` the loop), and `sac` from
-these and from what it sees in environments (`sac_learner`); `critics` has their values of actions, `replay` their
-transitions. `training` adds to each curves, checkpoints and a state from which a stopped run goes on bit by bit. With
-`overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
+`ppo` is the algorithm, with what lets a policy act in many environments side by side, and takes both in turn; `stack`
+computes several such trainings as one. `evolution` is the other algorithm, and `evolution_learner` judges by whole
+schedules what it tries (`prices_learner` does so for the prices of hosts). `offline` learns from recorded choices
+alone, by cloning or critics (`choices` has their files), and `sac` from these and from what it sees in environments.
+`networks` has the kinds that `config` names. `training` adds to each curves (`logs`), checkpoints and a state from
+which a stopped run goes on bit by bit (`weights`); `schedulers` is what `decision train` calls, and judges meanwhile.
+With `overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
 update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the
 policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever
 weights are newest, which learn the same in no two runs.
 
-`validation` says from the first minute what comes of what is learned: rewards are relative to what an episode has seen,
-and may fall while waits become shorter. Its sequences of jobs are short and few, so that it costs a few per cent; it is
-made at fixed steps, so that a training that was stopped leaves the same curves.
+A `Validation` says from the first minute what comes of what is learned: rewards are relative to what an episode has
+seen, and may fall while waits become shorter. Its sequences of jobs are short and few, so that it costs a few per cent;
+it is made at fixed steps, so that a training that was stopped leaves the same curves.
 
 Why two: PPO learns DBF to the quality of the best heuristics, but its discounted sums say little of a mean over all
 jobs that a few starved ones decide; rewards for slowdown and waiting time (tried: 2 million steps, discount 0.998)
 halved the slowdown at one and a half times the wait. A hundred numbers that compiled schedules are made with are
 learned from the means themselves.
 
-What can be learned is a table, `config.SCHEDULERS`: settings of an environment, networks that fit it, a preset. The
-rest is one for all, so that the schedulers which deep back-filling is compared with are trained, resumed, deployed and
-evaluated as it is. Rejected: a module and a command for each of them.
+What can be learned are the records of `decision.rl.schedulers`: settings of an environment, networks that fit it, a
+preset. The rest is one for all, so that the schedulers which deep back-filling is compared with are trained, resumed,
+deployed and evaluated as it is. Rejected: a trainer and a command for each of them.
 
 Networks get features that are computed once per observation with numpy (`Network.prepare`): sorting a cluster's cores
 costs as much as the whole network, and a rollout is learned from several times.
 
-torch is imported by those modules only that compute with it. `checkpoint` and `config` do not, so that a checkpoint
-can be shown without. `LEARNED` is how ``*.ckpt`` and the names of the shipped ones become policies
-(`decision.policies.registry`); torch is loaded when one is named. A learned policy runs torch on one row in one
-thread: the forward pass written again in numpy would save a tenth of a millisecond, and would be the network a second
-time.
+torch is imported by those modules only that compute with it. `checkpoint` and `config` do not, so that a checkpoint can
+be shown without. `load_policy` is how ``*.ckpt`` and the names of the shipped ones become policies
+(`decision.policies.registry`): those that are numbers by `parametric`, and those that are networks by `deploy`, for
+which torch is loaded then. A learned policy runs torch on one row in one thread: the forward pass written again in
+numpy would save a tenth of a millisecond, and would be the network a second time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from decision import __version__
 from decision.files import load_platform, load_workload
 from decision.files.generate.jobs import week_workload
 from decision.files.generate.platforms import TAURUS_SPEED
 from decision.model.platform import SleepState
 from decision.model.workload import Delay, ParallelHomogeneous
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "orion_cores", "cluster256", "toy")]
 SHIPPED += [f"platforms/{n}.xml" for n in ("fat_tree16", "fat_tree1000", "torus64", "dragonfly64")]
 SHIPPED += [f"workloads/{n}.json" for n in ("taurus_week", "taurus_week_flops", "toy")]
@@ -34,7 +35,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_script_makes_the_shipped_files_again(name: str, made: Path) -> None:
-    assert (made / name).read_text() == (REPOSITORY / name).read_text()
+    """They stay as the first release made them, which they name: runs and checkpoints know them by their bytes."""
+    again = (made / name).read_text().replace(f"decision {__version__}", "decision 0.1.0")
+    assert again == (REPOSITORY / name).read_text()
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name.endswith(".json")])

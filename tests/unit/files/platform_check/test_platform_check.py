@@ -13,8 +13,8 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, Flat, Link, Torus
 
-BROKEN = Path(__file__).parents[1] / "formats" / "broken"
-PLATFORMS = Path(__file__).parents[3] / "platforms"
+BROKEN = Path(__file__).parents[1] / "broken"
+PLATFORMS = Path(__file__).parents[4] / "platforms"
 LINK = Link(1.25e9, 1e-6)
 
 HEAD = f'<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "{DOCTYPE}">\n<platform version="4.1">\n'

@@ -24,7 +24,7 @@ from decision.rl.learning.weights import dump
 
 CASES = int(os.environ.get("DECISION_FUZZ", by_day(60, of=200)))
 AT_ONCE = 1000  # cases of one process
-SCRIPT = Path(__file__).parents[2] / "helpers" / "hostile_checkpoints.py"
+SCRIPT = Path(__file__).parents[3] / "helpers" / "hostile_checkpoints.py"
 
 
 def tried(first: int, last: int, folder: Path) -> list[dict]:

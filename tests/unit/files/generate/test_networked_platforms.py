@@ -16,7 +16,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 LINK = Link(12.5e9, 1e-6)
 
 

@@ -75,8 +75,7 @@ def read_command(
       decision slurm read --conf slurm.conf --jobs sacct.txt \\
           --qos qos.txt --shares sshare.txt -o CASE
     """
-    from decision.slurm.case import Sources, hide_names, read_case
-    from decision.slurm.case_folder import write_case
+    from decision.slurm.case import Sources, hide_names, read_case, write_case
 
     from .tables import count
     from .terminal import note, say
@@ -239,7 +238,7 @@ def agree_command(
       decision slurm agree CASE --json agree.json --starts starts.csv
     """
     from decision.slurm.agree import agree, agreement_document, starts_lines
-    from decision.slurm.case_folder import load_case
+    from decision.slurm.case import load_case
 
     from .terminal import announce_compilation, counting
 
@@ -297,7 +296,7 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
-    from decision.slurm.case_folder import load_case
+    from decision.slurm.case import load_case
     from decision.slurm.recommend import conf_diff
     from decision.slurm.sweep import default_settings, read_goal, read_goal_guard, read_vary, sweep, sweep_document
 
@@ -355,7 +354,7 @@ def order_command(
 
       decision slurm order CASE --order f1 -o out/f1
     """
-    from decision.slurm.case_folder import load_case
+    from decision.slurm.case import load_case
     from decision.slurm.recommend import approximate, diff_of
 
     from .tables import number, simple_table

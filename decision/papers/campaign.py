@@ -27,7 +27,7 @@ class ResultTable(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What a reproduction found."""
+    """What a reproduction found: tables, and what they say."""
 
     tables: tuple[ResultTable, ...]
     notes: str  # what the tables say, for a person
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
     @property
     def how(self) -> How:
-        """How `run_tasks` does them."""
+        """How `run_tasks` does the parts: in which folder, and how many processes or machines."""
         return {"processes": self.processes, **self.others}
 
 
@@ -55,7 +55,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 
 def tables_markdown(tables: Sequence[ResultTable]) -> str:
-    """Tables under their titles."""
+    """Several tables in Markdown, each under its title."""
     return "\n".join(
         line for each in tables for line in (f"## {each.title}", "", *markdown_table(each.columns, each.rows), "")
     )
@@ -79,12 +79,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> Path:
-        """What it leaves."""
+        """The file that it leaves when it is finished."""
         raise NotImplementedError
 
     @property
     def written(self) -> list[Path]:
-        """What it leaves."""
+        """The files that it leaves when it is finished."""
         return [self.file]
 
     def definition(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Asked(NamedTuple, Generic[_B, _P]):
 
 
 class Shown(NamedTuple):
-    """What finished parts say."""
+    """What the finished parts of a campaign say: tables, files and notes."""
 
     tables: tuple[ResultTable, ...]
     files: Mapping[str, bytes] = {}  # to be written; ``table.md`` has the tables, where it is none of them

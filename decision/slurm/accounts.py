@@ -9,11 +9,12 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import read_text
-from .text import is_nothing, read_duration, read_memory, read_minutes, read_tres, said
+from .text import in_plain_words, is_nothing, read_duration, read_memory, read_minutes, read_tres
 
 ROOT = "root"
 
 
+# sacctmgr(1), specifications of associations and QOS: GrpTRES, MaxJobsPerUser, MaxTRESPerUser and the like.
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Limits on what runs at a time; -1 where there is none."""
 
@@ -36,6 +37,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     shares: float = 1.0
     usage: float = 0.0  # billing x seconds, when the log begins
     priority: float = 0.0
+    # sacctmgr(1): Grp... counts all jobs below, Max... those of the association alone
     group: Limits = NO_LIMITS  # of it and all below it
     each: Limits = NO_LIMITS  # of a user's jobs, and of one job
     job_nodes: int = -1  # of one job
@@ -45,10 +47,11 @@ class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A quality of service."""
+    """A quality of service (QOS): its priority, whom it preempts, and limits on what runs under it."""
 
     name: str
     priority: float = 0.0
+    # sacctmgr(1), Preempt: the QOS whose jobs may be preempted by jobs of this one
     preempts: tuple[str, ...] = ()
     preempt_mode: str = ""
     usage_factor: float = 1.0
@@ -69,6 +72,7 @@ def read_table(path: Path, needed: str) -> list[dict[str, str]]:
     Raises:
         InputError: if it has no column of this name, or a line does not fit.
     """
+    # sacctmgr prints nothing, not even a header, where there is nothing to show
     if path.is_file() and path.stat().st_size == 0:
         return []
     header, *lines = read_text(path).splitlines()
@@ -91,6 +95,7 @@ def read_associations(path: Path) -> list[Association]:
 
 def _association(row: Mapping[str, str], path: Path, number: int) -> Association:
     try:
+        # MaxTRES is of one job; MaxTRESPU of a user's jobs together
         job = read_tres(row.get("maxtres", ""))
         return Association(
             account=row["account"],
@@ -100,13 +105,16 @@ def _association(row: Mapping[str, str], path: Path, number: int) -> Association
             priority=_number(row.get("priority") or "0"),
             group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
             each=Limits(jobs=_count(row.get("maxjobs", ""))),
+            # of MaxTRES only nodes and cpus are known
             job_nodes=_count(job.get("node", "")),
             job_cpus=_count(job.get("cpu", "")),
             max_wall=_wall(row.get("maxwall", "")),
             not_simulated=_not_simulated(row),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show assoc prints?") from None
+        raise InputError(
+            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show assoc prints?"
+        ) from None
 
 
 def read_qualities(path: Path) -> list[Quality]:
@@ -115,6 +123,7 @@ def read_qualities(path: Path) -> list[Quality]:
 
 
 def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
+    exempt = row.get("preemptexempttime", "")
     try:
         job = read_tres(row.get("maxtres", ""))
         return Quality(
@@ -131,10 +140,12 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             max_wall=_wall(row.get("maxwall", "")),
             not_simulated=_not_simulated(row),
             grace=read_duration(row.get("gracetime", "") or "0"),
-            exempt=_exempt(row.get("preemptexempttime", "")),
+            exempt=-1.0 if is_nothing(exempt) else read_minutes(exempt),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show qos prints?") from None
+        raise InputError(
+            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show qos prints?"
+        ) from None
 
 
 _OTHER_LIMITS = {
@@ -148,13 +159,9 @@ _QUIET_FLAGS = {"", "DenyOnLimit"}  # who breaks the limit is not in the log
 
 def _not_simulated(row: Mapping[str, str]) -> tuple[str, ...]:
     """The names of limits that are set and that the model does not know."""
-    found = [shown for name, shown in _OTHER_LIMITS.items() if not is_nothing(row.get(name, ""))]
+    limits = [shown for name, shown in _OTHER_LIMITS.items() if not is_nothing(row.get(name, ""))]
     flags = set(row.get("flags", "").split(",")) - _QUIET_FLAGS
-    return (*found, *(f"Flags={flag}" for flag in sorted(flags)))
-
-
-def _exempt(text: str) -> float:
-    return -1.0 if is_nothing(text) else read_minutes(text)
+    return (*limits, *(f"Flags={flag}" for flag in sorted(flags)))
 
 
 def _limits(jobs: str, tres: str) -> Limits:
@@ -193,6 +200,7 @@ def read_shares(path: Path) -> list[Association]:
     Raises:
         InputError: as `read_table`.
     """
+    # sshare indents an account by one blank for each level, which is the only sign of its parent
     found, above = [], [ROOT]
     for number, row in enumerate(read_table(path, "RawUsage"), 2):
         text, user = row["account"], row.get("user", "")
@@ -203,7 +211,9 @@ def read_shares(path: Path) -> list[Association]:
             usage = _number(row["rawusage"] or "0")
             shares = _shares(row.get("rawshares", "1"))
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: {said(error)}; is it what sshare -a -l -P prints?") from None
+            raise InputError(
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sshare -a -l -P prints?"
+            ) from None
         parent = above[depth - 1] if depth and not user else ROOT
         found.append(Association(account=name, user=user, parent=parent, shares=shares, usage=usage))
     return found
@@ -214,6 +224,7 @@ def merge_shares(associations: list[Association], shares: list[Association]) -> 
     by_key = {(each.account, each.user): each for each in associations}
     for each in shares:
         known = by_key.get((each.account, each.user))
+        # sshare has the usage now, and shares as they count; sacctmgr has limits: both are needed
         if known is None:
             by_key[each.account, each.user] = each
             continue

@@ -1,7 +1,7 @@
 """From a case and its parameters to the arrays of the model."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,9 @@ from decision.slurm.kernels import world as at
 from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
 from decision.slurm.kernels.world import FAR, SlurmWorld
 
-from .accounts import Quality
 from .case import Case
 from .conf import Settings
-from .jobs import Need, SlurmJob
+from .jobs import SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition
 from .priority import YEAR, Factors, ShareTree, make_tree
@@ -24,7 +23,10 @@ from .text import read_hosts
 
 # What changes in a world, as it is before anything has happened.
 
+# each kind keeps a row of all nodes: more rows save trials where jobs are of many kinds, and cost memory (2 x 8 bytes
+# for each node)
 _KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
+# longer than sched_interval, so that a main loop has run when the first job arrives
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -37,12 +39,15 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
+    # records of the table are bounded; each window may split two slots besides
     slots = parts["table_size"] + 2 * len(parts["window_times"]) + 8
+    # a job holds no more nodes than cores, and its place in the pool is fixed: nothing is allocated while it runs
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
     job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     now = case.begin - _LEAD - zero_of(case)
     interval = parts["sched_interval"]
+    # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
     timers = {
         "now": now,
         "last_main": now,
@@ -90,6 +95,7 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
         begin = state["alloc_begin"][number]
         room = min(parts["nodes_max"][number], parts["cores"][number], len(case.nodes))
         hosts = hosts[:room]
+        # sacct says on which nodes, not how many cores of each: evenly, the first ones one more
         cores = int(parts["cores"][number])
         for i, host in enumerate(hosts):
             state["alloc_node"][begin + i] = host
@@ -104,6 +110,7 @@ def topology_of(case: Case, settings: Settings) -> int:
     """Whether switches choose nodes: always, for jobs that ask for few of them, or never (0)."""
     if not case.switches or "tree" not in settings.text("TopologyPlugin").lower():
         return 0
+    # slurm.conf(5), TopologyParam=TopoOptional: only for jobs with --switches
     optional = "topooptional" in settings.text("TopologyParam").lower()
     return IF_ASKED if optional else ALWAYS
 
@@ -112,6 +119,7 @@ def switch_arrays(case: Case, settings: Settings) -> dict[str, Any]:
     """What `World` has of switches and of the jobs that ask for few."""
     switches = case.switches
     home = {node: number for number, switch in enumerate(switches) for node in switch.nodes}
+    # slurm.conf(5), max_switch_wait: bounds what a user may ask for
     longest = settings.number("max_switch_wait")
     scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
     return {
@@ -157,13 +165,6 @@ def gres_names(case: Case) -> list[str]:
     return sorted(names, key=lambda name: (name != "gpu", name))
 
 
-def _exempt_time(case: Case, settings: Settings) -> Callable[[SlurmJob, Partition], int]:
-    """The seconds for which a job runs before it may be preempted: of the partition's QOS, its own, the cluster's."""
-    known = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
-    cluster = settings.exempt_time
-    return lambda job, partition: int(min(known.get(partition.qos, known.get(job.qos, cluster)), FAR))
-
-
 def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
     """The arrays with a row for each job, of a world that begins `begin` seconds after 1970."""
     jobs, kinds = case.jobs, gres_names(case)
@@ -171,7 +172,9 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     arrays: dict[str, int] = {}
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    needs, reservations, exempt = _Cores(case, settings), reservation_numbers(case), _exempt_time(case, settings)
+    needs, reservations = _Cores(case, settings), reservation_numbers(case)
+    # PreemptExemptTime: that of the partition's QOS goes before the job's own, and the cluster's is last
+    exempt = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
     factors, once = {each.name: each.usage_factor for each in case.qualities}, settings.conf.get("JobRequeue") == "0"
     columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
     gres, billing = [], []
@@ -189,7 +192,7 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
             "succeeded": job.state == "COMPLETED",
             "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
-            "exempt": exempt(job, partition),
+            "exempt": min(exempt.get(partition.qos, exempt.get(job.qos, settings.exempt_time)), FAR),
             "runs_once": job.runs_once or (once and not job.runs_again),
             "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
@@ -223,21 +226,20 @@ _JOB_COLUMNS = (
 
 def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
     """The columns of a job's times."""
+    ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
     waits = not job.started and job.state != "PENDING" and job.end > 0
+    # slurm.conf(5), DefaultTime, else MaxTime of the partition; a job without any limit counts as a year
     limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
     limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
     return {
         "submit": job.submitted - begin,
         "begin": job.begin - begin if job.begin > 0 else 0,
-        "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
+        # a job that still ran when the log was made is taken to run to its limit
+        "runtime": max(1, round(job.runtime)) if ended else int(limit),
         "limit": max(1, int(limit)),
         "cancel": job.end - begin if waits else FAR,
         "recorded": job.start - begin if job.before else -1,
     }
-
-
-def _ended(job: SlurmJob) -> bool:
-    return job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
 
 
 def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
@@ -260,16 +262,19 @@ class _Cores:
         most = job.nodes_max or self._nb_nodes
         if partition.max_nodes and not job.started:
             most = min(most, partition.max_nodes)
+        # select/linear: whole nodes, as many as hold the cpus; a job that ran had what it had, whatever it asked for
         if self._linear:
             nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
             return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
+        # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
+        # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
         most = max(most, job.nodes)
         return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
@@ -281,6 +286,7 @@ class _Cores:
         """Megabytes, and whether they are per core."""
         if job.memory > 0:
             return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
+        # slurm.conf(5): DefMemPerCPU and DefMemPerNode exclude each other, and a partition's go before the cluster's
         per_cpu = partition.memory_per_cpu or float(self._conf.get("DefMemPerCPU") or 0)
         if per_cpu:
             return math.ceil(per_cpu * self._threads), True
@@ -291,23 +297,23 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
     numbers: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
+        # a job may be waited for by its own id, by its array, or as a task ARRAY_TASK
         for name in {job.id, job.array, _task_name(job.array, job)} - {""}:
             numbers.setdefault(name, []).append(number)
-    begin, rows = [0], []
+    begin: list[int] = [0]
+    rows: list[tuple[int, int, int]] = []
     for job in jobs:
-        rows += [row for need in job.needs for row in _need_rows(need, job, numbers)]
+        for need in job.needs:
+            # sbatch(1), aftercorr: each task waits for the task of the same number
+            name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
+            kind = _KINDS.get(need.kind, at.AFTER_OK)
+            rows += [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
         begin.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), 3)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(3)]
     return {"need_begin": np.array(begin, np.int64)} | dict(
         zip(("need_job", "need_kind", "need_delay"), columns, strict=True)
     )
-
-
-def _need_rows(need: Need, job: SlurmJob, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
-    kind = _KINDS.get(need.kind, at.AFTER_OK)
-    name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
-    return [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
 
 
 def _task_name(array: str, job: SlurmJob) -> str:
@@ -356,10 +362,12 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     whole, flags = settings.whole, settings.priority_flags
+    # sched/builtin with priority/basic and one tier is a plain list in 22.05
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
     planned = settings.flag("bf_licenses")
+    # slurm.conf(5): 0 is no decay at all
     half = settings.seconds("PriorityDecayHalfLife")
     return {
         "linear": settings.linear,
@@ -393,6 +401,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "by_switches": topology_of(case, settings),
         "complete_wait": whole("CompleteWait"),
         "bf_window_linear": whole("bf_window_linear"),
+        # never 0: from an epilog to the next main loop 1 to 2 s were measured
         "completing_time": max(1, whole("completing")),
         "calc_period": settings.calc_period,
         "fair_tree": "NO_FAIR_TREE" not in flags,
@@ -401,6 +410,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
         "bf_busy_nodes": settings.flag("bf_busy_nodes"),
         "table_size": settings.table_size,
+        # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
         "preempt_youngest_first": settings.flag("preempt_youngest_first"),
         "cycles_given": recorded,
@@ -426,6 +436,7 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     kinds, nodes = gres_names(case), case.nodes
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
+    # _build_node_list of node_scheduler.c: each NodeName line is a set of nodes of its own
     by_line = settings.linear and not topology_of(case, settings)
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -445,6 +456,8 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
     words, names = nb_words(case), [each.name for each in case.qualities]
     mode = settings.text("PreemptMode")
+    # sacctmgr(1): a QOS without PreemptMode, or with "cluster", has that of slurm.conf
+    modes = [mode if each.preempt_mode.lower() in ("", "cluster") else each.preempt_mode for each in case.qualities]
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
     return {
         "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
@@ -452,7 +465,7 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
         "part_lln": np.array([p.lln for p in case.partitions], np.int64),
         "part_gives_way": np.array([_gives_way(p.preempt_mode or mode) for p in case.partitions], np.int64),
         "part_grace": np.array([_seconds(p.grace) for p in case.partitions], np.int64),
-        "quality_gives_way": np.array([_gives_way(_own_mode(each, mode)) for each in case.qualities], np.int64),
+        "quality_gives_way": np.array([_gives_way(each) for each in modes], np.int64),
         "quality_grace": np.array([_seconds(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
@@ -460,16 +473,13 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _gives_way(mode: str) -> int:
+    # slurm.conf(5), PreemptMode; SUSPEND and GANG are named by `keys` as not simulated
     return 1 if "REQUEUE" in mode.upper() else 2 if "CANCEL" in mode.upper() else 0
-
-
-def _own_mode(quality: Quality, mode: str) -> str:
-    """The PreemptMode of a QOS, which may be the cluster's."""
-    return mode if quality.preempt_mode.lower() in ("", "cluster") else quality.preempt_mode
 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
+    # entries of a job stand one behind the other, as build_job_queue makes them
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
@@ -496,6 +506,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _kinds(parts: Mapping[str, I8]) -> I8:
     """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
+    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
     columns = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
     of_jobs = np.stack(columns, 1)[parts["entry_job"]]
     rows = np.column_stack([of_jobs, parts["entry_mask"]])
@@ -521,6 +532,7 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _licences(case: Case, settings: Settings) -> dict[str, Any]:
     """The licences that backfill plans: none, unless bf_licenses says so."""
+    # slurm.conf(5), bf_licenses: otherwise only the main loop and each start look at licences
     total = licenses_of(settings) if settings.flag("bf_licenses") else {}
     asked = [dict(asked_licenses(job)) for job in case.jobs]
     rows = [[mine.get(name, 0) for name in total] for mine in asked]

@@ -1,193 +1,38 @@
-"""A case: a cluster's configuration and log, read once."""
+"""A case: what is known of a cluster and its log, made of an operator's files once, and kept in a folder.
 
-import lzma
-import re
+``CASE`` has ``case.json``, the ``slurm.conf`` as it was given (with what it includes), and ``platform.xml`` and
+``workload.json`` for all other commands.
+"""
+
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
-from msgspec.structs import replace
 
 from decision.files.accounting.records import Account
 from decision.files.accounting.values import named_zone
+from decision.files.json_text import json_bytes
+from decision.files.profiles import workload_lines
+from decision.files.simgrid.write_platform import write_platform
+from decision.files.text import read_bytes, write_files
 from decision.model.dates import DAY
 from decision.model.errors import InputError
+from decision.model.platform import Host, Platform, PowerState
+from decision.model.workload import Delay, Job, Workload
 
 from .accounts import ROOT, Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
-from .conf import NO_NORMAL, Conf, KeyCount, Settings, count_keys, read_conf, read_text
+from .conf import Conf, Settings, read_conf
 from .jobs import SlurmJob, cluster_hosts, make_log, most_together
+from .keys import Facts, KeyCount, count_keys, with_touched
 from .nodes import Absence, Node, Partition, make_nodes, make_partitions, read_node_events, read_reservations
-from .records import read_rows
+from .records import read_cycles, read_rows
 from .switches import Switch, read_forest
-from .text import is_nothing, read_date
-
-# What of a configuration is not simulated, and how many jobs of the log it touches.
-
-_KNOWN_WORDS = {
-    "PriorityFlags": {
-        *NO_NORMAL,
-        *("NO_NORMAL_ALL", "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "INCR_ONLY", "ACCRUE_ALWAYS"),
-    },
-    "SelectTypeParameters": {
-        *("CR_CORE", "CR_CORE_MEMORY", "CR_CPU", "CR_CPU_MEMORY", "CR_LLN", "CR_CORE_DEFAULT_DIST_BLOCK", "NONE"),
-        *("CR_ONE_TASK_PER_CORE", "OTHER_CONS_TRES", "OTHER_CONS_RES"),
-    },
-    "TopologyParam": {"TOPOOPTIONAL", "NOINADDRANY", "NOCTLDINADDRANY", "NOINADDRANYCTLD", "ROUTEPART"},
-    "SchedulerType": {"SCHED/BACKFILL", "SCHED/BUILTIN"},
-    "SelectType": {"SELECT/LINEAR", "SELECT/CONS_TRES", "SELECT/CONS_RES"},
-    "PreemptType": {"PREEMPT/NONE", "PREEMPT/PARTITION_PRIO", "PREEMPT/QOS"},
-    "PriorityType": {"PRIORITY/BASIC", "PRIORITY/MULTIFACTOR"},
-}
-_OF_PARTITIONS = {
-    **{"exclusiveuser": "ExclusiveUser", "maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
-    **{"selecttypeparameters": "SelectTypeParameters", "maxmempernode": "MaxMemPerNode", "reqresv": "ReqResv"},
-    **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
-    **{"tresbillingweights": "TRESBillingWeights"},
-}
-_OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
-_QUIET = {"", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
-
-
-class Facts(NamedTuple):
-    """What is known of a cluster and its log."""
-
-    conf: Conf
-    nodes: Sequence[Node]
-    partitions: Sequence[Partition]
-    associations: Sequence[Association]
-    qualities: Sequence[Quality]
-    jobs: Sequence[SlurmJob]
-
-    def count(self, partition: str) -> int:
-        """The jobs of a partition."""
-        return sum(partition in job.partition.split(",") for job in self.jobs)
-
-
-def with_touched(keys: KeyCount, facts: Facts) -> KeyCount:
-    """The keys, where those that may matter say how many jobs they touch, as far as a log shows that.
-
-    Added is what is not a key of its own: single words of lists, what partitions, nodes, associations and QOS set, and
-    options of jobs.
-    """
-    several = sum(job.nodes > 1 or job.nodes_max > 1 for job in facts.jobs)
-    said = [_counted(name, several if name.lower().startswith("topologyplugin=") else None) for name in keys.may_matter]
-    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), _of_jobs(facts))
-    return replace(keys, may_matter=(*said, *(line for part in parts for line in part)))
-
-
-def _words(facts: Facts) -> Iterator[str]:
-    """Words of a key's list that are not known."""
-    for key, known in _KNOWN_WORDS.items():
-        for word in facts.conf.get(key).split(","):
-            if word.strip() and word.strip().upper() not in known:
-                yield f"{key}={word.strip()}"
-    threads = any(node.threads > 1 for node in facts.nodes)
-    if threads and "CR_CPU" in facts.conf.get("SelectTypeParameters").upper() and not Settings(facts.conf).linear:
-        yield "SelectTypeParameters=CR_CPU on nodes with threads: cores are allocated whole"
-
-
-def _of_partitions(facts: Facts) -> Iterator[str]:
-    billed = any(job.billing for job in facts.jobs)
-    for entry in facts.conf.partitions:
-        for key, shown in _OF_PARTITIONS.items():
-            value = entry.pairs.get(key, "")
-            known = value.upper() in _QUIET or (key == "tresbillingweights" and billed)
-            if not known:
-                yield _counted(f"{shown}={value} of partition {entry.name}", facts.count(entry.name))
-    preempts = "none" not in facts.conf.get("PreemptType", "preempt/none").lower()
-    for partition in facts.partitions:
-        own = (partition.preempt_mode or facts.conf.get("PreemptMode")).upper()
-        if "SUSPEND" in own or "GANG" in own or ("WITHIN" in own and preempts):
-            yield _counted(f"PreemptMode={own} of partition {partition.name}", facts.count(partition.name))
-
-
-def _of_nodes(facts: Facts) -> Iterator[str]:
-    for entry in facts.conf.nodes:
-        for key, shown in _OF_NODES.items():
-            if entry.pairs.get(key, "0") != "0":
-                yield f"{shown} of node {entry.name}"
-
-
-def _of_accounts(facts: Facts) -> Iterator[str]:
-    for quality in facts.qualities:
-        nb_jobs = sum(job.qos == quality.name for job in facts.jobs)
-        own = quality.preempt_mode.upper()
-        if any(word in own for word in ("SUSPEND", "GANG", "WITHIN")):
-            yield _counted(f"PreemptMode={own} of QOS {quality.name}", nb_jobs)
-        for limit in quality.not_simulated:
-            yield _counted(f"{limit} of QOS {quality.name}", nb_jobs)
-    touched: Counter[str] = Counter()
-    for each in filter(lambda each: each.not_simulated, facts.associations):
-        mine = sum(job.account == each.account and each.user in ("", job.user) for job in facts.jobs)
-        for limit in each.not_simulated:
-            touched[limit] += mine
-    for limit, nb_jobs in touched.items():
-        yield _counted(f"{limit} of associations", nb_jobs)
-
-
-def _of_jobs(facts: Facts) -> Iterator[str]:
-    found = Counter(option for job in facts.jobs for option in job.options)
-    for option, nb_jobs in sorted(found.items()):
-        yield _counted(option, nb_jobs)
-
-
-def _counted(name: str, nb_jobs: int | None) -> str:
-    return name if nb_jobs is None else f"{name} ({nb_jobs:,} job{'' if nb_jobs == 1 else 's'})"
-
-
-# When cycles of backfill began: from slurmctld's log, or from a file with one time a line.
-
-_LOGGED = re.compile(r"^\[?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?\]?\s+(.*)")
-_BEGINS = re.compile(r"^cycle\b|(?:_attempt_backfill|backfill):?.*\bbeginning\b|backfill: beginning")
-
-
-def read_cycles(path: Path, zone: ZoneInfo | None = None) -> list[int]:
-    """Seconds since 1970 at which cycles began, ascending.
-
-    slurmctld says "backfill: beginning" with ``DebugFlags=Backfill`` or ``SlurmctldDebug=debug``.
-
-    Raises:
-        InputError: if there is none, or a line is no time.
-    """
-    times, plain = [], True
-    for number, line in enumerate(_lines(path), 1):
-        text = line.strip()
-        found = _LOGGED.match(text)
-        if found and found[2]:
-            plain = False
-            if _BEGINS.search(found[2]):
-                times.append(read_date(found[1], zone))
-        elif text and (plain or found):
-            times.append(_time(text, f"{path}, line {number}", zone))
-    if not times:
-        raise InputError(
-            f"{path}: no cycle of backfill begins in it; log with DebugFlags=Backfill, or give one time a line"
-        )
-    return sorted(set(times))
-
-
-def _time(text: str, place: str, zone: ZoneInfo | None) -> int:
-    try:
-        found = _LOGGED.match(text)
-        return round(float(text)) if not found and text.replace(".", "", 1).isdigit() else read_date(text, zone)
-    except ValueError:
-        raise InputError(f"{place}: {text[:40]!r} is not a time like 2026-03-02T08:05:48") from None
-
-
-def _lines(path: Path) -> list[str]:
-    if path.suffix != ".xz":
-        return read_text(path).splitlines()
-    try:
-        with lzma.open(path, "rt", encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except (OSError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: cannot be unpacked ({error}); check the file") from None
-
+from .text import is_nothing, read_hosts
 
 VERSION = 1
+CASE_FILE = "case.json"
 TOPOLOGY_FILE = "topology.conf"
 
 
@@ -208,7 +53,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str = ""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What is known of a cluster and its log."""
 
     version: int
@@ -225,14 +70,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     linear: bool  # whether jobs get whole nodes
     folder: str = ""
 
-    @property
+    @cached_property
     def conf(self) -> Conf:
-        """The slurm.conf of the case."""
+        """The slurm.conf in the case's folder, read once. Raises InputError."""
         return read_conf(Path(self.folder) / "slurm.conf")
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
-        """The parameters as configured."""
+        """The parameters as configured in it."""
         return Settings(self.conf)
 
     @property
@@ -257,11 +102,15 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     notes = list(log.notes)
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
+    # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said
     jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
     switches, strange = read_topology(conf, sources.topology, nodes)
+    # a scheduler without backfill has no cycles
+    builtin = Settings(conf).builtin
+    cycles = read_cycles(sources.cycles, zone) if sources.cycles is not None and not builtin else []
     case = Case(
         version=VERSION,
         nodes=tuple(nodes),
@@ -269,7 +118,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         jobs=tuple(jobs),
         associations=tuple(associations),
         qualities=tuple(qualities),
-        cycles=_cycles(sources, conf, zone),
+        cycles=tuple(cycles),
         windows=tuple(windows),
         switches=tuple(switches),
         notes=(*notes, *more, *guessed, *strange),
@@ -288,21 +137,16 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
         InputError: if it is none.
     """
     beside = Path(conf.path).parent / TOPOLOGY_FILE
+    # slurmctld reads topology.conf of the same folder, without being told
     if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
         path = beside
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
 
 
-def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, ...]:
-    """When backfill began; a scheduler without backfill has no cycles."""
-    if sources.cycles is None or Settings(conf).builtin:
-        return ()
-    return tuple(read_cycles(sources.cycles, zone))
-
-
 def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:
     """The jobs whose partition there is, and notes on the others."""
     known = {partition.name for partition in partitions}
+    # slurm.conf(5), Default=YES; where none is, a job must name one, and this does not matter
     default = next((p.name for p in partitions if p.default), partitions[0].name)
     kept, skipped = [], Counter[str]()
     for job in jobs:
@@ -323,6 +167,7 @@ def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[l
     notes = []
     for name in unknown:
         mine = [job for job in jobs if job.qos == name]
+        # only this reason shows a limit that can be counted: as many as ever ran together of a user whom it held
         held = {job.user for job in mine if job.reason == "QOSMaxJobsPerUserLimit"}
         limit = max((most_together(job for job in mine if job.user == user) for user in held), default=-1)
         qualities = [*qualities, Quality(name=name, priority=-1, user=Limits(jobs=limit))]
@@ -330,6 +175,117 @@ def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[l
             says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
             notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says}")
     return qualities, notes
+
+
+def write_case(case: Case, conf: Conf, folder: Path) -> None:
+    """Write a case to a folder, all of its files or none.
+
+    Raises:
+        ConfigError: if the folder cannot be written.
+    """
+    contents = {folder / CASE_FILE: [msgspec.json.format(json_bytes(case), indent=1)]}
+    contents[folder / "workload.json"] = list(workload_lines(case_workload(case)))
+    contents |= _conf_copies(conf, folder)
+    write_files(contents)
+    write_platform(folder / "platform.xml", case_platform(case))
+
+
+def _conf_copies(conf: Conf, folder: Path) -> dict[Path, list[bytes]]:
+    first, *others = conf.files
+    copies = {folder / "slurm.conf": [Path(first).read_bytes()]}
+    for name in others:
+        copies[folder / Path(name).name] = [Path(name).read_bytes()]
+    return copies
+
+
+def load_case(folder: Path) -> Case:
+    """A case from its folder.
+
+    Raises:
+        InputError: if it is none, or made by another version.
+    """
+    path = folder / CASE_FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: there is no {CASE_FILE} in it; make it with decision slurm read")
+    try:
+        case = msgspec.json.decode(read_bytes(path), type=Case)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not a case of this version ({error}); make it again: decision slurm read") from None
+    if case.version != VERSION:
+        raise InputError(f"{path}: version {case.version}, not {VERSION}; make it again: decision slurm read")
+    # a file that was edited by hand would fail deep in the arrays
+    asked = {name for job in case.jobs for name in job.partition.split(",")} - {p.name for p in case.partitions}
+    listed = {name for partition in case.partitions for name in partition.nodes} - {node.name for node in case.nodes}
+    if unknown := asked | listed:
+        raise InputError(f"{path}: it has no partition or node {min(unknown)!r}; make it again: decision slurm read")
+    return msgspec.structs.replace(case, folder=str(folder))
+
+
+# A case as the engine takes it: a platform of equal hosts, and a workload with the recorded runtimes.
+
+# a platform of Batsim has a speed
+_HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
+
+
+def engine_hosts(case: Case) -> list[str]:
+    """The node of each host of the engine: hosts are the nodes themselves, or their cores where jobs share nodes."""
+    return [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
+
+
+def case_platform(case: Case) -> Platform:
+    """The platform: a host for each node, or for each core of it where jobs share nodes.
+
+    Names sort as their numbers, because Batsim numbers hosts by name.
+    """
+    nodes = engine_hosts(case)
+    # leading zeros, for the order by name
+    width = len(str(len(nodes)))
+    hosts = (
+        Host(
+            id=number,
+            name=f"h{number:0{width}d}-{node}",
+            pstates=(PowerState(speed=_HOST_SPEED),),
+            properties={"server": node},
+        )
+        for number, node in enumerate(nodes)
+    )
+    return Platform(hosts=tuple(hosts))
+
+
+def engine_size(case: Case, job: SlurmJob) -> int:
+    """The hosts of the engine that a job takes: its nodes, or its cores where jobs share nodes."""
+    if case.linear:
+        return max(job.nodes, len(read_hosts(job.hosts)))
+    threads = max(node.threads for node in case.nodes)
+    return max(1, -(-max(job.cpus, job.cpus_had) // threads))
+
+
+def case_workload(case: Case) -> Workload:
+    """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
+
+    Jobs that were cancelled while they waited are left out.
+    """
+    begin, most = case.begin, len(engine_hosts(case))
+    profiles: dict[str, Delay] = {}
+    jobs = []
+    for job in case.jobs:
+        if not job.started and job.state not in ("PENDING", "RUNNING"):
+            continue
+        # a job that still waited when the log was made runs to its limit
+        seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
+        name = f"{seconds:g}s"
+        profiles[name] = Delay(seconds)
+        jobs.append(
+            Job(
+                id=f"slurm!{job.id}",
+                submit_time=float(job.submitted - begin),
+                size=min(engine_size(case, job), most),
+                walltime=max(job.limit, seconds),
+                profile=name,
+                user=job.user,
+            )
+        )
+    return Workload(name="slurm", jobs=jobs, profiles=profiles, nb_res=most, unix_start=float(begin))
 
 
 # A case without the names of people: users, accounts, jobs and what they typed.

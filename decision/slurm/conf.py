@@ -1,7 +1,7 @@
-"""slurm.conf as it stands: lines, keys, nodes and partitions.
+"""slurm.conf: its lines, keys, nodes and partitions as they stand, and the parameters that the model takes from it.
 
 Keys are kept with the file and line that they come from, so that an error can name the place and a recommendation can
-change one word of one line. What a key means is in `parameters`.
+change one word of one line.
 """
 
 import math
@@ -18,6 +18,7 @@ from decision.model.hosts import nearest
 
 from .text import read_hosts, read_minutes
 
+# slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
 _TABLES = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
 _DEEPEST = 10  # Includes in Includes
@@ -45,7 +46,7 @@ class ConfEntry(msgspec.Struct, frozen=True):
 
 
 class Conf(msgspec.Struct, frozen=True):
-    """What a slurm.conf says."""
+    """What a slurm.conf and the files that it includes say."""
 
     path: str
     keys: Mapping[str, str]  # of single keys, in lower case; the last one counts
@@ -76,6 +77,7 @@ def read_conf(path: Path) -> Conf:
     tables: dict[str, list[ConfEntry]] = {"nodename": [], "partitionname": []}
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
+    # the last line of a key counts, as for slurmctld
     for line in _lines(path, files, 0):
         pairs = pairs_of(line)
         key, value = pairs[0]
@@ -104,6 +106,7 @@ def _add_entry(
     tables: dict[str, list[ConfEntry]],
     defaults: dict[str, dict[str, str]],
 ) -> None:
+    # slurm.conf(5), NodeName=DEFAULT: holds for lines behind it, until another one
     if name.upper() == "DEFAULT":
         defaults.setdefault(key, {}).update(pairs)
         return
@@ -126,6 +129,7 @@ def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:
             yield line
             continue
         target = Path(rest.strip())
+        # Include of the cluster's own path: files that were copied are next to each other
         found = target if target.is_absolute() and target.exists() else path.parent / target
         if not found.is_file():
             found = path.parent / target.name
@@ -138,6 +142,7 @@ def logical_lines(path: Path) -> Iterator[ConfLine]:
     """The lines that say something, with continued ones joined. Raises InputError."""
     begun, text = 0, ""
     for number, raw in enumerate(read_text(path).splitlines(), 1):
+        # slurm.conf(5): "#" begins a comment unless a backslash is before it, a backslash at the end continues the line
         part = re.sub(r"(?<!\\)#.*", "", raw).replace("\\#", "#").rstrip()
         begun = begun or number
         if part.endswith("\\"):
@@ -173,7 +178,8 @@ def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
 
 # The parameters that the model takes from slurm.conf, and their values in one simulation.
 #
-# Defaults are those of Slurm 22.05's own documentation (slurm.conf(5), sched_config).
+# Defaults are those of 22.05's slurm.conf(5). From 23.11 on SelectType is select/cons_tres and PriorityType
+# priority/multifactor where a slurm.conf does not say so; a case of such a version must say it.
 
 
 class Parameter(NamedTuple):
@@ -247,6 +253,7 @@ _PLUGINS = (
     Parameter("TopologyPlugin", "topology/none", "", "topology/none or topology/tree, with its topology.conf", True),
     Parameter("TopologyParam", "", "", "TopoOptional: switches count only for jobs with --switches", True),
 )
+# What slurm.conf does not say and a simulation needs; names are ours. sdiag has hints at the costs.
 MODEL = (
     Parameter("completing", "2", "s", "from a job's end until its nodes are free again: epilog and messages"),
     Parameter("test_cost", "0", "s", "that backfill takes to test a job"),
@@ -353,6 +360,7 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def has_database(self) -> bool:
         """Whether slurmdbd keeps accounts: without it nothing ages and nobody has a fair share."""
+        # measured on 22.05.8
         return "slurmdbd" in self.conf.get("AccountingStorageType").lower()
 
     @property
@@ -368,7 +376,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def multifactor(self) -> bool:
-        """Whether priorities are computed."""
+        """Whether priorities are computed (priority/multifactor), and not only the order of submission."""
         return "multifactor" in self.text("PriorityType").lower()
 
     @property
@@ -390,113 +398,3 @@ def checked(changes: Mapping[str, str]) -> dict[str, str]:
             hint = nearest(name, known)
             raise ConfigError(f"slurm has no parameter {name!r}{hint} (decision policies slurm lists them)")
     return {name.lower(): str(value) for name, value in changes.items()}
-
-
-# The keys of a slurm.conf: those that are used, those that may matter, and those without influence.
-
-_USED_KEYS = {
-    low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
-} | {
-    *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
-    *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
-}
-_MAY_MATTER_KEYS = {
-    *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
-    *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
-    *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
-    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),
-    *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
-    *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
-    *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
-    *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
-}
-_NO_INFLUENCE_KEYS = {
-    *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
-    *(
-        "slurmctldport",
-        "slurmdport",
-        "slurmuser",
-        "slurmduser",
-        "statesavelocation",
-        "slurmdspooldir",
-        "slurmctldpidfile",
-    ),
-    *("slurmdpidfile", "slurmctldlogfile", "slurmdlogfile", "slurmctlddebug", "slurmddebug", "slurmschedlogfile"),
-    *("slurmschedloglevel", "slurmctldsyslogdebug", "slurmdsyslogdebug", "logtimeformat", "debugflags", "authtype"),
-    *("authinfo", "authalttypes", "authaltparameters", "cryptotype", "credtype", "mpidefault", "mpiparams"),
-    *("proctracktype", "taskplugin", "taskpluginparam", "taskprolog", "taskepilog", "srunprolog", "srunepilog"),
-    *("srunportrange", "switchtype", "switchparameters", "jobacctgathertype", "jobacctgatherfrequency"),
-    *("jobacctgatherparams", "acctgatherenergytype", "acctgatherinterconnecttype", "acctgatherfilesystemtype"),
-    *("acctgatherprofiletype", "acctgathernodefreq", "acctgatherprofiletype", "acctgatherinfinibandtype"),
-    *("accountingstoragehost", "accountingstorageport", "accountingstorageuser", "accountingstoragepass"),
-    *("accountingstoragebackuphost", "accountingstorageexternalhost", "accountingstorageparameters"),
-    *("accountingstoragetres", "accountingstoreflags", "accountingstorejobcomment", "jobcomptype", "jobcomploc"),
-    *("jobcomphost", "jobcompport", "jobcompuser", "jobcomppass", "jobcompparams", "slurmctldtimeout"),
-    *("slurmdtimeout", "inactivelimit", "minjobage", "waittime", "maxstepcount", "maxtaskspernode", "mailprog"),
-    *("maildomain", "propagateresourcelimits", "propagateresourcelimitsexcept", "propagateprioprocess", "usepam"),
-    *("vsizefactor", "killonbadexit", "tmpfs", "slurmctldparameters", "slurmdparameters", "healthcheckinterval"),
-    *("healthchecknodestate", "batchstarttimeout", "tcptimeout", "eiotimeout", "epilogmsgtime", "firstjobid"),
-    *("maxjobid", "getenvtimeout", "groupupdateforce", "groupupdatetime", "jobcontainertype", "jobfileappend"),
-    *("jobcredentialprivatekey", "jobcredentialpubliccertificate", "keepalivetime", "launchparameters"),
-    *("launchtype", "maxdbdmsgs", "disablerootjobs", "communicationparameters", "privatedata", "plugindir"),
-    *("plugstackconf", "plugstackconfig", "prologepilogtimeout", "preplugins", "prepparameters", "routeplugin"),
-    *("sbcastparameters", "scronparameters", "slurmctldaddr", "slurmctldprimaryoffprog", "slurmctldprimaryonprog"),
-    *("trackwckey", "treewidth", "unkillablestepprogram", "useldap", "x11parameters", "allowspecresourcesusage"),
-    *("clifilterplugins", "cpufreqdef", "cpufreqgovernors", "dynamicfeatures", "extsensorsfreq", "extsensorstype"),
-    *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
-    *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
-    *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter", "slurmduser"),
-    *(
-        "killwait",
-        "returntoservice",
-        "stacksize",
-        "switchplugin",
-        "resumefailprogram",
-        "bcastexclude",
-        "bcastparameters",
-        "serializerplugins",
-    ),
-}
-
-
-class KeyCount(msgspec.Struct, frozen=True):
-    """What becomes of the keys of a slurm.conf."""
-
-    used: tuple[str, ...]
-    may_matter: tuple[str, ...]  # not simulated
-    no_influence: tuple[str, ...]
-
-    def words(self) -> list[str]:
-        """Lines for a reader."""
-        lines = [
-            f"{len(self.used)} keys of slurm.conf are used, {len(self.no_influence)} have no influence on the schedule"
-        ]
-        if self.may_matter:
-            lines.append(f"{len(self.may_matter)} not simulated: may matter: {', '.join(self.may_matter)}")
-        return lines
-
-
-_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
-_QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
-
-
-def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
-    """Sort the keys and SchedulerParameters of a slurm.conf, of which a topology.conf is there or not."""
-    used, matter, quiet = [], [], []
-    for key, value in conf.keys.items():
-        name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
-        tree = has_switches and value.lower() == "topology/tree"
-        if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
-            matter.append(f"{name}={value}")
-        elif key in _USED_KEYS:
-            used.append(name)
-        elif key in _NO_INFLUENCE_KEYS or (key in _MAY_MATTER_KEYS and value.lower() in _QUIET_VALUES):
-            quiet.append(name)
-        else:
-            matter.append(name)
-    for name in conf.options:
-        if name in IN_SCHEDULER_PARAMETERS:
-            used.append(name)
-        else:
-            (quiet if name in _QUIET_OPTIONS else matter).append(name)
-    return KeyCount(tuple(used), tuple(matter), tuple(quiet))

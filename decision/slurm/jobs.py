@@ -81,7 +81,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def started(self) -> bool:
-        """Whether it ever ran."""
+        """Whether it ever ran, as the log says."""
         return self.start != NEVER
 
     @property
@@ -97,6 +97,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # What a job asked for: the options of the command that submitted it.
 
+# Options of sbatch(1), salloc(1) and srun(1) by letter, and those that take a value: only so can the script be found.
 _SHORT = {
     **{"A": "account", "a": "array", "b": "begin", "c": "cpus-per-task", "C": "constraint", "d": "dependency"},
     **{"D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "i": "input", "J": "job-name", "L": "licenses"},
@@ -149,6 +150,7 @@ def read_options(line: str) -> Mapping[str, str]:
     options: dict[str, str] = {}
     while words:
         word = words.pop(0)
+        # the script; all behind it are its own arguments
         if not word.startswith("-") or word == "-":
             break
         name, value = _long(word, words) if word.startswith("--") else _short(word, words)
@@ -183,14 +185,17 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     hosts = row.text("NodeList")
     never_ran = is_nothing(hosts) and "nodelist" in row.fields
     state = row.text("State").split(" ")[0].rstrip("+").upper()
+    # a job that never had a node never ran, whatever its dates say
     if never_ran or state == "PENDING":
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
     switches, switch_wait = _switches(row, options.get("switches", ""))
     _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
-    shown = row.text("JobID")
+    shown, priority = row.text("JobID"), row.text("Priority")
+    array_limit = _ARRAY_LIMIT.search(options.get("array", ""))
     array, _, task = shown.partition("_")
+    # Eligible later than Submit is a begin time, unless something else made the job wait
     waits = needs or singleton or row.text("Reason") in ("JobArrayTaskLimit", "Dependency")
     return SlurmJob(
         id=job_id,
@@ -218,13 +223,13 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         reservation=row.text("Reservation") or options.get("reservation", ""),
         array=array if task else "",
         task=int(task) if task.isdigit() else 0,
-        array_limit=_array_limit(options.get("array", "")) if task else 0,
+        array_limit=int(array_limit[1]) if task and array_limit else 0,
         needs=needs,
         any_need=any_need,
         singleton=singleton,
         hosts="" if never_ran else hosts,
         options=tuple(sorted(unknown_options(options))),
-        priority=_priority(row),
+        priority=float(priority) if priority.replace(".", "", 1).isdigit() else math.nan,
         reason=row.text("Reason"),
         by_backfill="SchedBackfill" in row.text("Flags"),
         **_sizes(row, options),
@@ -256,6 +261,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
     """Nodes, cpus, memory and generic resources that a job asks for."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
     cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
+    # what was asked for counts, not what the job had: another configuration may give it other nodes
     least, most = _nodes(row, options, asked)
     per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
     cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
@@ -302,23 +308,20 @@ def _memory(
         if "mem" in options:
             return read_memory(options["mem"]), False
         if options or "mem" not in asked:
-            return _old_memory(row.text("ReqMem"))
+            # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
+            old = row.text("ReqMem")
+            has_unit = old.endswith(("c", "n")) and len(old) > 1
+            return (read_memory(old), old.endswith("c")) if has_unit else (0.0, False)
         return read_memory(asked["mem"]) / max(1, cpus), True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
-
-
-def _old_memory(text: str) -> tuple[float, bool]:
-    """ReqMem before Slurm 21.08: ``4000Mc`` per cpu, ``4000Mn`` per node; nothing of newer ones, which is a total."""
-    if text.endswith(("c", "n")) and text[:-1]:
-        return read_memory(text), text.endswith("c")
-    return 0.0, False
 
 
 def _runtime(row: RecordRow, start: int, end: int) -> float:
     if "elapsedraw" in row.fields or "elapsed" in row.fields:
         text = row.text("ElapsedRaw", "Elapsed")
         try:
+            # Elapsed leaves out the time in which a job was suspended, and its nodes were not free then
             suspended = "" if is_nothing(row.text("Suspended")) else row.text("Suspended")
             return read_duration(text or "0") + read_duration(suspended or "0")
         except ValueError:
@@ -347,28 +350,20 @@ def _whole(text: str, row: RecordRow, name: str) -> int:
         raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
 
 
-def _priority(row: RecordRow) -> float:
-    text = row.text("Priority")
-    return float(text) if text.replace(".", "", 1).isdigit() else math.nan
-
-
 def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
     """What ``--dependency`` says: the jobs, whether one is enough, and the name if it is a singleton."""
     needs = []
     for kind, jobs in _DEPENDENCY.findall(text):
+        # sbatch(1): after:job+minutes
         for job in filter(None, jobs.split(":")):
             number, _, minutes = job.partition("+")
             needs.append(Need(kind, number, float(minutes or 0) * MINUTE))
     return tuple(needs), "?" in text, name if "singleton" in text else ""
 
 
-def _array_limit(text: str) -> int:
-    found = _ARRAY_LIMIT.search(text)
-    return int(found[1]) if found else 0
-
-
 # The jobs of a log, by submission: those that were requeued once, those that ran when it began marked.
 
+# not all of them, because ids of jobs that sacct does not show leave gaps, too
 _COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
 
 
@@ -396,6 +391,7 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     unfinished: Counter[str] = Counter()
     runs: defaultdict[str, list[SlurmJob]] = defaultdict(list)
     shifted = 0
+    # sacct -D has a line for each run of a requeued job
     for row in rows:
         job_id = row.text("JobIDRaw", "JobID")
         if "." in job_id:
@@ -405,14 +401,16 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
         if job.submit == NEVER:
             skipped["lines without submission"] += 1
             continue
-        shifted += _is_shifted(job)
+        # dates in a zone that is not named are an hour off where the clock was changed while the job ran
+        dated = job.started and job.end != NEVER and job.runtime > 0
+        shifted += dated and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
         unfinished[_why_no_run(job)] += 1
         runs[job_id].append(job)
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
-    notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
+    notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
     if again := sum(map(len, runs.values())) - len(runs):
         notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
     if never := sum(count for why, count in unfinished.items() if why):
@@ -437,12 +435,6 @@ def _number(job_id: str) -> int:
     return int(re.match(r"\d*", job_id)[0] or 0)  # type: ignore[index]
 
 
-def _is_shifted(job: SlurmJob) -> bool:
-    """Whether the dates of a job differ from its time by the hour of a change of the clock."""
-    known = job.started and job.end != NEVER and job.runtime > 0
-    return known and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
-
-
 def _why_no_run(job: SlurmJob) -> str:
     """Why a workload of jobs that ran is without this one, as one of `REASONS`; "" where it ran."""
     if not job.started:
@@ -457,6 +449,7 @@ def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:
     last = runs[-1]
     if len(runs) == 1:
         return last
+    # what Slurm did between them (preemption, failure) is simulated, so the job begins where its first run does
     first = runs[0]
     return msgspec.structs.replace(last, first_submit=first.submit, requeues=len(runs) - 1, begin=first.begin)
 
@@ -468,6 +461,7 @@ def _with_array_limits(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
     for job in jobs:
         if job.array:
             arrays[job.array].append(job)
+    # sbatch's line may be missing: %N of an array then shows only in the reason JobArrayTaskLimit
     limits = {
         name: most_together(tasks)
         for name, tasks in arrays.items()
@@ -495,6 +489,7 @@ def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
     ends = [job.start + job.runtime for job in jobs if job.started]
     if not ends:
         return jobs, 0
+    # nothing that ended before is in a log that was cut, and so this is when the log really begins
     begin = min(ends)
     early = {_number(job.array or job.id) for job in jobs if job.submitted <= begin}
     known = {_number(name) for job in jobs for name in (job.id, job.array) if name}

@@ -47,6 +47,7 @@ class Buckets:
 
     def of(self, job: SlurmJob) -> list[Member]:
         """The buckets of a job."""
+        # sbatch(1), %N: the limit of an array is the first bucket of its tasks, where kernels look for it
         found: list[Member] = []
         if job.array and job.array_limit:
             found += self._members(("array", job.array), Limits(jobs=job.array_limit))
@@ -60,10 +61,11 @@ class Buckets:
 
     def refuses(self, job: SlurmJob) -> bool:
         """Whether a limit on a single job keeps it waiting for ever."""
-        own = self._associations.get((job.account, job.user))
+        association = self._associations.get((job.account, job.user))
         limits: list[Quality | Association] = []
         if self._enforced:
-            limits += [*self._qualities_of(job), *([own] if own is not None else [])]
+            limits += [*self._qualities_of(job), *([association] if association is not None else [])]
+        # sacctmgr(1), DenyOnLimit: such a QOS refuses a job at its submission, but a log has only jobs that were taken
         wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
         nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
         cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)
@@ -71,11 +73,13 @@ class Buckets:
 
     def _qualities_of(self, job: SlurmJob) -> list[Quality]:
         """The QOS of the job's partition, and its own, in the order in which they hold it."""
+        # Slurm's page on resource limits: those of the partition's QOS go before those of the job's
         names = [self._part_quality.get(job.partition.split(",")[0], ""), job.qos]
         return [self._qualities[name] for name in dict.fromkeys(names) if name in self._qualities]
 
     def _of_accounts(self, job: SlurmJob) -> list[Member]:
         found: list[Member] = []
+        # the same page: a limit that a QOS sets is not looked at in associations, field by field (acct_policy.c)
         group = user = account = _ALL
         for quality in self._qualities_of(job):
             found += self._members(("qos", quality.name), quality.group, group)
@@ -83,10 +87,10 @@ class Buckets:
             found += self._members(("qos", quality.name, "account", job.account), quality.account, account)
             group, user = group & ~_set_fields(quality.group), user & ~_set_fields(quality.user)
             account &= ~_set_fields(quality.account)
-        own = self._associations.get((job.account, job.user))
-        if own is not None:
-            found += self._members(("assoc", job.account, job.user), own.group, group)
-            found += self._members(("each", job.account, job.user), own.each, user & account & _JOBS)
+        association = self._associations.get((job.account, job.user))
+        if association is not None:
+            found += self._members(("assoc", job.account, job.user), association.group, group)
+            found += self._members(("each", job.account, job.user), association.each, user & account & _JOBS)
         for above in self._accounts_above(job.account):
             found += self._members(("assoc", above.account), above.group, group)
         return found
@@ -167,6 +171,7 @@ class Masks:
 
     def of(self, job: SlurmJob, partition: Partition) -> int:
         """The number of the set of a job in a partition."""
+        # gres with a type (gpu:v100) keeps a job to nodes that have this type
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
         names = (job.reservation, partition.name, job.features, job.exclude, typed)
@@ -207,6 +212,7 @@ def has_features(node: Node, wanted: str) -> bool:
     """Whether a node has the features of ``--constraint``: ``a&b``, ``a|b``, ``[a|b]``; counts are not looked at."""
     if is_nothing(wanted):
         return True
+    # sbatch(1), --constraint: brackets ask that all nodes match the same choice, which is not simulated
     plain = wanted.replace("[", "").replace("]", "").replace("(", "").replace(")", "").replace(",", "&")
     return any(
         all(part.split("*")[0].strip() in node.features for part in choice.split("&")) for choice in plain.split("|")

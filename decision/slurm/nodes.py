@@ -12,7 +12,7 @@ from decision.model.errors import InputError
 
 from .accounts import read_table
 from .conf import Conf, read_text
-from .text import NEVER, is_nothing, read_date, read_hosts, read_memory, read_minutes, said, split_list
+from .text import NEVER, in_plain_words, is_nothing, read_date, read_hosts, read_memory, read_minutes, split_list
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
 _HEAVIEST = 2**32 - 1  # Weight, as in Slurm
@@ -20,7 +20,7 @@ _GPU_KINDS = re.compile(r"\(S:[^)]*\)")
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node."""
+    """A node, with what jobs can have of it."""
 
     name: str
     cores: int = 1
@@ -34,6 +34,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int = 0  # NodeName lines of slurm.conf before its own
 
 
+# slurm.conf(5), PARTITION CONFIGURATION; defaults are those of 22.05.
 class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A partition. What is 0 or inf is not limited."""
 
@@ -103,6 +104,7 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
     """
     records: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
+    # order counts: Slurm takes nodes by their place in slurm.conf
     for number, entry in enumerate(conf.nodes):
         for name in read_hosts(entry.name):
             records.setdefault(name, {}).update(entry.pairs)
@@ -133,6 +135,7 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
         sockets = int(pairs.get("boards", "1")) * int(pairs.get("sockets", pairs.get("socketsperboard", "1")))
         cores = sockets * int(pairs.get("corespersocket", "1"))
         cpus = int(pairs.get("cpus", pairs.get("procs", "0"))) or cores * int(pairs.get("threadspercore", "1"))
+        # slurm.conf(5), CPUs: without Sockets and CoresPerSocket each cpu counts as a core
         if cores > cpus or not {"sockets", "socketsperboard", "corespersocket", "boards"} & pairs.keys():
             cores = cpus
         gres = [part for part in split_list(_GPU_KINDS.sub("", pairs.get("gres", ""))) if part]
@@ -149,7 +152,7 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
         )
     except ValueError as error:
         place = next((entry.line.place for entry in conf.nodes if name in read_hosts(entry.name)), conf.path)
-        raise InputError(f"{place}: node {name}: {said(error)}; check its numbers") from None
+        raise InputError(f"{place}: node {name}: {in_plain_words(error)}; check its numbers") from None
 
 
 def _weight(text: str) -> int:
@@ -192,6 +195,7 @@ def _make_partition(name: str, pairs: Mapping[str, str], every: tuple[str, ...],
         members = set(every) if listed.upper() == "ALL" else set(read_hosts(listed))
         if missing := members - set(every):
             raise InputError(f"{place}: partition {name} has the node {min(missing)}, which no NodeName line has")
+        # the former key Priority set what PriorityTier and PriorityJobFactor set now
         priority = pairs.get("priority", "1")
         return Partition(
             name=name,
@@ -214,7 +218,7 @@ def _make_partition(name: str, pairs: Mapping[str, str], every: tuple[str, ...],
             grace=float(_limit(pairs.get("gracetime", ""))),
         )
     except ValueError as error:
-        raise InputError(f"{place}: partition {name}: {said(error)}; check its values") from None
+        raise InputError(f"{place}: partition {name}: {in_plain_words(error)}; check its values") from None
 
 
 def _known(text: str, default: str) -> str:
@@ -232,6 +236,7 @@ def _megabytes(text: str) -> float:
 # Times in which nodes are not there: down (``sacctmgr show event -P``) or reserved (``scontrol show res``).
 
 _FAR = 1 << 40  # seconds since 1970: a node that is not back yet
+# states in which a node takes no new job
 _AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "REBOOT", "NOT_RESPONDING")
 
 
@@ -248,7 +253,7 @@ def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
             nodes = tuple(read_hosts(row["nodename"]))
         except ValueError as error:
             raise InputError(
-                f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show event prints?"
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show event prints?"
             ) from None
         found.append(Absence(nodes, begin, _FAR if end == NEVER else end))
     return found
@@ -264,7 +269,7 @@ def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]
             nodes = tuple(read_hosts(fields.get("nodes", "")))
         except ValueError as error:
             raise InputError(
-                f"{path}: reservation {name}: {said(error)} is neither a date nor a list of nodes"
+                f"{path}: reservation {name}: {in_plain_words(error)} is neither a date nor a list of nodes"
             ) from None
         found.append(Absence(nodes, begin, _FAR if end == NEVER else end, name))
     return found

@@ -5,7 +5,7 @@ memory, dependencies. Any other job asks for its hosts in the default partition.
 core of one where jobs share nodes: ``decision slurm read`` writes such a platform.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from decision.slurm.kernels.world import FAR, SlurmWorld
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world, zero_of
-from .case import VERSION, Case, read_topology
-from .case_folder import CASE_FILE, load_case
-from .conf import MODEL, PARAMETERS, Settings, count_keys, read_conf
+from .case import CASE_FILE, VERSION, Case, load_case, read_topology
+from .conf import MODEL, PARAMETERS, Settings, read_conf
 from .jobs import SlurmJob
-from .nodes import Node, make_nodes, make_partitions
+from .keys import count_keys
+from .nodes import make_nodes, make_partitions
 
+# the world's arrays cannot grow: a new one with twice as many places takes over
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"
 _STRANGER = "-"  # id of a place for such a job
@@ -108,6 +109,7 @@ class SlurmPolicy:
                 end_job(world, job, now)
 
     def _submit(self, job: JobView, now: int) -> None:
+        # Batsim's ids are WORKLOAD!ID; a second job with the id of one that is there already is a stranger
         number = self._known.get(job.id.rpartition("!")[2])
         if number is None or number in self._numbers:
             number = self._place_for(job)
@@ -122,6 +124,7 @@ class SlurmPolicy:
             self._grow()
         number, world = len(self._case.jobs) + used, self._world
         linear = self._case.linear
+        # a stranger asks for cores on any number of nodes, with the default memory
         world.nodes_min[number] = job.size if linear else 1
         world.nodes_max[number] = job.size if linear else len(self._case.nodes)
         world.cores[number] = job.size
@@ -180,23 +183,19 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     """
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
     hosts: dict[int, list[int]] = {number: [] for number in numbers.values()}
+    # the platform that `write_case` made says it; others of the right size are taken in order
     named = [host.properties.get("server", host.name) for host in platform.hosts]
     if not all(name in numbers for name in named):
-        named = list(_in_order(case.nodes, case.linear))
+        named = [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
     if len(named) != len(platform.hosts):
-        what = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
+        units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
         raise ConfigError(
-            f"policy slurm: slurm.conf has {what}, and the platform {len(platform.hosts)} hosts; "
+            f"policy slurm: slurm.conf has {units}, and the platform {len(platform.hosts)} hosts; "
             "take the platform that decision slurm read wrote"
         )
     for host, name in enumerate(named):
         hosts[numbers[name]].append(host)
     return hosts
-
-
-def _in_order(nodes: tuple[Node, ...], linear: bool) -> Iterator[str]:
-    for node in nodes:
-        yield from [node.name] * (1 if linear else node.cores)
 
 
 def load_slurm_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:

@@ -17,6 +17,7 @@ from .jobs import SlurmJob
 from .nodes import Partition
 from .text import read_tres
 
+# sshare is asked when the log is made: usage that the log's own jobs left would count twice
 _LIKE = 0.15  # largest difference of two distributions that are taken for one
 _MORE = 1.1  # usage that a log explains is not larger than this times its own
 
@@ -40,9 +41,12 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
     """The tree of a case; users of whom only jobs speak have one share in their account."""
     associations = _complete(case)
     numbers = {(each.account, each.user): number for number, each in enumerate(associations)}
-    parent = [-1 if number == 0 else _above(each, numbers) for number, each in enumerate(associations)]
+    # the account of a user, the parent of an account; the root has none
+    homes = [numbers.get((each.account if each.user else each.parent, ""), 0) for each in associations]
+    parent = [-1, *homes[1:]]
     shares = np.array([max(0.0, each.shares) for each in associations])
     norm = np.ones(len(parent))
+    # priority/multifactor: shares are divided among siblings
     for number, above in enumerate(parent):
         if above >= 0:
             total = sum(shares[k] for k, other in enumerate(parent) if other == above)
@@ -72,12 +76,9 @@ def _complete(case: Case) -> list[Association]:
     return list(found.values())
 
 
-def _above(each: Association, numbers: dict[tuple[str, str], int]) -> int:
-    return numbers.get((each.account if each.user else each.parent, ""), 0)
-
-
 def _path(leaf: int, parent: list[int]) -> list[int]:
     path = [leaf]
+    # a circle of parents in an edited file would not end
     while parent[path[0]] > 0 and len(path) < len(parent):
         path.insert(0, parent[path[0]])
     return path
@@ -85,14 +86,14 @@ def _path(leaf: int, parent: list[int]) -> list[int]:
 
 def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:
     """Usage when the log begins, summed up the tree; none where the log's own jobs explain what sshare says."""
-    own = np.array([each.usage if each.user else 0.0 for each in associations])
+    recorded = np.array([each.usage if each.user else 0.0 for each in associations])
     made = _made(case, settings, associations)
-    if own.sum() > 0 and made.sum() > 0:
-        apart = np.abs(own / own.sum() - made / made.sum()).sum() / 2
-        if apart < _LIKE and own.sum() <= _MORE * made.sum():
-            own[:] = 0.0
-    total = own.copy()
-    for number, value in enumerate(own):
+    if recorded.sum() > 0 and made.sum() > 0:
+        apart = np.abs(recorded / recorded.sum() - made / made.sum()).sum() / 2
+        if apart < _LIKE and recorded.sum() <= _MORE * made.sum():
+            recorded[:] = 0.0
+    total = recorded.copy()
+    for number, value in enumerate(recorded):
         above = parent[number]
         while above >= 0:
             total[above] += value
@@ -108,17 +109,13 @@ def _made(case: Case, settings: Settings, associations: list[Association]) -> An
     made: dict[tuple[str, str], float] = {}
     for job in case.jobs:
         if job.started:
-            key = (job.account, job.user)
-            made[key] = made.get(key, 0.0) + _left(job, end, rate)
+            key, left = (job.account, job.user), job.cpus_had * job.runtime
+            if rate < 1:
+                # each second of the job has decayed since: the integral of rate**t over its run
+                since_end, since_start = end - job.start - job.runtime, end - job.start
+                left = float(job.cpus_had * (rate**since_end - rate**since_start) / -np.log(rate))
+            made[key] = made.get(key, 0.0) + left
     return np.array([made.get((each.account, each.user), 0.0) if each.user else 0.0 for each in associations])
-
-
-def _left(job: SlurmJob, end: float, rate: float) -> float:
-    """What is left of a job's usage at `end`: each second of it has decayed since."""
-    begun, ended = end - job.start, end - job.start - job.runtime
-    if rate >= 1:
-        return job.cpus_had * job.runtime
-    return float(job.cpus_had * (rate**ended - rate**begun) / -np.log(rate))
 
 
 # The part of a job's priority that does not change while it waits: size, partition, QOS, resources, nice.
@@ -147,10 +144,12 @@ class Factors:
         """The sum of a job's constant factors."""
         if not self._settings.multifactor:
             return 0.0
+        # slurm.conf(5), PriorityFlags=NO_NORMAL_...: the number itself, not its share of the largest one
         part = partition.job_factor if "NO_NORMAL_PART" in self._flags else partition.job_factor / self._jobs_factor
         assoc = self._assoc.get((job.account, job.user), 0.0)
         assoc = assoc if "NO_NORMAL_ASSOC" in self._flags else assoc / self._most_assoc
         return (
+            # slurm.conf(5), PriorityWeight...: age and fair share are added in kernels, because they change
             self._weight["JobSize"] * self._size(job)
             + self._weight["Partition"] * part
             + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
@@ -163,6 +162,7 @@ class Factors:
         """The factor of a job's size, from 0 to 1."""
         nodes, cpus = job.nodes, job.cpus
         minutes = min(job.limit, YEAR) / 60
+        # slurm.conf(5): cpus by the time limit in minutes, over all cpus; else the mean of both shares
         if "SMALL_RELATIVE_TO_TIME" in self._flags:
             share = cpus / max(1.0, minutes) / self._cpus
         else:
@@ -171,7 +171,8 @@ class Factors:
 
     def _tres_part(self, job: SlurmJob) -> float:
         total = 0.0
-        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": _total_memory(job)}
+        memory = job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
+        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": memory}
         amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
         for name, weight in self._tres.items():
             amount = amounts.get(name, 0.0)
@@ -187,10 +188,6 @@ class Factors:
         if name == "mem":
             return sum(node.memory for node in self._case.nodes)
         return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in self._case.nodes))
-
-
-def _total_memory(job: SlurmJob) -> float:
-    return job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
 
 
 def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], float]) -> dict[str, float]:
@@ -210,6 +207,7 @@ def _from_log(
     case: Case, names: Sequence[str], weight: float, size_weight: float, size: Callable[[SlurmJob], float]
 ) -> dict[str, float]:
     """What the lowest priorities at submission say of a QOS: there the fair share is nearly nothing."""
+    # a job of a user with much usage has nearly no fair share, so that the lowest priority is the QOS and the size
     least = {}
     for name in names:
         rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]

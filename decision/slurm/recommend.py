@@ -17,9 +17,8 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
 from .agree import Counted, Progress, calibrated, run_phases, waits_of
-from .case import Case
-from .case_folder import engine_size
-from .conf import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Conf, Parameter, Settings, read_text
+from .case import Case, engine_size
+from .conf import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Conf, Settings, read_text
 from .priority import YEAR
 from .simulate import Phase
 from .sweep import Change, Sweep, Tried, free_phases, measure_change, read_goal, without_cycles
@@ -45,10 +44,13 @@ FORMULAS: Mapping[str, str] = {
     "f3": "seconds * size + 6.86e6 * log10(age)",
     "f4": "seconds * sqrt(size) + 5.30e5 * log10(age)",
 }
+# one pair in twenty is the other way round then
 EXPRESSED = 0.9  # Kendall's tau from which weights express an order
 POINTS = 1_000_000  # of priority between the first and the last job
 _MOST_COMPARED = 2_000  # jobs, evenly from the log
+# a coarse grid: the simulation judges what comes of it
 _AGE_SHARES = (0.0, 0.1, 0.3, 1.0, 3.0)
+# large, because priorities are cut to integers
 _WEIGHT = 100_000
 
 
@@ -94,7 +96,9 @@ def approximate(
     """
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
     ranks = _ranks(case, order)
-    points = _points(ranks)
+    # priorities from 1 to 1 + POINTS; 0 would hold a job
+    span = float(ranks.max() - ranks.min())
+    points = 1 + POINTS * (ranks.max() - ranks) / span if span > 0 else np.ones(len(ranks))
     weights, tau = _best_weights(case, settings, numbers, ranks)
     unknown = without_cycles(case)
     counted, groups = Counted(show), 3 + (order in FORMULAS)
@@ -165,17 +169,12 @@ def _numbers_of(case: Case, order: str) -> F8:
     return np.asarray(eval(FORMULAS[order], names, {"seconds": seconds, "size": size, "age": age}), float)
 
 
-def _points(ranks: F8) -> F8:
-    """Priorities that put jobs in this order, from 1 to 1 + `POINTS`."""
-    span = float(ranks.max() - ranks.min())
-    return 1 + POINTS * (ranks.max() - ranks) / span if span > 0 else np.ones(len(ranks))
-
-
 def _best_weights(case: Case, settings: Settings, numbers: Sequence[int], ranks: F8) -> tuple[Change, float]:
     """The weights of size and age under which jobs that waited together are most nearly in this order."""
     chosen = np.array(numbers)[:: max(1, len(numbers) // _MOST_COMPARED)]
     jobs = [case.jobs[n] for n in chosen]
     begin, end = np.array([job.submit for job in jobs], float), np.array([job.start for job in jobs], float)
+    # only pairs that waited at the same time can change places
     together = (begin[:, None] < end[None, :]) & (begin[None, :] < end[:, None])
     wanted = np.sign(ranks[chosen][None, :] - ranks[chosen][:, None])
     longest = max(1.0, float((end - begin).max()))
@@ -204,6 +203,7 @@ def _kendall(wanted: F8, found: F8, together: NDArray[np.bool_]) -> float:
 
 def _weights_of(settings: Settings, flag: str, small: str, ages: float, longest: float) -> Change:
     flags = [part for part in settings.text("PriorityFlags").split(",") if part and part != "SMALL_RELATIVE_TO_TIME"]
+    # PriorityMaxAge beyond the longest wait, or age would stop to tell jobs apart
     minutes = max(1, math.ceil(longest / 60))
     others = ("Fairshare", "QOS", "Partition", "Assoc")
     found = {"PriorityType": "priority/multifactor", "PriorityFavorSmall": small}
@@ -266,21 +266,19 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
     """
     lines = text.splitlines(keepends=True)
     known = {name.lower(): PARAMETERS[name.lower()] for name in changes if name.lower() in PARAMETERS}
-    options = {n: v for n, v in changes.items() if n.lower() in known and _is_option(known[n.lower()])}
+    in_list = {low for low, parameter in known.items() if parameter.name in IN_SCHEDULER_PARAMETERS}
+    options = {name: value for name, value in changes.items() if name.lower() in in_list}
     if options:
         _set_key(lines, "SchedulerParameters", _with_options(conf, options), remark)
     for name, value in changes.items():
         parameter = known.get(name.lower())
+        # parameters of the model are no keys of Slurm
         if name in options or (parameter is not None and parameter in MODEL):
             continue
         needs_restart = parameter is None or parameter.restart
         restart = "; needs a restart of slurmctld" if needs_restart else ""
         _set_key(lines, parameter.name if parameter else name, value, remark + restart)
     return "".join(lines)
-
-
-def _is_option(parameter: Parameter) -> bool:
-    return parameter.name in IN_SCHEDULER_PARAMETERS
 
 
 def _with_options(conf: Conf, options: Mapping[str, str]) -> str:
@@ -314,6 +312,7 @@ def _set_key(lines: list[str], key: str, value: str, remark: str) -> None:
             lines[-1] += "\n"
         lines += new
         return
+    # the last one counts
     first = last = found[-1]
     while lines[last].rstrip().endswith("\\") and last + 1 < len(lines):
         last += 1
@@ -355,9 +354,6 @@ def _diff(folder: Path, conf: Conf, changes: Mapping[str, str], remark: str) -> 
     text = read_text(folder / "slurm.conf")
     new = changed_text(text, conf, changes, remark)
     before, after = text.splitlines(keepends=True), new.splitlines(keepends=True)
-    return "".join(map(_marked, difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")))
-
-
-def _marked(line: str) -> str:
-    """A line of a diff; the last one of a file may have no end."""
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    diff = difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")
+    # the last line of a file may have no end, which patch must be told
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)

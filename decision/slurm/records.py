@@ -1,5 +1,10 @@
-"""Records of sacct, as text with columns in any order or as JSON, as fields by sacct's names."""
+"""Records of what happened: jobs, from sacct, and when cycles of backfill began, from slurmctld's log.
 
+sacct's may be text with columns in any order, or JSON; they become fields by sacct's names.
+"""
+
+import lzma
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,6 +16,7 @@ from decision.files.accounting.records import Account
 from decision.files.accounting.sacct import sacct_json_records, sacct_records
 from decision.model.errors import InputError
 
+from .conf import read_text
 from .text import read_date
 
 _COLUMNS = (
@@ -87,3 +93,51 @@ def _check(columns: Sequence[str], path: Path) -> None:
     missing = [names[0] for names in _NEEDED if not any(name.lower() in columns for name in names)]
     if missing:
         raise InputError(f"{path}, line 1: the columns {', '.join(missing)} are missing; make it with: {SACCT}")
+
+
+# lines of slurmctld's log, and what sched/backfill of 22.05 and of 26.05 writes there when a cycle begins
+_LOGGED = re.compile(r"^\[?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?\]?\s+(.*)")
+_BEGINS = re.compile(r"^cycle\b|(?:_attempt_backfill|backfill):?.*\bbeginning\b|backfill: beginning")
+
+
+def read_cycles(path: Path, zone: ZoneInfo | None = None) -> list[int]:
+    """Seconds since 1970 at which cycles began, ascending.
+
+    slurmctld says "backfill: beginning" with ``DebugFlags=Backfill`` or ``SlurmctldDebug=debug``.
+
+    Raises:
+        InputError: if there is none, or a line is no time.
+    """
+    times, plain = [], True
+    for number, line in enumerate(_log_lines(path), 1):
+        text = line.strip()
+        found = _LOGGED.match(text)
+        if found and found[2]:
+            plain = False
+            if _BEGINS.search(found[2]):
+                times.append(read_date(found[1], zone))
+        elif text and (plain or found):
+            times.append(_time_of(text, f"{path}, line {number}", zone))
+    if not times:
+        raise InputError(
+            f"{path}: no cycle of backfill begins in it; log with DebugFlags=Backfill, or give one time a line"
+        )
+    return sorted(set(times))
+
+
+def _time_of(text: str, place: str, zone: ZoneInfo | None) -> int:
+    try:
+        found = _LOGGED.match(text)
+        return round(float(text)) if not found and text.replace(".", "", 1).isdigit() else read_date(text, zone)
+    except ValueError:
+        raise InputError(f"{place}: {text[:40]!r} is not a time like 2026-03-02T08:05:48") from None
+
+
+def _log_lines(path: Path) -> list[str]:
+    if path.suffix != ".xz":
+        return read_text(path).splitlines()
+    try:
+        with lzma.open(path, "rt", encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except (OSError, lzma.LZMAError) as error:
+        raise InputError(f"{path}: cannot be unpacked ({error}); check the file") from None

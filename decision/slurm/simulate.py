@@ -15,6 +15,7 @@ from .case import Case
 from .conf import Settings
 from .text import read_hosts
 
+# beyond any time limit: a job that can never start does not keep the run going
 _AFTER = 400 * 86_400  # seconds after the last submission at which a run ends in any case
 
 
@@ -30,7 +31,7 @@ class Simulated(NamedTuple):
 
     @property
     def wait(self) -> F8:
-        """(J,) seconds."""
+        """(J,) seconds from each job's last submission to its start, nan where it never ran."""
         return self.start - self.submit
 
 
@@ -75,6 +76,7 @@ def simulate_case(
 _OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, where nobody knows
 _FEWEST = 5  # starts by backfill that show when its cycles were
 _COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
+# each is a run of the log: more of them find a better best one
 _TRIED = 240  # guesses, where the times of cycles were recorded
 _SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
 
@@ -101,6 +103,7 @@ def drawn_phases(case: Case, settings: Settings, runs: int, seed: int, *, anchor
     phases = []
     seconds = completing_times(case)
     for _ in range(runs):
+        # slurmctld's threads began at times that no log has
         changes = _periodic(rng, settings, seconds)
         begin, overhead = rng.uniform(0, interval), rng.uniform(0, 2 * _OVERHEAD)
         cycles = shown_cycles(case, settings, overhead) if anchored else ()
@@ -142,6 +145,7 @@ def completing_times(case: Case) -> Sequence[int]:
             ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
     if not pauses:
         return _COMPLETING
+    # not the very shortest pause: two dates that are rounded may make it too short
     least = round(float(np.quantile(pauses, 0.02)))
     return _COMPLETING if least < _SHOWS_MORE else (least - 1, least, least + 1)
 
@@ -163,6 +167,7 @@ def _between(first: int, last: int, period: float) -> list[float]:
     """The cycles from one that is known up to the next one: evenly, or until a pause before it."""
     count = max(1, round((last - first) / period))
     step = (last - first) / count
+    # cycles are not evenly between: there were times without waiting jobs, after which cycles began anew
     if abs(step - period) > period / 60 + 1:
         step = period
     return [first + k * step for k in range(count) if first + k * step <= last - period / 2 or k == 0]

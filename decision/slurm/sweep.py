@@ -31,14 +31,14 @@ from .agree import (
     run_phases,
     waits_of,
 )
-from .case import Case
-from .case_folder import engine_size
+from .case import Case, engine_size
 from .conf import PARAMETERS, Settings, checked
 from .simulate import Phase
 
 # Changes of parameters that a sweep tries: those that are named, or each parameter by itself.
 
 Change = dict[str, str]  # parameters by name, as they were written
+# factors of what is configured: wide enough to show, few enough to wait for
 _DEFAULT_STEPS: Mapping[str, tuple[float, ...]] = {
     "bf_interval": (0.5, 2, 4),
     "bf_window": (0.5, 2),
@@ -159,6 +159,12 @@ class Guard(NamedTuple):
     goal: Goal
     share: float
 
+    def is_broken(self, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
+        """Whether the goal is worse in the runs with `waits` than in those with `base`, (R, K) each, by more."""
+        before = np.mean([self.goal.of(row, runtime, area) for row in base])
+        after = np.mean([self.goal.of(row, runtime, area) for row in waits])
+        return self.goal.sign * float(after - before) > self.share * abs(float(before))
+
 
 def read_goal_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
     """A guard from ``partition=debug:mean-wait:5%``. Raises ConfigError."""
@@ -180,7 +186,9 @@ def areas(case: Case, numbers: Sequence[int]) -> F8:
 # What a setting changes in paired runs, and how surely.
 
 _CONFIDENCE = 0.95
+# a setting chosen among many looks better than it is; jobs that did not choose it say whether it is
 _HELD_OUT = 1 / 3  # share of the log, its end, that decides
+# of two recorded pairs (the same jobs under two configurations) a prototype missed the change by 10 and 25 %
 _MODEL_ERROR = 0.15  # standard error of a predicted change, as a share of it: of changes recorded in pairs
 
 
@@ -222,14 +230,16 @@ def measure_change(
     after = np.array([goal.of(row, runtime, area) for row in waits])
     mean = goal.sign * float((after - before).mean())
     error = _error(case, numbers, goal, base, waits, after - before, float(before.mean()), float(after.mean()))
+    # Bonferroni: all intervals of a sweep hold together
     half = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / 2 / max(1, nb_settings)) * error if waits is not base else 0.0
+    # a parameter that changes nothing is known to change nothing
     half = 0.0 if np.array_equal(base, waits) else half
     return Tried(
         set=change,
         mean=mean,
         interval=(mean - half, mean + half),
         held_out=_held_out(case, numbers, goal, base, waits, runtime, area),
-        broken=tuple(guard.goal.text for guard in guards if _breaks(guard, base, waits, runtime, area)),
+        broken=tuple(guard.goal.text for guard in guards if guard.is_broken(base, waits, runtime, area)),
         tested=tested,
     )
 
@@ -240,6 +250,7 @@ def _error(
     """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
     runtime = recorded_runtimes(case, numbers)
     chosen = [numbers[k] for k in goal.places]
+    # paired: what the same job gains, so that the load of its day cancels out
     per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
     blocks = block_error(per_job, blocks_of(case, chosen))
     if goal.figure == "utilization":
@@ -261,13 +272,6 @@ def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F
         for before, after in zip(base, waits, strict=True)
     ]
     return goal.sign * float(np.mean(changes))
-
-
-def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
-    before = np.mean([guard.goal.of(row, runtime, area) for row in base])
-    after = np.mean([guard.goal.of(row, runtime, area) for row in waits])
-    worse = guard.goal.sign * float(after - before)
-    return worse > guard.share * abs(float(before))
 
 
 _POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
@@ -322,6 +326,7 @@ def sweep(
     for change in changes:
         _check(settings.changing(change))
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    # recorded cycles belong to the configuration as it was
     unknown = without_cycles(case)
     counted = Counted(show)
     found = calibrated(unknown, settings, runs, seed, counted.followed_by((1 + len(changes)) * runs))
@@ -333,7 +338,11 @@ def sweep(
         waits, tested = runner.waits(change, counted.followed_by(left * len(phases)))
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
     runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
-    reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
+    # jobs that a policy could not run count as its longest
+    reached = {}
+    for name in _POLICIES:
+        wait = policy_waits(case, numbers, name)
+        reached[name] = goal.of(np.nan_to_num(wait, nan=float(np.nanmax(wait))), runtime, area)
     return Sweep(
         goal=goal,
         base=float(np.mean([goal.of(row, runtime, area) for row in base])),
@@ -360,6 +369,7 @@ def without_cycles(case: Case) -> Case:
 def free_phases(chosen: Sequence[Phase], settings: Settings) -> list[Change]:
     """Guesses without the cycles that the log shows, spread evenly where they had those."""
     interval = settings.number("bf_interval")
+    # the golden ratio spreads any number of phases evenly over the interval
     return [
         {"bf_phase": f"{interval * (k * 0.618 % 1):.3f}", "cycle_cost": "0.25", **phase.changes}
         if phase.cycles
@@ -378,7 +388,9 @@ class _Runner:
         self._folder = folder
         facts = json_bytes((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
         guesses = json_bytes([phase.changes for phase in phases])
-        self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
+        # a run of another version of the model is not the same run
+        sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+        self._digest = hashlib.sha256(facts + guesses + sources).hexdigest()
 
     def waits(self, change: Change, show: Progress) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
@@ -401,16 +413,6 @@ class _Runner:
             return None
         name = hashlib.sha256((self._digest + repr(sorted(change.items()))).encode()).hexdigest()[:16]
         return self._folder / "runs" / f"{name}.json"
-
-
-def _sources() -> bytes:
-    """The model's sources: a run of another version is not the same run."""
-    return b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
-
-
-def _filled(waits: F8) -> F8:
-    """Waits without gaps: jobs that a policy could not run count as the longest."""
-    return np.nan_to_num(waits, nan=float(np.nanmax(waits)))
 
 
 def sweep_document(found: Sweep, command: str) -> dict[str, Any]:

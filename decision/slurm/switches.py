@@ -70,6 +70,7 @@ def read_switches(path: Path) -> SwitchTree:
         raise InputError(f"{path}: no switch is above all others ({shown}); add a line SwitchName=top Switches={shown}")
     top = tops[0]
     down = [1] * (top.level + 1)
+    # a switch of fewer parts leaves places empty
     for switch in switches.values():
         down[switch.level] = max(down[switch.level], len(switch.nodes) + len(switch.below))
     if prod(down) > MAX_HOSTS:
@@ -107,6 +108,7 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
     """The switches by name, with their levels; and the name of the switch above each that is below one."""
     switches: dict[str, _Switch] = {}
     homes: dict[str, str] = {}  # the leaf switch of each node
+    # topology.conf(5): a node may be on one switch only in a tree
     for line in logical_lines(path):
         switch = _read_line(line)
         if switch.name in switches:

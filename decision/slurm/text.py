@@ -11,9 +11,11 @@ from decision.model.dates import DAY, LAST_DATE
 MINUTE, _HOUR = 60, 3600  # seconds
 NEVER = -1  # a time that has not come
 _NOTHING = {"", "unknown", "none", "n/a", "(null)", "invalid", "none assigned"}
+# what squeue, sacct and sacctmgr print for "no limit", in different columns
 _ENDLESS = {"unlimited", "infinite", "partition_limit", "-1"}
 _SIZE = re.compile(r"([\d.]+)([KMGTP]?)[cn]?$", re.IGNORECASE)
 _MEGABYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+# sacct(1), SLURM_TIME_FORMAT: a strftime text of the site
 _FORMATS = ("%m/%d/%y-%H:%M:%S", "%m/%d/%Y-%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%b %d %Y %H:%M:%S", "%d %b %Y %H:%M:%S")
 _MOST_HOSTS = 1_000_000
 _NOT_A_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
@@ -24,7 +26,7 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
-def said(error: ValueError) -> str:
+def in_plain_words(error: ValueError) -> str:
     """What is wrong with a value, in plain words: Python's own are for programmers."""
     found = _NOT_A_NUMBER.match(str(error))
     return f"{found[1]} is not a number" if found else str(error)
@@ -51,6 +53,7 @@ def _duration(text: str, unit: int) -> float:
     text = text.strip()
     if text.lower() in _ENDLESS:
         return math.inf
+    # sbatch(1), --time: after days the first number is of hours; without them two numbers are minutes and seconds
     days, dash, rest = text.rpartition("-")
     parts = [float(part) for part in rest.split(":")] if rest else [0.0]
     if len(parts) > 3 or any(part < 0 for part in parts):
@@ -74,6 +77,7 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
     text = text.strip()
     if is_nothing(text):
         return NEVER
+    # SLURM_TIME_FORMAT=%s; 0 is "not yet"
     if text.isdigit():
         if int(text) > LAST_DATE:
             raise ValueError(text)
@@ -111,7 +115,7 @@ def read_memory(text: str) -> float:
 
 
 def read_tres(text: str) -> dict[str, str]:
-    """``cpu=4,mem=8G,gres/gpu=1`` as a mapping."""
+    """The amounts of ``cpu=4,mem=8G,gres/gpu=1`` by name, as they are written."""
     if is_nothing(text):
         return {}
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
@@ -155,6 +159,7 @@ def _expand(text: str) -> list[str]:
     return [f"{before}{number}{tail}" for number in _numbers(inside) for tail in tails]
 
 
+# Widths count: n[08-10] is n08, n09, n10.
 def _numbers(text: str) -> Iterator[str]:
     for part in text.split(","):
         first, dash, last = part.partition("-")

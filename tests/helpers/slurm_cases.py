@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from decision.slurm.case import Case, Sources, read_case
-from decision.slurm.case_folder import load_case, write_case
+from decision.slurm.case import Case, Sources, load_case, read_case, write_case
 from decision.slurm.conf import Settings
 from decision.slurm.simulate import simulate_case
 from decision.slurm.text import write_date

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from decision.slurm.agree import agree
-from decision.slurm.case import Sources, read_case
-from decision.slurm.case_folder import load_case, write_case
+from decision.slurm.case import Sources, load_case, read_case, write_case
 from tests.helpers import slurm_real
 
 

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts, Verdict
-from decision.papers.launchpad.learned import (
+from decision.papers.launchpad.runs import (
     BC,
     BOTH,
     HEURISTICS,
+    LAUNCHPAD,
     MIXES,
     OFFLINE,
     ONLINE,
+    LaunchpadPart,
     Learner,
     heuristic_choices,
     heuristic_shares,
@@ -21,7 +23,6 @@ from decision.papers.launchpad.learned import (
     rollouts_of,
     world,
 )
-from decision.papers.launchpad.runs import LAUNCHPAD, LaunchpadPart
 from decision.rl.envs import evaluate
 from decision.rl.learning.schedulers import choosing_setup
 
@@ -67,7 +68,7 @@ def test_a_second_run_repeats_nothing(done):
     folder, found, told = done
     again = LAUNCHPAD.reproduce(Parts(folder, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 7)
-    missing = LaunchpadPart(budget=SMOKE, hosts=10, who=Learner(ONLINE, ""), seed=0, folder=folder / "smoke").file
+    missing = LaunchpadPart(budget=SMOKE, hosts=10, contender=Learner(ONLINE, ""), seed=0, folder=folder / "smoke").file
     kept = missing.read_bytes()
     missing.unlink()
     shown = LAUNCHPAD.reproduce(Parts(folder), only_finished=True)
@@ -78,7 +79,7 @@ def test_a_second_run_repeats_nothing(done):
 
 def test_before_anything_is_learned_the_heuristics_are_shown(done, tmp_path):
     folder, found, _ = done
-    rules = LaunchpadPart(budget=SMOKE, hosts=10, who="rules", seed=0, folder=folder / "smoke").file
+    rules = LaunchpadPart(budget=SMOKE, hosts=10, contender="rules", seed=0, folder=folder / "smoke").file
     (tmp_path / "smoke").mkdir()
     (tmp_path / "smoke" / rules.name).write_bytes(rules.read_bytes())
     shown = LAUNCHPAD.reproduce(Parts(tmp_path), only_finished=True)
@@ -115,7 +116,7 @@ def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp
     assert both.steps == steps[ONLINE] == 20 * both.offline
     assert both.updates == 1
     tasks = LAUNCHPAD.parts(LAUNCHPAD.budgets["standard"], tmp_path)
-    learned = [task.seed for task in tasks if isinstance(task.who, Learner)]
+    learned = [task.seed for task in tasks if isinstance(task.contender, Learner)]
     assert 100 <= len(learned) <= 120
     assert all(one <= other for one, other in pairwise(learned)), "whole seeds first"
     paper = learner_config(Learner(BC, "qos"), LAUNCHPAD.budgets["full"].effort, 0)

@@ -186,7 +186,7 @@ def _exponent(values: np.ndarray, base: float) -> np.ndarray:
 
 
 def read_types(files: Sequence[Path]) -> Types:
-    """Of several runs together."""
+    """Mean waits by type of job from the files of several runs together."""
     found: dict[tuple[int, float], tuple[int, float]] = {}
     for path in files:
         with path.open(newline="") as file:

@@ -50,7 +50,7 @@ TYPED = 10  # slots of the windows whose waiting times are drawn by type of job,
 
 
 class Candidate(NamedTuple):
-    """What is learned."""
+    """A policy that is learned: by which preset, with which changes of it."""
 
     policy: str  # what it is called in table and figures
     name: str  # what the folders of its runs begin with
@@ -63,7 +63,7 @@ _AS_IN_THE_PAPER = ("env.paper=true", "env.cluster=cores", "env.jobs=1000")
 
 
 def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
-    """DBF with this window."""
+    """DBF with a window of so many jobs from the head of the queue and from its tail."""
     changes = (f"env.head={head}", f"env.tail={tail}", *_AS_IN_THE_PAPER)
     return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
 
@@ -76,7 +76,7 @@ BASELINES = (
 
 
 class _Budget(NamedTuple):
-    """What that means."""
+    """How many steps, seeds and episodes a budget of the command line means."""
 
     steps: int  # of each run
     seeds: int
@@ -118,7 +118,7 @@ class TrainingRun(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Of its files."""
+        """The folder of the files that it leaves."""
         return self.parent / f"{self.learned.name}-{self.seed}"
 
     def definition(self) -> dict[str, Any]:
@@ -128,12 +128,12 @@ class TrainingRun(NamedTuple):
         return {"experiment": "dbf", "log": self.digest, "learned": self.learned, "seed": self.seed, **budget}
 
     def files(self) -> list[tuple[Path, str]]:
-        """What it reads."""
+        """The files that it reads from other runs."""
         return [(self.swf, self.digest)]
 
     @property
     def written(self) -> list[Path]:
-        """What it leaves."""
+        """The files that it leaves when it is finished."""
         return [self.metrics, self.types, self.horizons, self.folder / "progress.csv"]
 
     @property

@@ -64,12 +64,12 @@ def waste(days: Days, jobs: Jobs, weight: Floats) -> float:
 
 
 def server_switches(days: Days, jobs: Jobs, weight: Floats) -> float:
-    """Of servers."""
+    """How often servers are switched on or off, weighted by days."""
     return float(days.switches @ weight)
 
 
 def pooled_wait(days: Days, jobs: Jobs, weight: Floats) -> float:
-    """Mean of all jobs."""
+    """Mean wait of all jobs together, weighted by days."""
     return float(days.wait @ weight[jobs.day] / weight[jobs.day].sum())
 
 

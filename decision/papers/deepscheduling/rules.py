@@ -73,7 +73,7 @@ def _waits(state: ClusterState, number: int) -> Floats:
 
 
 def rule(name: str) -> ChooseIn:
-    """One of RULES."""
+    """What chooses for a batch of environments by one of `SIMPLE_RULES`."""
 
     def choose(batch: Batch, out: Outputs) -> NDArray[np.int64]:
         actions = np.zeros(len(batch.envs), np.int64)

@@ -92,7 +92,7 @@ _PAPERS_AGENT = "deepscheduling-paper"  # without a mask, discount 0.97, three G
 
 
 class _Budget(NamedTuple):
-    """What that means."""
+    """How many clusters, days, seeds and steps a budget of the command line means."""
 
     clusters: tuple[str, ...]
     days: int | None  # of each; None for all
@@ -126,7 +126,7 @@ class DeepSchedulingPart(Part, frozen=True, kw_only=True):
 
     @property
     def file(self) -> Path:
-        """Days by policy."""
+        """The file of its days, by policy."""
         return self.folder / f"{self.cluster}-{self.who.replace(' ', '-')}-{self.seed}.npz"
 
 

@@ -19,7 +19,16 @@ from decision.experiments.statistics import Estimate, middle_mean
 from decision.model.record import Floats
 from decision.papers.campaign import VERDICT_COLUMNS, Kind, ResultTable, Verdict, judge, verdicts
 
-from .learned import RULES
+HEURISTICS = {  # by the paper's names, and more
+    "QoS": "qos+first-fit",
+    "SJF": "sjf+first-fit",
+    "FCFS": "fcfs+first-fit",
+    "HVF": "hvf+first-fit",
+    "EDF": "edf+first-fit",
+    "density": "density+first-fit",
+}
+SUSPENDING = {f"{name}, suspending": f"{policy},suspend=density" for name, policy in HEURISTICS.items()}
+RULES = {**HEURISTICS, **SUSPENDING}
 
 WITHIN = 0.023
 _LEVELS = (0.025, 0.975)
@@ -132,7 +141,7 @@ TIME_MARGIN = 1.5  # times that differ by no more than this factor count as equa
 
 
 class Results(NamedTuple):
-    """All that was found."""
+    """All that finished parts found, by hosts, contender and seed."""
 
     values: Values
     early: Values  # after a third of the steps in environments

@@ -49,7 +49,7 @@ _TOGETHER = 20  # logs in a task
 
 
 class Design(NamedTuple):
-    """What is repeated."""
+    """What is repeated: how many logs, and how long they and their windows are."""
 
     logs: int = 200  # that are judged
     known: int = 1000  # other logs, from which the truth is known
@@ -75,7 +75,7 @@ class LogBatch(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Of a log."""
+    """The scores of the policies on one log."""
 
     windows: Windows
     of: Floats  # (policies, metrics, windows)

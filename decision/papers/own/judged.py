@@ -74,7 +74,7 @@ _MADE_JOBS = 4000
 
 
 class TrainingPart(NamedTuple):
-    """What candidates schedule."""
+    """A part of a log that candidates schedule when they are compared."""
 
     log: str  # of which it is a part
     workload: Workload
@@ -210,7 +210,7 @@ def _short(policy: str, learned: str) -> str:
 
 
 class JudgedLog(NamedTuple):
-    """What a log says."""
+    """What the runs of one log say of the policy that did not learn from it."""
 
     easy: list[float]  # mean wait in seconds, mean bounded slowdown
     against_easy: list[Estimate | None]  # by metric

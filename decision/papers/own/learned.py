@@ -55,7 +55,7 @@ _LEAST_WAIT = 60.0  # seconds: added to both waits, so that logs where nobody wa
 
 
 class _Log(NamedTuple):
-    """What candidates schedule."""
+    """A part of a log that candidates schedule when they are compared."""
 
     name: str
     workload: Workload

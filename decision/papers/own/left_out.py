@@ -89,7 +89,7 @@ def reproduce_left_out(
 
 
 class _Evolution:
-    """What the folds share."""
+    """What the evolutions of all folds share."""
 
     def __init__(self, data: Path, parts: Parts, logs: tuple[str, ...], seed: int, generations: int, pool: int) -> None:
         self._data, self._parts, self._every, self._seed = data, parts, logs, seed

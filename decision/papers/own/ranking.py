@@ -46,7 +46,7 @@ Scores = dict[str, NDArray[np.float64]]  # of a metric: (runs, sequences)
 
 
 class RankingResults(NamedTuple):
-    """By policy."""
+    """The scores of each policy: on sequences of the second half, on all of it, and on made jobs."""
 
     sequences: dict[str, Scores]
     half: dict[str, Scores]  # one sequence: all of it
@@ -112,7 +112,7 @@ def _learn(jobs: Workload, seed: int, seeds: int, steps: int | None, parts: Part
 
 
 def _jobs(hosts: int, jobs: int, seed: int) -> Workload:
-    """Of the model."""
+    """Jobs that Lublin's model makes, at the load that is learned at."""
     rng = np.random.default_rng(seed)
     return at_load(apply_estimates(lublin_workload(rng, jobs, hosts), "exact", rng), TRAINING_LOAD)
 

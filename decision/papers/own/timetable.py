@@ -27,7 +27,7 @@ from decision.model.computer import available_cores
 from decision.model.record import Floats
 from decision.model.workload import MachineEvent, Workload
 from decision.papers.campaign import Findings, Parts, ResultTable
-from decision.papers.launchpad.learned import WORLD_STEP, power_events
+from decision.papers.launchpad.runs import WORLD_STEP, power_events
 from decision.policies import Policy
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
 from decision.rl.learning.evolution import CmaEs
@@ -55,7 +55,7 @@ _HEURISTICS = (*_SUSPENDING, *(f"{order}+easy" for order in _ORDERS))
 
 
 class Size(NamedTuple):
-    """How much is done."""
+    """How much is done: generations, checks, and jobs of each kind."""
 
     generations: int = 140
     checked_every: int = 20  # generations

@@ -135,7 +135,7 @@ class Pair(NamedTuple):
         return self.learned[name, method, f"{name}a"]
 
     def on(self, name: str, method: str, tested: str) -> float:
-        """On a half b."""
+        """The utilization that a method of this name reached on a half b."""
         return self.learned[name, method, f"{tested}b"]
 
     def simple(self, half: str) -> float:
@@ -189,7 +189,7 @@ def _predictions(pair: Pair) -> Iterator[float]:
 
 
 def _wider(pair: Pair) -> Iterator[float]:
-    """NN2 against NN1."""
+    """By how much NN2 is better than NN1, the narrower network."""
     return (pair.on(a, METHODS[2], b) - pair.on(a, METHODS[1], b) for a in WORKLOADS for b in WORKLOADS)
 
 

@@ -28,7 +28,7 @@ UTILIZATION = "packed_utilization"
 
 
 class PackingBudget(NamedTuple):
-    """What that means."""
+    """How many seeds, jobs and steps a budget of the command line means."""
 
     seeds: int
     jobs: int  # of a half that are used

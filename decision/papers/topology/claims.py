@@ -69,7 +69,7 @@ _BEST = "CNN-3"  # of the paper
 
 
 class _Budget(NamedTuple):
-    """What that means."""
+    """How many trainings, networks, seeds and epochs a budget of the command line means."""
 
     training: tuple[str, ...]  # changes to the preset
     networks: tuple[str, ...]
@@ -120,7 +120,7 @@ class _Claim(NamedTuple):
 
 
 class _Judge(NamedTuple):
-    """Gives claims their verdicts."""
+    """Gives claims their verdicts, by the rule of all papers."""
 
     paid: str
     as_written: bool  # whether networks learn as the paper's
@@ -186,7 +186,7 @@ Found = Sequence[tuple[Task, Result]]
 
 
 def work(task: Task) -> Result:
-    """Do a part."""
+    """Do one part, whatever its kind."""
     return task.work()
 
 
@@ -259,7 +259,7 @@ def _window_costs(budget: _Budget, found: Found, tree: str) -> dict[str, Floats]
 
 
 def _interval(values: Floats) -> Estimate:
-    """The mean over seeds."""
+    """The mean over seeds with its interval, as text."""
     return bootstrap_mean(np.asarray(values, float).reshape(-1, 1), np.random.default_rng(0))
 
 
@@ -450,7 +450,7 @@ _CONTENTION = {"hops": 1, "stretch": 3, "wait": 0, "makespan": 0}  # decimals
 
 
 def _figures(budget: _Budget, trained: Sequence[RepairTraining], found: Found) -> dict[str, bytes]:
-    """Figures 4 to 6."""
+    """Figures 4 to 6 as pictures, by file name."""
     from decision.report.plots.figures import drawn
 
     from .figures import beside_annealing, costs_and_waits, reward_curves

@@ -134,17 +134,17 @@ class RepairTraining(NamedTuple):
 
     @property
     def written(self) -> list[Path]:
-        """What it leaves."""
+        """The files that it leaves when it is finished."""
         return [self.checkpoint, self.curves]
 
     @property
     def curves(self) -> Path:
-        """How it went."""
+        """The file that says how the training went."""
         return self.checkpoint.with_name(CURVES)
 
     @property
     def checkpoint(self) -> Path:
-        """What was learned."""
+        """The file of what was learned."""
         return self.parent / f"{self.tree}-{self.network}-{self.seed}" / "repair.ckpt"
 
 

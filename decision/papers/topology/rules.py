@@ -56,7 +56,7 @@ def read_job_list(path: Path) -> Sequence:
 
 
 def lowest(free: Ints, size: int) -> Ints:
-    """Rule 4."""
+    """The free hosts with the lowest numbers: rule 4."""
     return free[:size]
 
 

@@ -48,12 +48,12 @@ class Tree(NamedTuple):
 
     @property
     def hosts(self) -> int:
-        """All."""
+        """The number of all hosts."""
         return int(np.prod(self.down))
 
     @property
     def switches(self) -> int:
-        """On the lowest level."""
+        """The number of switches on the lowest level."""
         return count_lowest(self.down)
 
     def cost(self, sizes: Ints, worth: float) -> float:
@@ -132,7 +132,7 @@ SOLVERS = (
 
 
 class Solved(NamedTuple):
-    """An epoch."""
+    """What solvers made of the windows of one epoch."""
 
     costs: Floats  # mean of a window in thousandths of a hop, by solver and its steps
     seconds: Floats  # mean of a window with jobs on more than one host, by solver

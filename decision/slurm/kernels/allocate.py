@@ -1,4 +1,7 @@
-"""Taking nodes for a job and giving them back; what it costs in shares."""
+"""What a job holds, from the queue to its end: its place in line, limits and licences, nodes, and usage.
+
+The counterparts in Slurm are acct_policy.c (limits), build_job_queue (who is eligible), and deallocate_nodes.
+"""
 
 import numpy as np
 
@@ -7,14 +10,13 @@ from decision.state.bitmap import count_hosts, has_host
 
 from . import world as at
 
-# What jobs hold of limits and licences, and whether one more is within them.
-
 _LICENCE = 32  # SlurmWorld.bucket_checks
 
 
 @kernel
 def count_limits(w, job, nodes, sign):
     """Count a job in (+1) or out (-1) of the limits that hold it."""
+    # acct_policy_job_begin and acct_policy_job_fini: limits count what runs, from start to end, not what completes
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         used = w.bucket_used[w.job_bucket[i]]
         used[0] += sign * w.bucket_amount[i]
@@ -38,11 +40,13 @@ def within_counts(w, job, with_licences=True):
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
+        # licences count here where no plan of backfill does (bf_licenses, slurm.conf(5))
         if checks & _LICENCE and not with_licences:
             continue
         limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
         if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
             return False
+        # acct_policy_job_runnable_pre_select: before nodes are looked for, only the numbers of jobs and nodes are known
         if checks & 2 and 0 <= most < w.nodes_min[job]:
             return False
     return True
@@ -67,6 +71,7 @@ def within_amounts(w, job):
     gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         limit, used, checks = w.bucket_limit[w.job_bucket[i]], w.bucket_used[w.job_bucket[i]], w.bucket_checks[i]
+        # acct_policy_job_runnable_post_select: nodes, cores, memory and GPUs, when it is known what the job takes
         if (
             (checks & 2 and limit[1] >= 0 and used[1] + nodes > limit[1])
             or (checks & 4 and limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
@@ -90,6 +95,7 @@ def begin_on_nodes(w, job, part, count, now, reason):
     w.status[job], w.start[job], w.reason[job], w.part_of[job] = at.RUNNING_JOB, now, reason, part
     if w.first_start[job] < 0:
         w.first_start[job] = now
+    # Slurm plans by time limits alone: OverTimeLimit delays the kill, it does not move the end that others plan with
     w.expected_end[job] = min(at.FAR, now + w.limit[job])
     w.end[job] = min(at.FAR, now + w.runtime[job], w.cancel[job])
     w.charged[job] = now
@@ -106,6 +112,7 @@ def begin_on_nodes(w, job, part, count, now, reason):
 def hold(w, job, node, cores, sign):
     """Take (+1) or give back (-1) a job's part of a node."""
     w.free_cores[node] -= sign * cores
+    # slurm.conf(5), SelectTypeParameters=CR_*_Memory: --mem is of a node, --mem-per-cpu of each core
     memory = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
     w.free_memory[node] -= sign * memory
     for kind in range(w.gres.shape[1]):
@@ -126,6 +133,7 @@ def leave_queue(w, job):
 @kernel
 def join_queue(w, job):
     """Put all entries of a job into the queue, in order of the log."""
+    # build_job_queue makes a record for each partition of a job, so that it stands in the queue several times
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         place = w.nb_pending
         while place > 0 and w.pending[place - 1] > entry:
@@ -134,6 +142,7 @@ def join_queue(w, job):
         w.pending[place] = entry
         w.nb_pending += 1
     w.status[job] = at.PENDING_JOB
+    # a batch job is not placed by its submission, which only asks for a main loop (queue_job_scheduler)
     w.unsorted, w.asked, w.changed = 1, 1, 1
 
 
@@ -148,6 +157,7 @@ def end_job(w, job, now):
     w.nb_running = kept
     w.status[job], w.end[job] = at.COMPLETING_JOB, now
     charge(w, job, now)
+    # deallocate_nodes: nodes are COMPLETING until their epilog has ended, and take no job before that
     first = w.alloc_begin[job]
     for i in range(first, first + w.alloc_count[job]):
         w.nb_completing[w.alloc_node[i]] += 1
@@ -177,6 +187,7 @@ def release_completed(w, now):
         if w.status[job] == at.COMPLETING_JOB:
             w.status[job] = at.DONE_JOB
         w.changed = 1
+        # slurm.conf(5), defer; without it the message that an epilog is complete runs a loop at once
         if w.defer != 0:
             w.asked = 1
         else:
@@ -187,6 +198,7 @@ def release_completed(w, now):
 @kernel
 def is_eligible(w, job, now):
     """Whether a job may run: not held, its time has come, and the jobs that it waits for are where they must be."""
+    # sbatch(1), --array=...%N: a task that the limit holds has no begin time yet, and so no age
     if w.array_limited[job] != 0:
         bucket = w.job_bucket[w.bucket_begin[job]]
         if w.bucket_used[bucket, 0] >= w.bucket_limit[bucket, 0]:
@@ -195,6 +207,7 @@ def is_eligible(w, job, now):
         return True
     if w.held[job] != 0 or w.begin[job] > now or not _needs_met(w, job, now):
         return False
+    # age counts from when a dependency was met, but from the submission where nothing but a time was waited for
     waits = w.need_begin[job] < w.need_begin[job + 1] or w.array_limited[job] != 0
     w.eligible[job] = now if waits else max(w.submit[job], w.begin[job])
     return True
@@ -220,6 +233,7 @@ def _needs_met(w, job, now):
     met = 0
     for i in range(first, last):
         met += _is_met(w, w.need_job[i], w.need_kind[i], now - w.need_delay[i])
+    # sbatch(1), --dependency: "?" between jobs means any of them, "," all
     return met > 0 if w.need_any[job] != 0 else met == last - first
 
 
@@ -227,6 +241,8 @@ def _needs_met(w, job, now):
 def _is_met(w, other, kind, by):
     status = w.status[other]
     over = status in (at.COMPLETING_JOB, at.DONE_JOB, at.CANCELLED_JOB) and w.end[other] <= by
+    # sbatch(1), --dependency: after is met by a start or a cancellation, the others by an end; afterok of a job that
+    # failed never, and then the job waits for ever (DependencyNeverSatisfied)
     if kind == at.AFTER:
         return (over or status == at.RUNNING_JOB) and (status == at.CANCELLED_JOB or w.start[other] <= by)
     if kind == at.AFTER_ANY:
@@ -252,12 +268,14 @@ def charge(w, job, now):
     if w.ages == 0 or seconds <= 0:
         return
     account = w.association[job]
+    # priority/multifactor: usage is billing x seconds, of the association and of all accounts above it
     while account >= 0:
         w.usage[account] += w.billing[job] * seconds
         account = w.share_parent[account]
 
 
-# Taking nodes for a job one by one, those that it names first.
+# Nodes are taken one by one, those that a job names first: so does _eval_nodes of select/cons_tres with ReqNodeList,
+# before it looks at runs.
 
 # SlurmWorld.wanted: what is still to be taken
 CORES = 0
@@ -293,6 +311,7 @@ def begin_taking(w, job):
 @kernel
 def cores_to_take(room, per_task, cores, nodes):
     """The cores of a node with so much room that a job gets, which still needs so many cores and nodes."""
+    # as _cpus_to_use of select/cons_tres: the nodes of --nodes are all used, if with one task only
     kept_back = max(0, nodes - 1) * per_task  # for the nodes that must follow
     return min(room, max(per_task, cores - kept_back))
 

@@ -1,7 +1,8 @@
 """A cycle of backfill: jobs in order, planned on whole nodes in a table of slots, started where the plan lets them.
 
 A plan takes its nodes whole, also where jobs share nodes. Times are rounded down to bf_resolution. A start beyond
-bf_window is no reservation, and a job without one keeps nobody back.
+bf_window is no reservation, and a job without one keeps nobody back. The counterpart in Slurm is _attempt_backfill of
+plugins/sched/backfill/backfill.c; its options are documented in slurm.conf(5), SchedulerParameters, bf_*.
 """
 
 import numpy as np
@@ -11,17 +12,7 @@ from decision.state.bitmap import count_hosts
 
 from . import world as at
 from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
-from .main_loop import (
-    begin_table,
-    clear_rejected,
-    is_planned,
-    is_rejected,
-    leave_out_taken,
-    reserve_slots,
-    set_free,
-    sort_pending,
-    usable_from,
-)
+from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending, window_end
 from .preemption import make_room, way_of
 from .will_run import BY_PREEMPTION, LATER, NOW_FREE, earliest_start, find_room, sort_running
 
@@ -40,13 +31,22 @@ def backfill(w, now):
     if length == 0:
         return 0
     let_arrays_age(w, now)
-    begin_table(w, now)
+    # 1. the table as it is before any plan: reservations, and what running jobs hold for sure
+    _begin_table(w, now)
     set_free(w, True)
     sort_running(w)
-    _forget_counts(w)
+    w.seen_user[:] = 0
+    w.seen_part[:] = 0
+    w.seen_assoc[:] = 0
+    w.seen_user_part[:] = 0
+    w.seen_array[:] = 0
+    w.rejected[:] = 0
+    w.estimated[:] = 0
+    w.kept_part[:] = 0
     if w.bf_running_job_reserve != 0:
         for i in range(w.nb_running):
             _keep_running(w, w.running[i])
+    # 2. jobs in the order of the queue, until a limit of the cycle ends it
     tested, started = 0, 0
     for i in range(length):
         if tested >= w.bf_max_job_test or _is_over(w, tested):
@@ -55,6 +55,7 @@ def backfill(w, now):
         if not _is_next(w, entry, now):
             continue
         outcome = _place(w, entry, now)
+        # bf_max_job_test counts jobs that reach the test of nodes: those that bf_max_job_user leaves out cost nothing
         tested += outcome != NOT_TESTED
         if outcome == TABLE_FULL:
             break
@@ -71,9 +72,13 @@ def backfill(w, now):
 def _is_next(w, entry, now):
     """Whether a job waits for backfill and the limits of jobs and of a cycle let it be tested; if so, it counts."""
     job, part = w.entry_job[entry], w.entry_part[entry]
+    # jobs of reservations are the main loop's
     if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
         return False
-    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
+    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part):
+        return False
+    # no more tasks of an array than bf_max_job_array_resv have reservations at a time
+    if w.array[job] >= 0 and w.seen_array[w.array[job]] >= max(1, w.bf_max_job_array_resv):
         return False
     return _counts_let(w, job, part)
 
@@ -81,27 +86,11 @@ def _is_next(w, entry, now):
 @kernel
 def _is_over(w, tested):
     """Whether the time of a cycle is over: what a test costs is known from the log, or 0."""
+    # bf_max_time ends a cycle. bf_yield_interval lets others take the locks, and as something has nearly always changed
+    # then, the cycle ends there, too, unless bf_continue is set
     passed = tested * w.test_cost
     limit = w.cycle_limit if w.bf_continue != 0 else w.yield_after
     return passed > 0 and passed >= min(limit, w.cycle_limit)
-
-
-@kernel
-def _forget_counts(w):
-    w.seen_user[:] = 0
-    w.seen_part[:] = 0
-    w.seen_assoc[:] = 0
-    w.seen_user_part[:] = 0
-    w.seen_array[:] = 0
-    w.rejected[:] = 0
-    w.estimated[:] = 0
-    w.kept_part[:] = 0
-
-
-@kernel
-def _array_lets(w, job):
-    """Whether fewer tasks of a job's array than bf_max_job_array_resv have got a reservation."""
-    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.bf_max_job_array_resv)
 
 
 @kernel
@@ -128,6 +117,7 @@ def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
     later, is_tested = now, False
     may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
+    # _attempt_backfill goes back to TRY_LATER: the same job again from when the table next leaves it other nodes
     while True:
         found, count, how, later, tested = _start_from(w, entry, now, later, fewest)
         is_tested |= tested
@@ -135,16 +125,20 @@ def _place(w, entry, now):
             if later > 0 and may_wait:
                 continue
             break
+        # a job that fits now is started at once, whatever is planned behind it
         if how == NOW_FREE:
             return _start_now(w, entry, count, now)
         if not may_wait and found > now:
             break
+        # the selection plugin found a later start than the next change of the table: more nodes may be free then
         if later > 0 and found > later:
             continue
+        # victims leave now, and the job is planned: their nodes complete first
         if how == BY_PREEMPTION:
             make_room(w, entry, now)
             sort_running(w)
         outcome, later = _plan(w, entry, found, count, now)
+        # the plan overlaps another one: again from its begin
         if outcome != NOT_TESTED:
             return outcome
     return _NOTHING if is_tested else NOT_TESTED
@@ -159,7 +153,7 @@ def _start_from(w, entry, now, begin, fewest):
         whether nodes were tested.
     """
     job = w.entry_job[entry]
-    later, licensed = usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
+    later, licensed = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
     if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
         return -1, 0, LATER, later, False
     found, count, how = earliest_start(w, entry, now, later, fewest)
@@ -168,6 +162,7 @@ def _start_from(w, entry, now, begin, fewest):
     if found <= now and begin > now:
         how = LATER
     found = max(found, begin)
+    # _attempt_backfill waits for epilogs: where nodes complete, the plan begins in the next second
     if found <= now and _has_completing(w, count):
         found, how, later = now + 1, LATER, 0
     return found, count, how, later, True
@@ -187,6 +182,7 @@ def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job) or not within_counts(w, job):
         return _NOTHING
+    # sacct shows this start with Flags=SchedBackfill
     begin_on_nodes(w, job, part, count, now, at.BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_running(w, job)
@@ -198,13 +194,14 @@ def _start_now(w, entry, count, now):
 def _keep_running(w, job):
     """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
     whole = w.linear == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
+    # slurm.conf(5), bf_running_job_reserve: only jobs that have their nodes whole; licences with bf_licenses
     if (not whole and w.job_licences[job].sum() == 0) or w.nb_records >= w.table_size:
         return
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve_slots(w, 0, w.expected_end[job] // w.bf_resolution * w.bf_resolution, mask, job)
+    _reserve_slots(w, 0, w.expected_end[job] // w.bf_resolution * w.bf_resolution, mask, job)
 
 
 @kernel
@@ -212,7 +209,9 @@ def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     step = w.bf_resolution
+    # both rounded down, as in 22.05 (measured); from 24.11 on Slurm rounds the end up, which this model does not know
     begin, end = found // step * step, (found + w.limit[job]) // step * step
+    # slurm.conf(5), bf_window: beyond it nothing is planned, so the job keeps nobody back
     if found > now + w.bf_window:
         w.estimated[job] = 1
         return _NOTHING, 0
@@ -220,14 +219,16 @@ def _plan(w, entry, found, count, now):
     for i in range(count):
         node = w.chosen[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    if found > now and is_planned(w, job, begin, end, mask):
+    # _test_resv_overlap
+    if found > now and _is_planned(w, job, begin, end, mask):
         return NOT_TESTED, found
     if not within_amounts(w, job):
         return _NOTHING, 0
+    # _add_reservation; with bf_one_resv_per_job a job of several partitions blocks nodes of the first that fits only
     if w.bf_one_resv_per_job == 0 or w.estimated[job] == 0:
         if w.nb_records >= w.table_size:
             return TABLE_FULL, 0
-        reserve_slots(w, begin, end, mask, job)
+        _reserve_slots(w, begin, end, mask, job)
     w.estimated[job] = 1
     w.kept_part[part] += 1
     if w.array[job] >= 0:
@@ -245,3 +246,156 @@ def _may_reserve(w, entry, now):
         or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
         or (w.bf_one_resv_per_job != 0 and w.estimated[job] != 0)
     )
+
+
+# The table of a cycle: slots of time, and in each the nodes that no plan takes (node_space_map_t of sched/backfill).
+#
+# A plan uses up to two records of the table, and when bf_node_space_size of them are used the cycle is over. A record
+# stays used when two neighbours that have become equal are joined.
+
+
+@kernel
+def _begin_table(w, now):
+    """One slot from now to the end of the window: all nodes are free, but those that are down or will be reserved."""
+    step = w.bf_resolution
+    # slots are of one bitmap of whole nodes: so a plan takes its nodes whole, also where jobs share them
+    w.slot_begin[0] = now // step * step
+    w.slot_end[0] = (now + w.bf_window) // step * step
+    w.slot_mask[0] = ~np.uint64(0)
+    w.slot_licences[0] = w.licence_total
+    w.nb_slots = 1
+    mask = np.zeros(len(w.open), np.uint64)
+    for node in range(len(w.away)):
+        if w.away[node] > (w.reserved_by[node] >= 0):
+            w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
+    for i in range(len(w.window_times)):
+        # only reservations are known ahead: when a node fails, or is back, Slurm does not know
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
+        if planned and w.window_times[i] <= now + w.bf_window:
+            end = window_end(w, i)
+            if end > now:
+                node = w.window_node[i]
+                mask[:] = 0
+                mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
+                _reserve_slots(w, w.window_times[i], end, mask, -1)
+    w.nb_records = 1
+
+
+@kernel
+def _usable_from(w, job, mask, begin, end):
+    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``.
+
+    Returns:
+        When more nodes or licences come free, 0: never; and whether there are licences enough for the job.
+    """
+    later, licensed, nb_slots = 0, True, w.nb_slots
+    for word in range(len(mask)):
+        w.usable[word] = mask[word]
+    for k in range(np.searchsorted(w.slot_end[:nb_slots], begin, "right"), nb_slots):
+        # nodes that the next slot has and this one lacks: from then on the job has other chances
+        if later == 0 and k + 1 < nb_slots:
+            gains = np.uint64(0)
+            for word in range(len(mask)):
+                gains |= mask[word] & w.slot_mask[k + 1, word] & ~(w.usable[word] & w.slot_mask[k, word])
+            if gains != 0:
+                later = w.slot_end[k]
+        if w.slot_begin[k] > end:
+            break
+        left = np.uint64(0)
+        for word in range(len(mask)):
+            w.usable[word] &= w.slot_mask[k, word]
+            left |= w.usable[word]
+        if not _has_licences(w, k, job):
+            licensed, later = False, w.slot_end[k]
+        elif left == 0 and later > 0:
+            break
+    return later, licensed
+
+
+@kernel
+def _is_planned(w, job, begin, end, mask):
+    """Whether a node of the mask, or a licence that the job needs, is planned between."""
+    for k in range(w.nb_slots):
+        if w.slot_end[k] > begin and w.slot_begin[k] < end:
+            if not _has_licences(w, k, job):
+                return True
+            for word in range(len(mask)):
+                if mask[word] & ~w.slot_mask[k, word] != 0:
+                    return True
+    return False
+
+
+@kernel
+def _has_licences(w, slot, job):
+    enough = True
+    for kind in range(len(w.licence_total)):
+        enough &= w.slot_licences[slot, kind] >= w.job_licences[job, kind]
+    return enough
+
+
+@kernel
+def _reserve_slots(w, begin, end, mask, job):
+    """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
+    begin = max(begin, w.slot_begin[0])
+    # a job of less than bf_resolution would be nowhere in the table
+    end = max(end, begin + w.bf_resolution)
+    at = 0
+    while at < w.nb_slots and w.slot_end[at] < begin:
+        at += 1
+    if at == w.nb_slots:
+        return
+    first = max(0, at - 1)
+    if w.slot_end[at] > begin:
+        _split(w, at, begin)
+    last = -1
+    for k in range(at + 1, w.nb_slots):
+        if end < w.slot_end[k]:
+            _split(w, k, end)
+        for word in range(len(mask)):
+            w.slot_mask[k, word] &= ~mask[word]
+        for kind in range(len(w.licence_total) if job >= 0 else 0):
+            w.slot_licences[k, kind] = max(0, w.slot_licences[k, kind] - w.job_licences[job, kind])
+        if w.slot_end[k] == end:
+            last = k + 1
+            break
+    _join(w, first, last)
+
+
+@kernel
+def _split(w, at, time):
+    """Split a slot in two at a time; the first one may become empty."""
+    for i in range(w.nb_slots, at, -1):
+        w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
+        for word in range(w.slot_mask.shape[1]):
+            w.slot_mask[i, word] = w.slot_mask[i - 1, word]
+        w.slot_licences[i] = w.slot_licences[i - 1]
+    w.slot_end[at] = w.slot_begin[at + 1] = time
+    w.nb_slots += 1
+    w.nb_records += 1
+
+
+@kernel
+def _join(w, first, last):
+    """Join the first two equal neighbours from one slot up to another."""
+    i = first
+    while i != last and i + 1 < w.nb_slots:
+        if _is_same(w, i, i + 1):
+            w.slot_end[i] = w.slot_end[i + 1]
+            for k in range(i + 1, w.nb_slots - 1):
+                w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
+                for word in range(w.slot_mask.shape[1]):
+                    w.slot_mask[k, word] = w.slot_mask[k + 1, word]
+                w.slot_licences[k] = w.slot_licences[k + 1]
+            w.nb_slots -= 1
+            return
+        i += 1
+
+
+@kernel
+def _is_same(w, one, other):
+    apart = np.uint64(0)
+    for word in range(w.slot_mask.shape[1]):
+        apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
+    for kind in range(len(w.licence_total)):
+        apart |= np.uint64(w.slot_licences[one, kind] != w.slot_licences[other, kind])
+    return apart == 0

@@ -15,7 +15,7 @@ from .world import BY_NOBODY, CANCELLED_JOB
 
 @kernel
 def submit_job(w, job, now):
-    """A job arrives."""
+    """A job arrives: its entries join the queue, with priorities in which it has no age."""
     join_queue(w, job)
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         set_priority(w, entry, now, False)
@@ -31,6 +31,8 @@ def begin_log(w):
 @kernel
 def step_scheduler(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
+    # slurmctld's threads one after the other: background (ends of jobs), decay of priority/multifactor, main loop,
+    # backfill
     w.now, w.nb_started, w.nb_killed = now, 0, 0
     if w.preempts_by != 0:
         end_grace(w, now)
@@ -39,6 +41,7 @@ def step_scheduler(w, now):
     while w.multifactor != 0 and w.next_calc <= now:
         calculate(w, w.next_calc)
         w.next_calc += w.calc_period
+    # slurm.conf(5), CompleteWait: how long a job that completes keeps any other from being scheduled
     waits = _waits_for_completing(w, now)
     if not waits:
         _main(w, now)
@@ -77,6 +80,7 @@ def _move_windows(w, now):
         i = w.next_window
         node = w.window_node[i]
         w.away[node] += w.window_step[i]
+        # a reservation takes the node for its own jobs; a node that is down is there for nobody
         if w.window_reservation[i] >= 0:
             w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         w.next_window += 1
@@ -86,15 +90,18 @@ def _move_windows(w, now):
 @kernel
 def _main(w, now):
     """The main loop: over the whole queue each sched_interval, whether or not jobs wait, else when it was asked for."""
+    # (a) over the whole queue each sched_interval, counted from slurmctld's start
     passed = (now - w.last_full) // w.sched_interval
     w.last_full += max(0, passed) * w.sched_interval
     w.last_main = max(w.last_main, w.last_full)
     if passed > 0 and w.last_full == now:
         w.last_main, w.asked, w.goes = now, 0, 0
         main_loop(w, now, True)
+    # (b) asked for: to default_queue_depth, batch_sched_delay after the last loop
     elif w.asked != 0 and now - w.last_main >= w.batch_sched_delay:
         w.last_main, w.asked, w.goes = now, 0, 0
         main_loop(w, now, False)
+    # (c) at once, because nodes came back
     elif w.goes != 0:
         w.goes = 0
         main_loop(w, now, False)
@@ -107,20 +114,17 @@ def _backfill(w, now):
             w.next_cycle += 1
             w.nb_tested += backfill(w, now)
             w.nb_cycles += 1
+    # backfill_agent sleeps bf_interval between cycles, so a cycle's own time is added to the period
     elif now >= w.next_backfill and (w.changed != 0 or w.nb_pending > 0):
         w.changed = 0
         tested = backfill(w, now)
         w.nb_tested += tested
         w.nb_cycles += 1
         began = max(w.next_backfill, now - 1.0)
-        w.next_backfill = began + w.bf_interval + w.cycle_cost + _time_of(w, tested)
-
-
-@kernel
-def _time_of(w, tested):
-    """Seconds that a cycle takes for its tests, and for letting others in."""
-    busy = tested * w.test_cost
-    return busy + np.floor(busy / max(1e-3, w.yield_after)) * w.yield_sleep
+        # slurm.conf(5), bf_yield_sleep: the time for which a cycle lets others in is a part of it
+        busy = tested * w.test_cost
+        in_all = busy + np.floor(busy / max(1e-3, w.yield_after)) * w.yield_sleep
+        w.next_backfill = began + w.bf_interval + w.cycle_cost + in_all
 
 
 @kernel
@@ -145,6 +149,7 @@ def due(w):
                 time = min(time, w.cycles[w.next_cycle])
         elif w.changed != 0 or w.nb_pending > 0:
             time = min(time, np.int64(np.ceil(w.next_backfill)))
+    # all of slurmctld's waits are in whole seconds
     return max(time, w.now + 1)
 
 
@@ -162,41 +167,32 @@ def run_log(w, until):
     nb_jobs = len(w.submit)
     begin_log(w)
     while True:
-        now = _next(w, nb_jobs)
+        # the next instant at which anything happens, in the log or in the scheduler
+        now = due(w)
+        if w.nb_submitted < nb_jobs:
+            now = min(now, w.submit[w.nb_submitted])
+        for i in range(w.nb_running):
+            now = min(now, w.end[w.running[i]])
+        for i in range(w.nb_pending):
+            job = w.entry_job[w.pending[i]]
+            now = min(now, w.cancel[job])
+            if w.recorded[job] >= 0:
+                now = min(now, w.recorded[job])
         if now >= until:
             break
-        _end_jobs(w, now)
+        # ends, then cancellations and recorded starts, then submissions, as they stand in one second of the log
+        i = 0
+        while i < w.nb_running:
+            job = w.running[i]
+            if w.end[job] <= now:
+                end_job(w, job, now)
+            else:
+                i += 1
         _cancel_jobs(w, now)
         while w.nb_submitted < nb_jobs and w.submit[w.nb_submitted] <= now:
             _arrive(w, w.nb_submitted, now)
             w.nb_submitted += 1
         step_scheduler(w, now)
-
-
-@kernel
-def _next(w, nb_jobs):
-    at = due(w)
-    if w.nb_submitted < nb_jobs:
-        at = min(at, w.submit[w.nb_submitted])
-    for i in range(w.nb_running):
-        at = min(at, w.end[w.running[i]])
-    for i in range(w.nb_pending):
-        job = w.entry_job[w.pending[i]]
-        at = min(at, w.cancel[job])
-        if w.recorded[job] >= 0:
-            at = min(at, w.recorded[job])
-    return at
-
-
-@kernel
-def _end_jobs(w, now):
-    i = 0
-    while i < w.nb_running:
-        job = w.running[i]
-        if w.end[job] <= now:
-            end_job(w, job, now)
-        else:
-            i += 1
 
 
 @kernel

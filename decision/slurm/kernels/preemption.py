@@ -6,90 +6,13 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .allocate import end_job, join_queue
-from .select_nodes import choose_nodes
+from .select_nodes import begin_trial, choose_nodes, end_in_trial, measure_nodes
 from .world import CANCELLED_JOB, FAR
 
-# Nodes as a test of one job sees them: what ends in it is free, and how much of a job each takes.
-
-
-@kernel
-def begin_trial(w):
-    """Copy what is free, for a trial."""
-    w.trial_cores[:] = w.free_cores
-    w.trial_memory[:] = w.free_memory
-    w.trial_gres[:] = w.free_gres
-    w.trial_jobs[:] = w.nb_jobs
-
-
-@kernel
-def end_in_trial(w, job):
-    """Take a running job away in the trial."""
-    at = w.alloc_begin[job]
-    for i in range(at, at + w.alloc_count[job]):
-        node, cores = w.alloc_node[i], w.alloc_cores[i]
-        w.trial_jobs[node] -= 1
-        w.trial_cores[node] += cores
-        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
-        for kind in range(w.gres.shape[1]):
-            w.trial_gres[node, kind] += w.gres[job, kind]
-
-
-@kernel
-def measure_nodes(w, job, mask):
-    """Fill ``w.capacity`` with the cores that the job can have on each node of the bitmap in the trial; their sum."""
-    total, w.capacity[:] = 0, 0
-    for node in range(len(w.capacity)):
-        if has_host(mask, node):
-            w.capacity[node] = room_on(w, job, node)
-            total += w.capacity[node]
-    return total
-
-
-@kernel
-def room_on(w, job, node):
-    """The cores that a job can have on a node in the trial; it is asked so often that divisions show."""
-    linear = w.linear != 0
-    if w.trial_jobs[node] != 0 and (linear or w.exclusive[job] != 0):
-        return 0
-    if linear:
-        return 1
-    room = min(w.trial_cores[node], w.per_node[job])
-    if w.has_memory != 0 and w.memory[job] > 0:
-        memory = w.trial_memory[node]
-        if w.memory_per_core[job] == 0:
-            room = room if memory >= w.memory[job] else 0
-        elif memory < room * w.memory[job]:
-            room = memory // w.memory[job]
-    for kind in range(w.gres.shape[1]):
-        if w.trial_gres[node, kind] < w.gres[job, kind]:
-            room = 0
-    if w.per_task[job] == 1:
-        return room
-    whole = room // w.per_task[job] * w.per_task[job]
-    return room if whole > 0 and w.in_tasks[job] == 0 else whole
-
-
-@kernel
-def begin_trial_without_completing(w):
-    """Copy what is free, and what completing jobs still hold."""
-    begin_trial(w)
-    for i in range(w.nb_completing_jobs):
-        end_in_trial(w, w.completing[i])
-
-
-@kernel
-def give_back(w, i, k):
-    """Give back in the trial part `k` of all that is held, which the running job at place `i` holds."""
-    node = w.held_node[k]
-    w.trial_jobs[node] -= 1
-    w.trial_cores[node] += w.held_cores[k]
-    w.trial_memory[node] += w.held_memory[k]
-    for kind in range(w.gres.shape[1]):
-        w.trial_gres[node, kind] += w.gres[w.by_end[i], kind]
-
-
+# slurm.conf(5), AuthInfo, cred_expire: 120 s for which a requeued job waits, and the second behind them
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
 _REQUEUED = 1  # SlurmWorld.part_gives_way
+# PERIODIC_TIMEOUT of slurmctld: how often job_time_limit looks
 _CHECKED = 30  # seconds from one look at the ends of running jobs to the next
 
 
@@ -104,8 +27,10 @@ def way_of(w, job):
 @kernel
 def gives_way(w, job, to):
     """Whether a running job gives way to an entry."""
+    # slurm.conf(5), PreemptExemptTime
     if way_of(w, job) == 0 or w.now < w.start[job] + w.exempt[job]:
         return False
+    # preempt/partition_prio goes by PriorityTier, preempt/qos by the list Preempt of a QOS (sacctmgr(1))
     if w.preempts_by == 1:
         return w.part_tier[w.part_of[job]] < w.part_tier[w.entry_part[to]]
     mine, other = w.quality[job], w.quality[w.entry_job[to]]
@@ -121,6 +46,7 @@ def find_candidates(w, entry):
         if gives_way(w, job, entry) and _overlaps(w, job, w.usable):
             w.candidates[count] = job
             count += 1
+    # both plugins: of the lowest tier or QOS first, of these the smallest; or the youngest (preempt_youngest_first)
     keys = np.empty(count, np.int64)
     for i in range(count):
         job = w.candidates[i]
@@ -166,10 +92,12 @@ def make_room(w, entry, now):
     taken = _free_until_fits(w, entry, count)
     if taken == 0:
         return False
+    # slurm.conf(5), preempt_reorder_count: one more try, with the jobs that have most of the chosen nodes first
     taken = _fewest(w, entry, taken)
     chosen = np.zeros(len(w.usable), np.uint64)
     _mark_chosen(w, entry, chosen)
     victims = w.candidates[:taken].copy()
+    # candidates that hold none of the chosen nodes are spared
     for victim in victims:
         if _overlaps(w, victim, chosen):
             _preempt(w, victim, now)
@@ -205,6 +133,7 @@ def _preempt(w, job, now):
         grace = w.part_grace[w.part_of[job]] if w.preempts_by == 1 else w.quality_grace[w.quality[job]]
         w.grace_end[job] = w.expected_end[job] = min(w.expected_end[job], now + grace)
         w.changed = 1
+        # slurm.conf(5), GraceTime: the job is told to end, and runs on until then
         if grace > 0:
             return
     if now < w.grace_end[job]:
@@ -217,6 +146,7 @@ def _preempt(w, job, now):
     if not again:
         w.status[job] = CANCELLED_JOB
         return
+    # sacct shows the time of the requeue as the submission of the next run
     w.requeues[job] += 1
     w.recorded[job] = -1
     w.eligible[job] = FAR

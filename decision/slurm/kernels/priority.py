@@ -14,13 +14,16 @@ def set_priority(w, entry, now, aged):
     if w.multifactor == 0:
         w.priority[entry] = 0
         return
+    # slurm.conf(5), PriorityType: the weighted sum of priority/multifactor; `entry_base` has what does not change
     job, total = w.entry_job[entry], w.entry_base[entry]
     if w.ages != 0:
+        # slurm.conf(5), PriorityFlags=ACCRUE_ALWAYS: also while a hold, a dependency or a begin time keeps it
         since = w.submit[job] if w.accrue_always != 0 else w.eligible[job]
         if aged and since < at.FAR and w.max_age > 0:
             total += w.age_weight * min(1.0, max(0, now - since) / w.max_age)
         if w.association[job] >= 0:
             total += w.share_weight * w.factor[w.association[job]]
+    # cut to an integer, which makes ties where weights are small (measured: 1 point was 7 s of age); 0 would be a hold
     found = max(1, np.int64(total))
     w.priority[entry] = max(found, w.priority[entry]) if w.increase_only != 0 else found
 
@@ -31,6 +34,7 @@ def calculate(w, now):
     if w.multifactor == 0:
         return
     if w.ages != 0 and w.share_weight > 0 and len(w.leaf):
+        # PriorityDecayHalfLife, applied each PriorityCalcPeriod as the decay thread does, not with each job
         factor = w.decay**w.calc_period
         for account in range(len(w.usage)):
             w.usage[account] *= factor
@@ -62,6 +66,7 @@ def _fair_tree(w):
 
     Ranks compare level by level from the root. Equal ones share the best of their ranks.
     """
+    # PriorityFlags, default FAIR_TREE: level fair share = shares / usage, both among siblings
     for account in range(len(w.usage)):
         above = w.share_parent[account]
         used = w.usage[account] / w.usage[above] if above >= 0 and w.usage[above] > 0 else 0.0
@@ -69,6 +74,7 @@ def _fair_tree(w):
     nb_leaves, depth = w.share_path.shape
     order = np.arange(nb_leaves)
     keys = np.empty(nb_leaves)
+    # stable sorts from the lowest level to the highest one leave the order that a walk depth first gives
     for level in range(depth - 1, -1, -1):
         for i in range(nb_leaves):
             account = w.share_path[order[i], level]
@@ -99,6 +105,7 @@ def _classic(w):
         effective, shares = 1.0, 1.0
         for level in range(depth):
             account = w.share_path[i, level]
+            # effective usage of classic fair-share: own + (that of the account above - own) x shares among siblings
             if account >= 0:
                 own = w.usage[account] / total if total > 0 else 0.0
                 above = effective if level else own

@@ -1,113 +1,14 @@
 """Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough.
 
-Where switches count, `leaves` chooses.
+So does select/linear, and so does _eval_nodes of select/cons_tres; where switches count, `topology_tree` chooses. What
+a job can have of each node is measured in a trial, from which running jobs can be taken away.
 """
 
 from decision.compiling.jit import kernel
+from decision.state.bitmap import has_host
 
 from .allocate import CORES, MOST, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_enough, is_named, take_named, take_node
 from .topology_tree import by_switches, choose_on_switches
-
-# Which nodes a job gets that names some and needs more: those, then neighbours in runs, also of the named ones.
-
-
-@kernel
-def choose_with_named(w, job, nb_spots):
-    """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 where they are not enough."""
-    if not take_named(w, job, nb_spots):
-        return 0
-    while not is_enough(w) and w.wanted[MOST] > 0:
-        first, last, named = _best_named_run(w, job, nb_spots)
-        if first < 0:
-            return 0
-        if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
-            single = _tightest_named(w, first, last)
-            if single >= 0:
-                first = last = single
-        begin = first if named < 0 else named
-        for i in range(begin, last + 1):
-            _take(w, job, i)
-        for i in range(begin - 1, first - 1, -1):
-            _take(w, job, i)
-        for i in range(first, last + 1):
-            w.room_left[w.spots[i]] = 0
-    return w.wanted[TAKEN] if is_enough(w) else 0
-
-
-@kernel
-def _take(w, job, i):
-    if w.room_left[w.spots[i]] > 0 and not is_enough(w) and w.wanted[MOST] > 0:
-        take_node(w, job, w.spots[i])
-
-
-@kernel
-def _best_named_run(w, job, nb_spots):
-    """The run to take from: first and last spot, and the first one that the job names (-1); (-1, -1, -1) for none.
-
-    Named nodes join their neighbours to one run. On shared nodes a run has one weight.
-    """
-    best = (-1, -1, -1, NO_WEIGHT, 0, 0)
-    linear = w.linear != 0
-    first, named, weight, size, nodes, begun_by_weight = -1, -1, -1, 0, 0, False
-    for i in range(nb_spots + 1):
-        node = w.spots[i] if i < nb_spots else -1
-        mine = node >= 0 and is_named(w, job, node)
-        joins = _joins(w, i, node, mine)
-        other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
-        if not joins or other_weight:
-            best = _better(w, (first, i - 1, named, weight, size, nodes), best)
-            named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
-        if mine:
-            named = i if named < 0 else named
-        elif node >= 0 and w.room_left[node] > 0:
-            if nodes == 0:
-                first, weight = i, 0 if linear else w.node_weight[node]
-                named = -1 if begun_by_weight else named  # as Slurm forgets it
-            nodes += 1
-            size += w.room_left[node]
-    return best[:3]
-
-
-@kernel
-def _joins(w, i, node, mine):
-    """Whether the node of a spot goes on the run of the spot before."""
-    return i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
-
-
-@kernel
-def _better(w, run, best):
-    """Which of two runs to take from: one with named nodes, of less weight, the smallest that is enough, or the larger.
-
-    A run is its first and last spot and the first that is named, its weight, its room, and on how many nodes that is.
-    """
-    _, _, named, weight, size, nodes = run
-    _, _, best_named, best_weight, best_size, best_nodes = best
-    if nodes == 0:
-        return best
-    if best_named < 0 <= named:
-        return run
-    if weight != best_weight:
-        return run if weight < best_weight else best
-    if _has_all(w, size, nodes) and _has_all(w, best_size, best_nodes):
-        return run if size < best_size else best
-    return run if _has_all(w, size, nodes) or size > best_size else best
-
-
-@kernel
-def _has_all(w, size, nodes):
-    """Whether a run has as much room, on as many nodes, as is wanted."""
-    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
-
-
-@kernel
-def _tightest_named(w, first, last):
-    """The spot of the run that holds all that is wanted with the least room to spare; -1 where none does."""
-    best = -1
-    for i in range(first, last + 1):
-        room = w.room_left[w.spots[i]]
-        if room >= w.wanted[CORES] and (best < 0 or room < w.room_left[w.spots[best]]):
-            best = i
-    return best
 
 
 @kernel
@@ -121,6 +22,7 @@ def choose_nodes(w, job, part):
     at_once = w.linear == 0 and w.must_have[job] >= 0
     if w.last_step == 0 or at_once:
         return choose_at_once(w, job, part, capacity)
+    # slurm.conf(5), Weight: _pick_best_nodes of node_scheduler.c offers sets of nodes in turn, each with those before
     for step in range(w.last_step + 1):
         room = capacity.copy()
         for node in range(len(room)):
@@ -146,6 +48,8 @@ def choose_at_once(w, job, part, capacity):
         return 0
     by_tree = not by_load and by_switches(w, job)
     in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
+    # select/cons_tres, between _select_nodes and _eval_nodes: a knapsack that is not solved, but thinned by the nodes
+    # with the fewest cores, and tried again
     while True:
         first, count, total, least = _best_run_above(w, job, capacity, count, above)
         if min(total, largest * most) < needed:
@@ -178,9 +82,12 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     for i in range(count):
         w.room_left[w.spots[i]] = capacity[w.spots[i]]
     found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
+    # afterwards, as dist_tasks of select/cons_tres: how many cores of each node the tasks really use
     if found > 0 and w.linear == 0:
         _leave_parts(w, job, found)
-        _take_whole(w, job, found)
+        # slurm.conf(5), OverSubscribe=EXCLUSIVE, and sbatch(1), --exclusive: all cores of its nodes
+        for i in range(found if w.exclusive[job] != 0 else 0):
+            w.chosen_cores[i] = w.node_cores[w.chosen[i]]
     return found
 
 
@@ -225,6 +132,7 @@ def _choose(w, job, part, nb_spots):
     linear = w.linear != 0
     cores = w.nodes_min[job] if linear else w.cores[job]
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
+    # slurm.conf(5), CR_LLN and LLN=YES: no runs, but the node with most left each time (_eval_nodes_lln)
     by_load = w.lln != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
         if not by_load:
@@ -273,6 +181,7 @@ def _best_run(w, nb_spots, cores, nodes, linear):
             continue
         weight = 0 if linear else w.node_weight[node]
         while i < nb_spots and w.spots[i] == node + i - first and w.room_left[w.spots[i]] > 0:
+            # in select/cons_tres a run ends where Weight changes, in select/linear it does not
             if not linear and w.node_weight[w.spots[i]] != weight:
                 break
             size += w.room_left[w.spots[i]]
@@ -286,6 +195,8 @@ def _best_run(w, nb_spots, cores, nodes, linear):
 @kernel
 def _is_better(weight, size, enough, best_weight, best_size, best_enough):
     """Whether a run goes before the best: of less weight, or else the smallest that is enough, else the largest."""
+    # _eval_nodes: weight, then the tightest run that is enough, else the largest. All of 704 jobs that 22.05.8 placed
+    # went where this says; from 26.05 on a job of one node gets the first that fits, which this model does not know
     if weight != best_weight:
         return weight < best_weight
     if enough:
@@ -329,9 +240,181 @@ def _leave_parts(w, job, count):
         missing -= part > 0
 
 
+# A job that names some nodes and needs more: those, then neighbours in runs, also of the named ones.
+
+
 @kernel
-def _take_whole(w, job, count):
-    """An exclusive job has all cores of its nodes."""
-    if w.exclusive[job] != 0:
-        for i in range(count):
-            w.chosen_cores[i] = w.node_cores[w.chosen[i]]
+def choose_with_named(w, job, nb_spots):
+    """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 where they are not enough."""
+    if not take_named(w, job, nb_spots):
+        return 0
+    while not is_enough(w) and w.wanted[MOST] > 0:
+        first, last, named = _best_named_run(w, job, nb_spots)
+        if first < 0:
+            return 0
+        # on shared nodes a job that fits on one node gets the tightest one of the run
+        if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
+            single = _tightest_named(w, first, last)
+            if single >= 0:
+                first = last = single
+        # from the named node to the right, then to the left of it
+        begin = first if named < 0 else named
+        for i in range(begin, last + 1):
+            _take(w, job, i)
+        for i in range(begin - 1, first - 1, -1):
+            _take(w, job, i)
+        for i in range(first, last + 1):
+            w.room_left[w.spots[i]] = 0
+    return w.wanted[TAKEN] if is_enough(w) else 0
+
+
+@kernel
+def _take(w, job, i):
+    if w.room_left[w.spots[i]] > 0 and not is_enough(w) and w.wanted[MOST] > 0:
+        take_node(w, job, w.spots[i])
+
+
+@kernel
+def _best_named_run(w, job, nb_spots):
+    """The run to take from: first and last spot, and the first one that the job names (-1); (-1, -1, -1) for none.
+
+    Named nodes join their neighbours to one run. On shared nodes a run has one weight.
+    """
+    best = (-1, -1, -1, NO_WEIGHT, 0, 0)
+    linear = w.linear != 0
+    first, named, weight, size, nodes, begun_by_weight = -1, -1, -1, 0, 0, False
+    for i in range(nb_spots + 1):
+        node = w.spots[i] if i < nb_spots else -1
+        mine = node >= 0 and is_named(w, job, node)
+        joins = i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
+        other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
+        if not joins or other_weight:
+            best = _better(w, (first, i - 1, named, weight, size, nodes), best)
+            named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
+        if mine:
+            named = i if named < 0 else named
+        elif node >= 0 and w.room_left[node] > 0:
+            if nodes == 0:
+                first, weight = i, 0 if linear else w.node_weight[node]
+                named = -1 if begun_by_weight else named  # as Slurm forgets it
+            nodes += 1
+            size += w.room_left[node]
+    return best[:3]
+
+
+@kernel
+def _better(w, run, best):
+    """Which of two runs to take from: one with named nodes, of less weight, the smallest that is enough, or the larger.
+
+    A run is its first and last spot and the first that is named, its weight, its room, and on how many nodes that is.
+    """
+    _, _, named, weight, size, nodes = run
+    _, _, best_named, best_weight, best_size, best_nodes = best
+    if nodes == 0:
+        return best
+    if best_named < 0 <= named:
+        return run
+    if weight != best_weight:
+        return run if weight < best_weight else best
+    if _has_all(w, size, nodes) and _has_all(w, best_size, best_nodes):
+        return run if size < best_size else best
+    return run if _has_all(w, size, nodes) or size > best_size else best
+
+
+@kernel
+def _has_all(w, size, nodes):
+    """Whether a run has as much room, on as many nodes, as is wanted."""
+    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
+
+
+@kernel
+def _tightest_named(w, first, last):
+    """The spot of the run that holds all that is wanted with the least room to spare; -1 where none does."""
+    best = -1
+    for i in range(first, last + 1):
+        room = w.room_left[w.spots[i]]
+        if room >= w.wanted[CORES] and (best < 0 or room < w.room_left[w.spots[best]]):
+            best = i
+    return best
+
+
+# A trial: nodes as the test of one job sees them. What ends in it is free; then nodes are measured and chosen.
+
+
+@kernel
+def begin_trial(w):
+    """Copy what is free, for a trial."""
+    w.trial_cores[:] = w.free_cores
+    w.trial_memory[:] = w.free_memory
+    w.trial_gres[:] = w.free_gres
+    w.trial_jobs[:] = w.nb_jobs
+
+
+@kernel
+def end_in_trial(w, job):
+    """Take a running job away in the trial."""
+    at = w.alloc_begin[job]
+    for i in range(at, at + w.alloc_count[job]):
+        node, cores = w.alloc_node[i], w.alloc_cores[i]
+        w.trial_jobs[node] -= 1
+        w.trial_cores[node] += cores
+        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+        for kind in range(w.gres.shape[1]):
+            w.trial_gres[node, kind] += w.gres[job, kind]
+
+
+@kernel
+def measure_nodes(w, job, mask):
+    """Fill ``w.capacity`` with the cores that the job can have on each node of the bitmap in the trial; their sum."""
+    total, w.capacity[:] = 0, 0
+    for node in range(len(w.capacity)):
+        if has_host(mask, node):
+            w.capacity[node] = room_on(w, job, node)
+            total += w.capacity[node]
+    return total
+
+
+@kernel
+def room_on(w, job, node):
+    """The cores that a job can have on a node in the trial; it is asked so often that divisions show."""
+    # by select/linear a node is one unit, and shared by nobody
+    linear = w.linear != 0
+    if w.trial_jobs[node] != 0 and (linear or w.exclusive[job] != 0):
+        return 0
+    if linear:
+        return 1
+    room = min(w.trial_cores[node], w.per_node[job])
+    # SelectTypeParameters=CR_*_Memory: --mem-per-cpu takes cores away, --mem the node
+    if w.has_memory != 0 and w.memory[job] > 0:
+        memory = w.trial_memory[node]
+        if w.memory_per_core[job] == 0:
+            room = room if memory >= w.memory[job] else 0
+        elif memory < room * w.memory[job]:
+            room = memory // w.memory[job]
+    for kind in range(w.gres.shape[1]):
+        if w.trial_gres[node, kind] < w.gres[job, kind]:
+            room = 0
+    if w.per_task[job] == 1:
+        return room
+    # a node counts in whole tasks where tasks per node or memory per core say so, else with what is left over, too
+    whole = room // w.per_task[job] * w.per_task[job]
+    return room if whole > 0 and w.in_tasks[job] == 0 else whole
+
+
+@kernel
+def begin_trial_without_completing(w):
+    """Copy what is free, and what completing jobs still hold."""
+    begin_trial(w)
+    for i in range(w.nb_completing_jobs):
+        end_in_trial(w, w.completing[i])
+
+
+@kernel
+def give_back(w, i, k):
+    """Give back in the trial part `k` of all that is held, which the running job at place `i` holds."""
+    node = w.held_node[k]
+    w.trial_jobs[node] -= 1
+    w.trial_cores[node] += w.held_cores[k]
+    w.trial_memory[node] += w.held_memory[k]
+    for kind in range(w.gres.shape[1]):
+        w.trial_gres[node, kind] += w.gres[w.by_end[i], kind]

@@ -11,6 +11,7 @@ from decision.state.bitmap import count_hosts
 from .allocate import CORES, MOST, NODES, TAKEN, begin_taking, is_enough, is_named, take_node
 from .world import FAR
 
+# Counterparts: _job_test_topo of select/linear, _eval_nodes_topo of select/cons_tres; slurm.conf(5), TopologyParam
 ALWAYS = 1  # SlurmWorld.by_switches
 IF_ASKED = 2
 TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits for
@@ -29,12 +30,14 @@ def choose_on_switches(w, job, nb_spots):
     linear = w.linear != 0
     begin_taking(w, job)
     _count(w, job, nb_spots)
+    # 1. the switch below which all of the job is
     top = _lowest(w, job) if linear else _highest(w, job)
     if top < 0:
         return 0
     for i in range(nb_spots):
         if not _is_below(w, w.spots[i], top):
             w.room_left[w.spots[i]] = 0
+    # 2. below it nodes up to the weight that is enough
     weight = 0 if linear else _largest_weight(w, job, nb_spots)
     if weight < 0:
         return 0
@@ -43,10 +46,12 @@ def choose_on_switches(w, job, nb_spots):
             if w.node_weight[w.spots[i]] > weight and not is_named(w, job, w.spots[i]):
                 w.room_left[w.spots[i]] = 0
     _count(w, job, nb_spots)
+    # 3. nodes that are taken in any case, then leaf by leaf
     _take_first(w, job, nb_spots, weight)
     leaves = _fill_smallest(w, job, nb_spots) if linear else _fill_nearest(w, job, nb_spots)
     if not is_enough(w):
         return 0
+    # sbatch(1), --switches=COUNT@TIME: after that time any number will do; max_switch_wait bounds it
     waited = w.now - w.submit[job]
     if 0 < w.max_switches[job] < leaves and waited < w.switch_wait[job]:
         return TOO_FAR_APART
@@ -186,6 +191,7 @@ def _fill_nearest(w, job, nb_spots):
         if w.switch_used[switch] != 0:
             w.switch_far[:] += w.switch_apart[switch]
             leaves += w.switch_level[switch] == 0
+    # ends also where a leaf gave nothing, so that it cannot go on for ever
     before = w.wanted[NODES] + 1
     while not is_enough(w) and before != w.wanted[NODES]:
         before = w.wanted[NODES]

@@ -9,19 +9,20 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .preemption import (
+from .preemption import find_candidates, gives_way
+from .select_nodes import (
     begin_trial_without_completing,
+    choose_at_once,
+    choose_nodes,
     end_in_trial,
-    find_candidates,
     give_back,
-    gives_way,
     measure_nodes,
     room_on,
 )
-from .select_nodes import choose_at_once, choose_nodes
 from .topology_tree import TOO_FAR_APART
 from .world import FAR
 
+# both numbers are those of _will_run_test of select/cons_tres
 _END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
 _MOST_TOGETHER = 200  # jobs
 
@@ -52,6 +53,7 @@ def earliest_start(w, entry, now, later, fewest):
     It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
+    # a bound, for speed only: with fewer nodes that alone have room no choice can succeed
     when = _room_time(w, w.usable, fewest)
     if when > (later if later > 0 else FAR):
         return -1, 0, LATER
@@ -75,6 +77,7 @@ def _after_ends(w, entry, now, later, when):
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
     needed = w.nodes_min[job] if w.linear != 0 else w.cores[job]
+    # first without all that may be preempted, as _will_run_test does
     if w.preempts_by != 0:
         begin_trial_without_completing(w)
         for i in range(find_candidates(w, entry)):
@@ -83,6 +86,7 @@ def _after_ends(w, entry, now, later, when):
             count = choose_nodes(w, job, part)
             if count > 0:
                 return now, count, BY_PREEMPTION
+    # then jobs in order of expected end: select/linear one by one, select/cons_tres in windows
     at, window, until, length, ended = 0, _END_WINDOW, 0, w.nb_running, 0
     while at < length:
         at, end, until = _end_together(w, entry, at, until, window)
@@ -94,6 +98,7 @@ def _after_ends(w, entry, now, later, when):
                 begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
             count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
+            # the plan begins when the last job of the window ends, also where its nodes are free before (before 25.05)
             if count > 0:
                 return max(now + 1, end), count, LATER
             if count == TOO_FAR_APART and w.linear != 0:
@@ -105,6 +110,7 @@ def _after_ends(w, entry, now, later, when):
 def _next_window(w, at, until, window):
     """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
     while True:
+        # slurm.conf(5), bf_window_linear: 30 s at first, doubled with each look at running jobs, or longer by so much
         window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
         if at >= w.nb_running or w.ends[at] <= until + window:
             return window
@@ -117,6 +123,7 @@ def _choose_planned(w, job, part):
         return choose_at_once(w, job, part, w.capacity)
     if w.bf_busy_nodes != 0:
         room = w.capacity.copy()
+        # slurm.conf(5), bf_busy_nodes: nodes that run something come first, so that others stay whole
         for node in range(len(room)):
             if w.nb_jobs[node] == 0:
                 w.capacity[node] = 0

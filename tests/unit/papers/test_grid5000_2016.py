@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.papers.grid5000.runs import (
+from decision.papers.grid5000 import (
     MEASURED_ON,
     MODELS,
     SEEDS,

@@ -7,7 +7,7 @@ from decision.experiments.metrics import bounded_slowdowns, mean
 from decision.files import load_workload
 from decision.model.errors import InputError
 from decision.papers.campaign import Parts
-from decision.papers.predictsim.runs import POLICIES, PUBLISHED, reproduce_predictsim
+from decision.papers.predictsim import POLICIES, PUBLISHED, reproduce_predictsim
 from decision.rl.envs import equal_hosts
 from decision.simulation import simulate_workloads
 

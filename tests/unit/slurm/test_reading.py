@@ -14,12 +14,12 @@ from decision.experiments.audit import audit
 from decision.files.accounting.records import Account
 from decision.files.workload import load_workload, read_workload
 from decision.model.errors import ConfigError, InputError
-from decision.slurm.case import hide_names, read_cycles
-from decision.slurm.case_folder import load_case
-from decision.slurm.conf import count_keys, read_conf
+from decision.slurm.case import hide_names, load_case
+from decision.slurm.conf import read_conf
 from decision.slurm.jobs import make_log, read_options
+from decision.slurm.keys import count_keys
 from decision.slurm.recommend import changed_text, conf_diff
-from decision.slurm.records import RecordRow, read_rows
+from decision.slurm.records import RecordRow, read_cycles, read_rows
 from decision.slurm.sweep import Goal, Sweep, Tried, read_vary
 from decision.slurm.text import read_date
 from tests.helpers.slurm_cases import BEGIN, CONF, HEADER, line, toy

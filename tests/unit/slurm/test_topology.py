@@ -8,8 +8,7 @@ from decision.model.errors import InputError
 from decision.slurm.build import build_world
 from decision.slurm.jobs import read_options
 from decision.slurm.kernels.allocate import begin_on_nodes, end_job, release_completed
-from decision.slurm.kernels.preemption import begin_trial, measure_nodes
-from decision.slurm.kernels.select_nodes import choose_nodes
+from decision.slurm.kernels.select_nodes import begin_trial, choose_nodes, measure_nodes
 from decision.slurm.kernels.world import BY_MAIN, PENDING_JOB, SlurmWorld
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 

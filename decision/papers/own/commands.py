@@ -8,7 +8,7 @@ import typer
 from decision.cli.command import with_groups
 from decision.cli.options import JsonOption, MissingWalltimeOption, Spread
 from decision.model.computer import find_workload
-from decision.papers.command import Data, Log, PartsFolder, parts_in, reproduce
+from decision.papers.commands import Data, Log, PartsFolder, parts_in, reproduce
 
 RealLog = Annotated[
     Path | None,

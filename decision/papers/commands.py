@@ -1,0 +1,400 @@
+"""Commands of papers, by the entry points of the group ``decision.papers``; and the options that they share.
+
+Each imports what it runs when it is called: ``decision reproduce --help`` imports this module for the list.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.measure import Measurement
+from rich.table import Table
+
+from decision.cli.command import with_groups
+from decision.cli.options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
+    JsonOption,
+    PictureFormat,
+    Spread,
+    TimeFieldOption,
+    TypeSizeOption,
+    WidthOption,
+)
+from decision.cli.tables import print_json, simple_table
+from decision.cli.terminal import announce_compilation, counting, stdout
+from decision.report.plots.paper import Paper, drawn_for
+
+if TYPE_CHECKING:
+    from decision.experiments.tasks import How
+
+    from .campaign import Findings, Parts, ResultTable
+
+Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
+PartsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Folder for finished parts and results; out/NAME by default.", metavar="FOLDER"
+    ),
+]
+Log = Annotated[
+    Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
+]
+BudgetOption = Annotated[
+    Literal["smoke", "standard", "full"],
+    typer.Option("--budget", help="Number and length of trainings: a minute, hours or days."),
+]
+Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
+
+
+_DbfBudget = Annotated[
+    Literal["smoke", "standard", "splits", "full"],
+    typer.Option("--budget", help="Number of runs: minutes, hours or days."),
+]
+
+
+@with_groups
+def dbf_command(
+    swf: Log,
+    budget: _DbfBudget = "smoke",
+    output: PartsFolder = None,
+    *,
+    finished: Finished = False,
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """DBF's paper: windows, splits and seeds, against heuristics and two other learned schedulers.
+
+    Policies are trained on the first half of the log and compared on the second.
+    Finished runs are cached; Ctrl-C loses at most a minute of training.
+
+    Examples:
+
+      decision reproduce dbf --swf lublin_256.swf
+
+      decision reproduce dbf --swf lublin_256.swf --budget standard -o out/dbf
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.papers.dbf.runs import reproduce_dbf
+
+    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+        reproduce(
+            "runs",
+            lambda how, progress: reproduce_dbf(
+                swf, parts_in(output, "dbf", how, progress), budget, only_finished=finished
+            ),
+            as_json,
+            spread,
+        )
+
+
+@with_groups
+def deepscheduling_command(
+    budget: BudgetOption = "smoke",
+    output: PartsFolder = None,
+    *,
+    finished: Finished = False,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """DeepScheduling on servers that sleep, against rules, claim by claim.
+
+    Days like those of orion, graphite and econome; trained networks, First-Fit,
+    EASY and SAF as the authors have them, and a grid of rules (order, packing,
+    patience, timeout); each claim of the paper with its number on held-out days,
+    and its figures 2 to 4. A second run goes on where the first was stopped.
+
+    Examples:
+
+      decision reproduce deepscheduling
+
+      decision reproduce deepscheduling --budget standard -o out/deepscheduling
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.papers.deepscheduling.runs import DEEPSCHEDULING
+
+    reproduce_budget(DEEPSCHEDULING.reproduce, "deepscheduling", output, budget, finished, spread, as_json)
+
+
+def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> None:
+    """What OAR did on 32 hosts of Grid'5000, and the errors of simulations.
+
+    Example:
+
+      decision reproduce grid5000-2016 --data data/grid5000-2016
+    """
+    from decision.papers.grid5000 import reproduce_grid5000
+
+    reproduce("parts", lambda progress: reproduce_grid5000(data), as_json)
+
+
+@with_groups
+def launchpad_command(
+    budget: Annotated[
+        Literal["smoke", "standard", "steady", "full"],
+        typer.Option(
+            "--budget",
+            help="Number and length of trainings: a minute, hours or days; steady is standard with full power.",
+        ),
+    ] = "smoke",
+    output: PartsFolder = None,
+    *,
+    finished: Finished = False,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """Launchpad's green datacenter: heuristics, cloning, offline and online learning, claim by claim.
+
+    Values of heuristics, with suspensions and without, and of what was learned
+    from them, on 10 to 100 hosts whose power comes and goes; no schedule exceeds
+    the bound beside them. Each claim holds, fails or is undecided; figures 3 to 8
+    and tables 1 and 2 are made again. A second run goes on where the first was
+    stopped.
+
+    Examples:
+
+      decision reproduce launchpad
+
+      decision reproduce launchpad --budget standard -o out/launchpad
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.papers.launchpad.runs import LAUNCHPAD
+
+    reproduce_budget(LAUNCHPAD.reproduce, "launchpad", output, budget, finished, spread, as_json)
+
+
+@with_groups
+def packing_command(
+    budget: BudgetOption = "smoke",
+    output: PartsFolder = None,
+    *,
+    finished: Finished = False,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """Packing for utilization with predicted run times, against chance.
+
+    Heuristics, an upper bound, chance and trained networks on five made pairs of
+    WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again; and
+    the policy packer, one for all, on twenty. A second run goes on where the
+    first was stopped.
+
+    Examples:
+
+      decision reproduce packing
+
+      decision reproduce packing --budget standard -o out/packing
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.papers.packing.runs import PACKING
+
+    reproduce_budget(PACKING.reproduce, "packing", output, budget, finished, spread, as_json)
+
+
+@with_groups
+def predictsim_command(
+    swf: Annotated[
+        Path, typer.Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")
+    ],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--published",
+            help="Log whose published figures are shown, where the file's name does not begin with it: KTH-SP2, "
+            "CTC-SP2, SDSC-SP2 or SDSC-BLUE.",
+            metavar="NAME",
+        ),
+    ] = "",
+    time_field: TimeFieldOption = None,
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """EASY with predicted run times, beside what the simulator predictsim gave.
+
+    Walltimes, perfect predictions and predictors, with candidates in order of
+    arrival and shortest first. Finished runs are kept.
+
+    Examples:
+
+      decision reproduce predictsim --swf KTH-SP2-1996-2.1-cln.swf
+
+      decision reproduce predictsim --swf theta_argonne.swf --time-field 6
+    """
+    from decision.files.swf import REQUESTED_TIME
+    from decision.papers.predictsim import reproduce_predictsim
+
+    field = time_field or REQUESTED_TIME
+    reproduce(
+        "runs",
+        lambda how, progress: reproduce_predictsim(swf, parts_in(output, "predictsim", how, progress), name, field),
+        as_json,
+        spread,
+    )
+
+
+@with_groups
+def rlscheduler_table_command(
+    data: Data = Path(), output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
+) -> None:
+    """RLScheduler's table of bounded slowdowns, by its simulator's rules and by the usual ones.
+
+    Example:
+
+      decision reproduce rlscheduler-table --data data
+    """
+    from decision.papers.rlscheduler.runs import reproduce_rlscheduler
+
+    reproduce(
+        "parts",
+        lambda how, progress: reproduce_rlscheduler(data, parts_in(output, "rlscheduler", how, progress)),
+        as_json,
+        spread,
+    )
+
+
+@with_groups
+def topology_command(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", help="Folder of the authors' hpcschedule_jobs.txt, which is not shipped.", metavar="FOLDER"
+        ),
+    ] = None,
+    budget: Annotated[
+        Literal["smoke", "standard", "full"], typer.Option("--budget", help="Number of runs: seconds, an hour or days.")
+    ] = "smoke",
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """Claims on topology-aware allocation: networks, searches, exact windows, run times.
+
+    Each is held or refuted on two trees, that of the authors' program and that
+    of their text. A second run goes on where the first was stopped. Without
+    --data, jobs of the authors' generator take the place of their list. A
+    program named batsim, where there is one, runs jobs that communicate, too.
+
+    Example:
+
+      decision reproduce topology --data data --budget standard -o out/topology
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.papers.topology.claims import reproduce_topology
+
+    reproduce(
+        "parts",
+        lambda how, progress: reproduce_topology(parts_in(output, "topology", how, progress), budget, data),
+        as_json,
+        spread,
+    )
+
+
+def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> None:
+    """The paper on topology-aware allocation by neural simulated annealing.
+
+    FCFS and backfilling to the digit, better hosts without windows, and solvers
+    of windows: the published search, one that undoes rejected moves, and exact.
+
+    The list of jobs is hpcschedule_jobs.txt.
+
+    Example:
+
+      decision reproduce hpcschedule --data data
+    """
+    from decision.papers.topology.windows import reproduce_hpcschedule
+
+    reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)
+
+
+# What commands do alike: parts in a folder, a count while they run, and findings as tables or JSON.
+
+
+def parts_in(output: Path | None, name: str, how: "How", progress: Callable[[int, int], None]) -> "Parts":
+    """Parts in the folder that was named, or else in ``out/NAME``."""
+    from .campaign import Parts
+
+    return Parts(output or Path("out") / name, progress=progress, others=how)
+
+
+def reproduce(parts: str, run: "Callable[..., Findings]", as_json: bool, spread: Spread | None = None) -> None:
+    """Show what a function finds.
+
+    Args:
+        parts: what is counted while it runs.
+        run: takes a progress display; before it, with `spread`, how runs are done.
+        as_json: whether one JSON document is printed in place of tables.
+        spread: the options for many machines, of a command that has them.
+    """
+    announce_compilation()
+    with counting(parts) as show:
+        if spread is None:
+            findings = run(show)
+        else:
+            with spread.begun() as how:
+                findings = run(how, show)
+    _print_findings(findings, as_json)
+
+
+def reproduce_budget(
+    run: "Callable[..., Findings]",
+    name: str,
+    output: Path | None,
+    budget: str,
+    finished: bool,
+    spread: Spread,
+    as_json: bool,
+) -> None:
+    """Show what a campaign's `run` of this name finds with a budget, or what its finished parts have found."""
+    reproduce(
+        "parts",
+        lambda how, progress: run(parts_in(output, name, how, progress), budget, only_finished=finished),
+        as_json,
+        spread,
+    )
+
+
+def _print_findings(findings: "Findings", as_json: bool) -> None:
+    """A reproduction's tables and what they say."""
+    if as_json:
+        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
+        return
+    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
+    if findings.side_by_side:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(*tables)
+        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
+            tables = [grid]
+    for table in tables:
+        stdout().print(table)
+    stdout().print(findings.notes, highlight=False)
+
+
+def _result_table(found: "ResultTable", whole: bool) -> Table:
+    """`whole`: no cell wraps; otherwise those of the first column do not."""
+    table = simple_table(title=found.title)
+    table.collapse_padding = True
+    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
+        words = any(cell[:1].isalpha() for cell in cells)
+        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
+    for row in found.rows:
+        table.add_row(*row)
+    return table

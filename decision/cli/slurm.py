@@ -37,6 +37,9 @@ TopologyOption = Annotated[
     Path | None,
     _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
+OldTimeZoneOption = Annotated[  # the name of 0.1.0, accepted until the next release
+    str | None, typer.Option("--timezone", help="--time-zone.", metavar="ZONE", hidden=True)
+]
 AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
 CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
 
@@ -55,6 +58,7 @@ def read_command(
     reservations: ReservationsOption = None,
     topology: TopologyOption = None,
     time_zone: TimeZoneOption = None,
+    old_time_zone: OldTimeZoneOption = None,
     anonymous: AnonymousOption = False,
 ) -> None:
     """Make a case of a slurm.conf and a job log: platform, workload and case.json.
@@ -93,7 +97,7 @@ def read_command(
             events=events,
             reservations=reservations,
             topology=topology,
-            time_zone=time_zone or "",
+            time_zone=time_zone or old_time_zone or "",
         )
     )
     if anonymous:

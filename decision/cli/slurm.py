@@ -38,7 +38,7 @@ TopologyOption = Annotated[
     _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
 OldTimeZoneOption = Annotated[  # the name of 0.1.0, accepted until the next release
-    str | None, typer.Option("--timezone", help="--time-zone.", metavar="ZONE", hidden=True)
+    str | None, typer.Option("--timezone", help="The former name of --time-zone.", metavar="ZONE", hidden=True)
 ]
 AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
 CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]

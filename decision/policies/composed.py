@@ -33,7 +33,7 @@ from .guard import (
 from .loading import read_learned
 from .memory import SLOT, Memory, call_slot, grown_memory, memory_at, new_memory
 from .options import (
-    NUMBERS,
+    NUMERIC_OPTIONS,
     SLOTS,
     Allocation,
     Backfill,
@@ -54,7 +54,7 @@ from .suspension import suspend_for_others
 
 SLOT_VALUES: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
 BACKFILL_ORDER, PRICES = "backfill_order", "prices"
-OPTIONS = (*SLOT_VALUES, PRICES, *NUMBERS, OPTION, BACKFILL_ORDER)
+OPTIONS = (*SLOT_VALUES, PRICES, *NUMERIC_OPTIONS, OPTION, BACKFILL_ORDER)
 
 
 def composed_name(order: str, backfill: str) -> str:
@@ -125,7 +125,7 @@ def candidate_order(policy: str, order: str, backfill: int) -> int:
 
 def checked_number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:
     """The value of a numeric option. Raises ConfigError where no slot reads it, or it makes no sense."""
-    option = NUMBERS[name]
+    option = NUMERIC_OPTIONS[name]
     if codes[option.slot] not in option.readers:
         names = [n for n, (code, _) in SLOT_VALUES[option.slot].items() if code in option.readers]
         raise ConfigError(f"policy {policy}: option {name} does nothing without {option.slot}={' or '.join(names)}")
@@ -276,7 +276,7 @@ class ComposedPolicy(CompiledPolicy):
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
         backfill_order: in which order EASY looks at the jobs behind its first one that waits; None: that of the queue.
-        numbers: those of `decision.policies.options.NUMBERS`, such as ``idle_timeout``.
+        numbers: those of `decision.policies.options.NUMERIC_OPTIONS`, such as ``idle_timeout``.
 
     Raises:
         ConfigError: for a name or number that makes no sense, or a checkpoint that has no prices.

@@ -1,7 +1,7 @@
 """Options of policies: what there is, and from texts to values.
 
 First what a composed policy is to the kernels: the codes of its slots, and its numbers (`PolicyConfig`). Then the
-tables of which ``decision policies`` is made, and of which names and options are read: values of slots, `NUMBERS`, and
+tables of which ``decision policies`` is made, and of which names and options are read: values of slots, `NUMERIC_OPTIONS`, and
 the options that any policy has. Last the reading, with errors that name the option.
 """
 
@@ -273,7 +273,7 @@ class NumberOption(NamedTuple):
 
 
 _WEIGHED, _SLEEPS = (Order.MULTIFACTOR,), (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)
-NUMBERS = {
+NUMERIC_OPTIONS = {
     option.name: option
     for option in (
         NumberOption(
@@ -334,7 +334,7 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
         OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
         for slot, (summary, values) in SLOTS.items()
     ]
-    numbers = [OptionLine(o.name, f"{o.default:g}", o.unit, o.summary, o.paper) for o in NUMBERS.values()]
+    numbers = [OptionLine(o.name, f"{o.default:g}", o.unit, o.summary, o.paper) for o in NUMERIC_OPTIONS.values()]
     return [*slots, _BACKFILL_ORDER, PRICES_LINE, *numbers]
 
 

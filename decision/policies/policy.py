@@ -121,7 +121,8 @@ class Plan:
         chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
         if chosen:
             action = self._append(SET_PSTATE)
-            self.arrays.value[action] = target
+            plan = self.arrays
+            plan.value[action] = target
             self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:

@@ -48,6 +48,7 @@ def test_idle_hosts_sleep_after_the_timeout_and_wake_when_a_job_needs_them():
     ],
 )
 def test_a_policy_whose_hosts_cannot_sleep_says_so(policy, energy, says_so, caplog):
+    caplog.set_level("WARNING", logger="decision")  # a command in the same process may have set another
     warn_once.cache_clear()
     options = EngineOptions(energy=energy)
     simulate_workloads(platform(4, sleeps=True), [workload((0, 1, 10, 10))], policy, engine_options=options)

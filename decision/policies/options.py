@@ -1,8 +1,8 @@
 """Options of policies: what there is, and from texts to values.
 
 First what a composed policy is to the kernels: the codes of its slots, and its numbers (`PolicyConfig`). Then the
-tables of which ``decision policies`` is made, and of which names and options are read: values of slots, `NUMERIC_OPTIONS`, and
-the options that any policy has. Last the reading, with errors that name the option.
+tables of which ``decision policies`` is made, and of which names and options are read: values of slots,
+`NUMERIC_OPTIONS`, and the options that any policy has. Last the reading, with errors that name the option.
 """
 
 import inspect

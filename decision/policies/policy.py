@@ -121,8 +121,7 @@ class Plan:
         chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
         if chosen:
             action = self._append(SET_PSTATE)
-            plan = self.arrays
-            plan.value[action] = target
+            _write_target(self.arrays, action, target)
             self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:
@@ -212,3 +211,8 @@ class Plan:
 
 def _name(job: Job) -> str:
     return job.id if isinstance(job, JobView) else f"job number {job}"
+
+
+def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
+    """The power state of an action that switches hosts."""
+    plan.value[action] = pstate

@@ -68,7 +68,8 @@ def test_a_disk_that_is_full(tmp_path):
 )
 def test_what_ends_a_process_need_not_wait_for_machine_code(number, word):
     program = (
-        "import hashlib\n"
+        "import hashlib, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore in what they run beside them\n"
         "from decision.batsim.signals import interrupted_by_sigterm\n"
         "from decision.cli.app import _end_at_once\n"
         "from decision.model.errors import ended_if_deaf, heeding_nothing\n"

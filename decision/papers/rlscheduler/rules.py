@@ -39,7 +39,7 @@ _TINY = 1e-15  # UNICEP's guard against 0, as the authors chose it
 _START_IN_QUEUE = -1.0  # seconds, rule 3
 
 
-class Sequence(NamedTuple):
+class JobSequence(NamedTuple):
     """Jobs in the order of their numbers. Columns of length n."""
 
     submit: Floats  # seconds
@@ -48,20 +48,20 @@ class Sequence(NamedTuple):
     size: Ints  # hosts
 
 
-def _wfp3(jobs: Sequence, wait: Floats) -> Floats:
+def _wfp3(jobs: JobSequence, wait: Floats) -> Floats:
     return -((wait / jobs.requested) ** 3) * jobs.size
 
 
-def _unicep(jobs: Sequence, wait: Floats) -> Floats:
+def _unicep(jobs: JobSequence, wait: Floats) -> Floats:
     return -(wait + _TINY) / (np.log2(jobs.size + _TINY) * jobs.requested)
 
 
-def _f1(jobs: Sequence, wait: Floats) -> Floats:
+def _f1(jobs: JobSequence, wait: Floats) -> Floats:
     requested, submit = (np.where(column > 0, column, 0.1) for column in (jobs.requested, jobs.submit))
     return np.log10(requested) * jobs.size + 870 * np.log10(submit)
 
 
-SCORES: dict[str, Callable[[Sequence, Floats], Floats]] = {  # of jobs by their waits; the lowest goes first
+SCORES: dict[str, Callable[[JobSequence, Floats], Floats]] = {  # of jobs by their waits; the lowest goes first
     "fcfs": lambda jobs, wait: jobs.submit,
     "wfp3": _wfp3,
     "unicep": _unicep,
@@ -70,7 +70,7 @@ SCORES: dict[str, Callable[[Sequence, Floats], Floats]] = {  # of jobs by their 
 }
 
 
-def read_sequence(path: Path) -> Sequence:
+def read_sequence(path: Path) -> JobSequence:
     """All jobs of a log, in the order of their numbers, as the authors' program reads them.
 
     Raises:
@@ -88,22 +88,22 @@ def read_sequence(path: Path) -> Sequence:
     runtime = np.where(runtime < 0, _ASSUMED, runtime)
     size = np.maximum(table[:, _ALLOCATED], table[:, _REQUESTED]).astype(np.int64)
     ran = runtime > 0
-    return Sequence(table[ran, _SUBMIT], runtime[ran], requested[ran], size[ran])
+    return JobSequence(table[ran, _SUBMIT], runtime[ran], requested[ran], size[ran])
 
 
-def part(jobs: Sequence, first: int, length: int) -> Sequence:
+def cut_sequence(jobs: JobSequence, first: int, length: int) -> JobSequence:
     """`length` jobs from number `first` on, counted from 0."""
     wanted = slice(first, first + length)
-    return Sequence(jobs.submit[wanted], jobs.runtime[wanted], jobs.requested[wanted], jobs.size[wanted])
+    return JobSequence(jobs.submit[wanted], jobs.runtime[wanted], jobs.requested[wanted], jobs.size[wanted])
 
 
-def mean_bounded_slowdown(jobs: Sequence, start: Floats) -> float:
+def mean_bounded_slowdown(jobs: JobSequence, start: Floats) -> float:
     """``mean(max(1, (w + p) / max(p, 10)))`` of jobs that start then."""
     wait = start - jobs.submit
     return float(np.maximum(1.0, (wait + jobs.runtime) / np.maximum(jobs.runtime, SHORTEST_RUNTIME)).mean())
 
 
-def rule_starts(jobs: Sequence, order: str, backfilling: bool, nb_hosts: int, true_waits: bool = False) -> Floats:
+def rule_starts(jobs: JobSequence, order: str, backfilling: bool, nb_hosts: int, true_waits: bool = False) -> Floats:
     """When each job starts, seconds.
 
     Args:
@@ -122,7 +122,7 @@ def rule_starts(jobs: Sequence, order: str, backfilling: bool, nb_hosts: int, tr
 class Run:
     """A simulation by these rules; what places jobs on hosts overrides `take` and `give_back`."""
 
-    def __init__(self, jobs: Sequence, order: str, nb_hosts: int, true_waits: bool) -> None:
+    def __init__(self, jobs: JobSequence, order: str, nb_hosts: int, true_waits: bool) -> None:
         self.jobs, self.order, self.true_waits = jobs, order, true_waits
         self.submit, self.runtime, self.requested = (column.tolist() for column in jobs[:3])
         self.size = jobs.size.tolist()
@@ -156,7 +156,7 @@ class Run:
         if self.true_waits:
             waiting = np.fromiter(self.queue, np.int64)
             submit, runtime, requested, size = self.jobs
-            jobs = Sequence(submit[waiting], runtime[waiting], requested[waiting], size[waiting])
+            jobs = JobSequence(submit[waiting], runtime[waiting], requested[waiting], size[waiting])
             first = int(waiting[SCORES[self.order](jobs, self.now - jobs.submit).argmin()])  # ties by arrival
         else:
             while self.ranks[0][1] not in self.queue:  # it was backfilled

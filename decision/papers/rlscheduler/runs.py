@@ -92,7 +92,7 @@ def simulate_part(part: HeuristicPart) -> Result:
 
 
 def _by_their_rules(part: HeuristicPart, first: int) -> float:
-    jobs = simulator.part(_read_sequence(part.trace), first, SEQUENCE_LENGTH)
+    jobs = simulator.cut_sequence(_read_sequence(part.trace), first, SEQUENCE_LENGTH)
     true_waits = part.rules == "true waits"
     start = simulator.rule_starts(jobs, part.order, part.backfilling, _load(part.trace).nb_res, true_waits)
     return simulator.mean_bounded_slowdown(jobs, start)

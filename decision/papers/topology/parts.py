@@ -31,8 +31,7 @@ from decision.model.platform import Platform, PowerState
 from decision.model.record import JobTable
 from decision.model.topology import Link
 from decision.model.workload import Workload
-from decision.papers.rlscheduler.rules import Sequence as Jobs
-from decision.papers.rlscheduler.rules import part
+from decision.papers.rlscheduler.rules import JobSequence, cut_sequence
 from decision.policies.placement.search import AT_BEST, PROGRAM_FIRST
 from decision.policies.runtimes import apply_estimates
 from decision.rl.learning import read_repair
@@ -106,13 +105,13 @@ def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, b
         return read_jobs(str(Path(folder) / "run" / "out"))
 
 
-def list_of_jobs(path: Path | None) -> Jobs:
+def list_of_jobs(path: Path | None) -> JobSequence:
     """The authors' list, or without it as many jobs of their generator."""
     if path is not None:
         return read_job_list(path)
     made = topology_workload(np.random.default_rng(0), EPOCHS * EPOCH_JOBS)
     seconds = runtimes(made, HOST_SPEED)
-    return Jobs(np.array([job.submit_time for job in made.jobs]), seconds, seconds, sizes(made).astype(np.int64))
+    return JobSequence(np.array([job.submit_time for job in made.jobs]), seconds, seconds, sizes(made).astype(np.int64))
 
 
 # --- Networks -------------------------------------------------------------------------------------------------------
@@ -255,7 +254,7 @@ class ScheduledEpoch(NamedTuple):
     def work(self) -> Result:
         """Mean cost in thousandths of a hop, and wait in seconds."""
         tree = TREES[self.tree]
-        jobs = part(list_of_jobs(self.jobs), self.epoch * EPOCH_JOBS, self.length)
+        jobs = cut_sequence(list_of_jobs(self.jobs), self.epoch * EPOCH_JOBS, self.length)
         made = workload_of(jobs.submit - jobs.submit[0], jobs.size, jobs.runtime, tree.hosts)
         policy = f"{self.policy},repair={self.network}" if self.network else self.policy
         platform = platform_of(tree)
@@ -266,7 +265,7 @@ class ScheduledEpoch(NamedTuple):
 
 
 class Contention(NamedTuple):
-    """Jobs that communicate, all to all, under one policy."""
+    """JobSequence that communicate, all to all, under one policy."""
 
     tree: str
     links: str

@@ -21,7 +21,7 @@ import numpy as np
 
 from decision.model.errors import InputError
 from decision.model.record import Ints
-from decision.papers.rlscheduler.rules import Run, Sequence, part
+from decision.papers.rlscheduler.rules import JobSequence, Run, cut_sequence
 from decision.policies.placement.tree import count_lowest, place_best, program_cost, square_sum
 
 DOWN = np.array([10, 4, 25])  # hosts on a switch, switches in a pod, pods
@@ -37,7 +37,7 @@ class Epoch(NamedTuple):
     wait: float  # seconds
 
 
-def read_job_list(path: Path) -> Sequence:
+def read_job_list(path: Path) -> JobSequence:
     """The authors' list, all of it: number, submission, run time and hosts of each job, in order of submission.
 
     Raises:
@@ -52,7 +52,7 @@ def read_job_list(path: Path) -> Sequence:
             f"{path}: no list of jobs; {EPOCHS * EPOCH_JOBS:,} lines of number, submission, run time and hosts are "
             f"needed, {table.shape[0]:,} of {table.shape[1]} numbers were found"
         )
-    return Sequence(table[:, 1], table[:, 2], table[:, 2], table[:, 3].astype(np.int64))
+    return JobSequence(table[:, 1], table[:, 2], table[:, 2], table[:, 3].astype(np.int64))
 
 
 def lowest(free: Ints, size: int) -> Ints:
@@ -75,7 +75,7 @@ def best_of_tree(free: Ints, size: int) -> Ints:
     return free[rank < taken[switch]]
 
 
-def simulate_epoch(jobs: Sequence, epoch: int, backfilling: bool, place: Place = lowest) -> Epoch:
+def simulate_epoch(jobs: JobSequence, epoch: int, backfilling: bool, place: Place = lowest) -> Epoch:
     """An epoch, by the rules above but for the hosts that jobs get.
 
     Args:
@@ -84,13 +84,13 @@ def simulate_epoch(jobs: Sequence, epoch: int, backfilling: bool, place: Place =
         backfilling: whether other jobs may start while the first one waits.
         place: which free hosts a job gets.
     """
-    own = part(jobs, epoch * EPOCH_JOBS, EPOCH_JOBS)
+    own = cut_sequence(jobs, epoch * EPOCH_JOBS, EPOCH_JOBS)
     run = _PlacedRun(own, backfilling, place)
     return Epoch(float(np.mean(run.cost)), float((np.array(run.start) - own.submit).mean()))
 
 
 class _PlacedRun(Run):
-    def __init__(self, jobs: Sequence, backfilling: bool, place: Place) -> None:
+    def __init__(self, jobs: JobSequence, backfilling: bool, place: Place) -> None:
         hosts = int(np.prod(DOWN))
         super().__init__(jobs, "fcfs", hosts, true_waits=False)
         self.place, self.idle = place, np.ones(hosts, bool)

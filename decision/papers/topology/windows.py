@@ -19,7 +19,7 @@ from decision.experiments.statistics import bootstrap_mean
 from decision.experiments.tasks import Result
 from decision.model.record import Floats, Ints
 from decision.papers.campaign import Findings, ResultTable
-from decision.papers.rlscheduler.rules import Sequence as Jobs
+from decision.papers.rlscheduler.rules import JobSequence
 from decision.policies.placement.exact import binary_program, kinds_of, need_of_highs, place_by_highs, place_exactly
 from decision.policies.placement.search import AT_RANDOM, PROGRAM_FIRST, Search, StartRule, anneal_along
 from decision.policies.placement.tree import count_lowest
@@ -66,7 +66,7 @@ TEXT = Tree("text", np.array([10, 10, 10]), 6000.0, 2000.0, 2000.0)
 
 
 class WindowJobs(NamedTuple):
-    """Jobs to be placed on a sequence of free hosts."""
+    """JobSequence to be placed on a sequence of free hosts."""
 
     tree: Tree
     groups: Ints  # (L - 1, N) of the sequence
@@ -140,7 +140,7 @@ class Solved(NamedTuple):
 
 
 def solve_epoch(
-    jobs: Jobs, epoch: int, solvers: Sequence[Solver], tree: Tree = PROGRAM, periods: int = PERIODS
+    jobs: JobSequence, epoch: int, solvers: Sequence[Solver], tree: Tree = PROGRAM, periods: int = PERIODS
 ) -> Solved:
     """Give all solvers the windows of an epoch; the last solver's hosts are used."""
     rng = np.random.default_rng(epoch)

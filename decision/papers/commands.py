@@ -163,7 +163,7 @@ def dbf_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.papers.dbf.runs import reproduce_dbf
+    from decision.papers.dbf import reproduce_dbf
 
     with drawing.begun():
         reproduce(
@@ -191,7 +191,7 @@ def deepscheduling_command() -> "Campaign[Any, Any]":
 
       decision reproduce deepscheduling --budget standard -o out/deepscheduling
     """
-    from decision.papers.deepscheduling.runs import DEEPSCHEDULING
+    from decision.papers.deepscheduling import DEEPSCHEDULING
 
     return DEEPSCHEDULING
 
@@ -232,7 +232,7 @@ def launchpad_command() -> "Campaign[Any, Any]":
 
       decision reproduce launchpad --budget standard -o out/launchpad
     """
-    from decision.papers.launchpad.runs import LAUNCHPAD
+    from decision.papers.launchpad import LAUNCHPAD
 
     return LAUNCHPAD
 
@@ -252,7 +252,7 @@ def packing_command() -> "Campaign[Any, Any]":
 
       decision reproduce packing --budget standard -o out/packing
     """
-    from decision.papers.packing.runs import PACKING
+    from decision.papers.packing import PACKING
 
     return PACKING
 
@@ -289,6 +289,7 @@ def predictsim_command(
       decision reproduce predictsim --swf theta_argonne.swf --time-field 6
     """
     from decision.files.swf import REQUESTED_TIME
+
     from decision.papers.predictsim import reproduce_predictsim
 
     field = time_field or REQUESTED_TIME
@@ -312,7 +313,7 @@ def rlscheduler_table_command(
 
       decision reproduce rlscheduler-table --data data
     """
-    from decision.papers.rlscheduler.runs import reproduce_rlscheduler
+    from decision.papers.rlscheduler import reproduce_rlscheduler
 
     reproduce("rlscheduler", output, lambda parts: reproduce_rlscheduler(data, parts), as_json, spread)
 

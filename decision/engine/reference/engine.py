@@ -34,7 +34,7 @@ Where Batsim would stop with a failed assertion this engine raises, in one line 
 from collections.abc import Sequence
 
 from decision.engine.batsim_words import simulation_begins
-from decision.engine.refusals import (
+from decision.engine.rules import (
     COMMANDS_AFTER_END,
     EngineOptions,
     check_events,

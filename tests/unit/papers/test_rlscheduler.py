@@ -5,8 +5,7 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.papers.campaign import Parts
-from decision.papers.rlscheduler.rules import JobSequence, mean_bounded_slowdown, read_sequence, rule_starts
-from decision.papers.rlscheduler.runs import simulate_lines
+from decision.papers.rlscheduler import JobSequence, mean_bounded_slowdown, read_sequence, rule_starts, simulate_lines
 
 
 def jobs(*rows):

@@ -289,7 +289,6 @@ def predictsim_command(
       decision reproduce predictsim --swf theta_argonne.swf --time-field 6
     """
     from decision.files.swf import REQUESTED_TIME
-
     from decision.papers.predictsim import reproduce_predictsim
 
     field = time_field or REQUESTED_TIME

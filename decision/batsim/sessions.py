@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from decision.files import write_platform
 from decision.model.errors import ConfigError, DecisionError, PeerError, StuckError
@@ -110,7 +111,8 @@ class Sessions:
         if platform.path and (path := Path(platform.path).absolute()).is_file():
             return path
         path = self.folder / "platform.xml"
-        write_platform(path, platform)
+        # its messages take no time, whatever connects the hosts, so that those of a file must not, either
+        write_platform(path, platform if platform.routes else replace(platform, topology=None))
         return path
 
     def start(self, workload: bytes, events: bytes | None = None) -> "Session":

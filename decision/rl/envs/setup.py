@@ -86,15 +86,17 @@ def make_episodes(
     window: int,
     events: Sequence[MachineEvent] = (),
     supply: SupplySettings | None = None,
+    no_network: str = "training environments have no network",
 ) -> tuple[JobStream, Beginnings, Rules]:
     """The trace, long enough for the episodes, where they begin, and their rules.
 
-    `supply` is what happens beyond the supply of power that the events are, and after deadlines.
+    `supply` is what happens beyond the supply of power that the events are, and after deadlines; `no_network` is why
+    jobs may not communicate, empty where they may.
 
     Raises:
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
-    truth, names = build_truth([workload], [events] if events else [], "training environments have no network")
+    truth, names = build_truth([workload], [events] if events else [], no_network)
     beginnings = _days(truth, episodes) if episodes.days is not None else _rows(truth, episodes)
     arrivals = max(int((beginnings.last - beginnings.row).max()), 1)
     jobs = len(names) if episodes.jobs is None else episodes.jobs
@@ -293,7 +295,14 @@ def make_setup(
     check_inputs(platform, [], events, EngineOptions(energy=scheduler.energy, forward_unknown_events=bool(events)))
     check_events(events, cores)
     trace, beginnings, rules = make_episodes(
-        workload, platform, episodes, scheduler, encoder.window, events=events, supply=supply
+        workload,
+        platform,
+        episodes,
+        scheduler,
+        encoder.window,
+        events=events,
+        supply=supply,
+        **({} if external is None else {"no_network": ""}),
     )
     outlook = scheduler.outlook(settings, encoder)
     if outlook is not None and outlook.estimate == Estimator.GIVEN:

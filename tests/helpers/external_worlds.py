@@ -1,21 +1,20 @@
 """Environments of every scheduler, to be played in the embedded engine and in a Batsim."""
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from helpers import green_worlds
-from helpers.day_toys import busy_days_of
-from helpers.env_toys import busy, scrambled, setup, workload
-from helpers.policy_toys import platform
 
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 from decision.rl.envs import SchedulerVectorEnv, Setup, equal_hosts, make_setup
+from helpers import green_worlds
+from helpers.day_toys import busy_days_of
+from helpers.env_toys import busy, scrambled, setup, workload
+from helpers.policy_toys import platform
 
 DECISION_BATSIM = str(Path(sys.executable).with_name("decision-batsim"))  # our replacement of Batsim
 

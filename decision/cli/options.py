@@ -15,6 +15,7 @@ from decision.model.hosts import MOST_HOSTS
 from decision.report.plots import Paper
 
 if TYPE_CHECKING:
+    from decision.batsim.sessions import BatsimForEpisodes
     from decision.experiments.tasks import How
     from decision.files.accounting.read import TraceOptions
     from decision.files.events import SeriesLayout
@@ -335,6 +336,48 @@ AuditOption = Annotated[
         max=1.0,
     ),
 ]
+
+
+class EpisodeEngine(StrEnum):
+    """What simulates episodes."""
+
+    EMBEDDED = "embedded"
+    BATSIM = "batsim"
+    DOCKER = "docker"
+
+
+_simulator_option = partial(typer.Option, rich_help_panel="Simulator")
+
+
+class Simulator(NamedTuple):
+    """What simulates episodes, as the user wants it."""
+
+    engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
+    batsim: Annotated[
+        str | None,
+        _simulator_option(
+            "--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH", show_default="batsim"
+        ),
+    ] = None
+    batsim_args: Annotated[
+        str, _simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
+    ] = ""
+    image: Annotated[
+        str | None,
+        _simulator_option(
+            "--image",
+            help="Batsim's Docker image, for --engine docker.",
+            metavar="NAME:TAG",
+            show_default="oarteam/batsim:latest",
+        ),
+    ] = None
+    timeout: TimeoutOption = DEFAULT_TIMEOUT
+
+    def read(self) -> "BatsimForEpisodes | None":
+        """The Batsim that environments start; None for the embedded engine. Raises ConfigError."""
+        from decision.rl.envs.setup import engine_of
+
+        return engine_of(self.engine.value, self.batsim, self.batsim_args, self.image, self.timeout)
 
 
 class Spread(NamedTuple):

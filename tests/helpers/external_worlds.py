@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decision.model.topology import Link
+from decision.model.platform import Link
 
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.platform import PowerState

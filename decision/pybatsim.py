@@ -7,14 +7,14 @@
 
 Design
 ------
-The policy is asked by the agent of ``decision serve`` (`decision.batsim.agent`), which reads Batsim's message as it came
-and writes the reply; what it commands is then said by pybatsim's own calls. So decisions are the same to the last digit,
-and pybatsim's counters, its log and its socket for events are right. Rejected: putting the events together from
+The policy is asked by the agent of ``decision serve`` (`decision.batsim.agent`), which reads Batsim's message as it
+came and writes the reply; what it commands is then said by pybatsim's own calls. So decisions are the same to the last
+digit, and pybatsim's counters, its log and its socket for events are right. Rejected: putting the events together from
 pybatsim's callbacks, which leave out when a job was submitted and when a host has switched.
 
-pybatsim's launcher takes files: of ``decision.pybatsim:Policy`` it reads what is before the first dot, and looks for the
-class of that name with a capital letter in the module, which is `decision.Decision`. Of ``decision/pybatsim`` it imports
-the module of the package, wherever that is installed, and looks for `Pybatsim`. Both are `Policy`.
+pybatsim's launcher takes files: of ``decision.pybatsim:Policy`` it reads what is before the first dot, and looks in
+that module for the class of its name with a capital letter, which is `decision.Decision`. Of ``decision/pybatsim`` it
+imports the module of the package, wherever that is installed, and looks for `Pybatsim`. Both are `Policy`.
 
 `decision.batsim.pybatsim` is the other direction: schedulers of pybatsim in the place of our policies.
 """
@@ -98,7 +98,9 @@ class Policy(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no types
 
     def onDeadlock(self) -> None:
         """End: Batsim has sent nothing for as long as pybatsim waits."""
-        raise SystemExit("error: Batsim sends nothing more; if it only takes its time, let pybatsim wait longer with -t")
+        raise SystemExit(
+            "error: Batsim sends nothing more; if it only takes its time, let pybatsim wait longer with -t"
+        )
 
     def _say(self, command: m.Event) -> None:
         """Give a command by pybatsim's call for it."""
@@ -146,7 +148,9 @@ def _agent_of(options: Mapping[str, Any]) -> Any:
         raise ConfigError("""option 'policy' of -o: name a policy, as in -o '{"policy": "easy"}'""")
     policy, platform = text("policy", options["policy"]), options.get("platform")
     if find_agent(policy) is not None:
-        raise ConfigError(f"policy {policy} is pybatsim's own: start it with pybatsim itself, or with a guard around it")
+        raise ConfigError(
+            f"policy {policy} is pybatsim's own: start it with pybatsim itself, or with a guard around it"
+        )
     if not flag("force", options.get("force", False)):
         require_gates(policy)
     facts = load_platform(Path(text("platform", platform))) if platform is not None else None

@@ -78,12 +78,11 @@ def to_evalys(record: RunRecord) -> EvalysRun:
     jobs = pd.read_csv(tables["jobs"], converters={**_TEXTS, "allocated_resources": ProcSet.from_str})
     states = pd.read_csv(tables["machine_states"])
     energy, changes = tables.get("consumed_energy"), tables.get("pstate_changes")
-    pstates = None
-    if changes is not None:
-        with _silent():
-            pstates = PowerStatesChanges(io.BytesIO(changes.getvalue()))
+    with _silent():
+        jobset = JobSet(jobs, resource_bounds=(0, record.nb_hosts - 1))
+        pstates = PowerStatesChanges(io.BytesIO(changes.getvalue())) if changes is not None else None
     return EvalysRun(
-        jobs=JobSet(jobs, resource_bounds=(0, record.nb_hosts - 1)),
+        jobs=jobset,
         machine_states=states.drop_duplicates(keep="last", subset="time"),
         energy=None if energy is None else pd.read_csv(energy, keep_default_na=False),
         pstates=pstates,
@@ -94,7 +93,7 @@ def to_evalys(record: RunRecord) -> EvalysRun:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """evalys prints which hosts change at 0 s, and calls what procset and numpy call old."""
+    """evalys prints which hosts change at 0 s, and calls what procset, numpy and pandas call old."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -39,7 +39,7 @@ from decision.rl.learning.checkpoint import require_gates
 _OPTIONS = ("policy", "platform", "seed", "force")
 
 
-class Policy(BatsimScheduler):  # type: ignore[misc]  # pybatsim has no types
+class Policy(BatsimScheduler):
     """A scheduler of pybatsim that decides as a policy of ours.
 
     Args:

@@ -27,7 +27,14 @@ COMMANDS = (
     "train",
     "evaluate",
 )
-COMMANDS += ("reproduce dbf", "reproduce grid5000-2016", "report analyse", "report view", "report show")
+COMMANDS += (
+    "reproduce dbf",
+    "reproduce grid5000-2016",
+    "report analyse",
+    "report evalys",
+    "report view",
+    "report show",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,137 @@
+"""Forecasts of starts beside what happened: whether intervals hold, and who forecasts best.
+
+Measures are those of Gneiting and Raftery (2007): coverage of central intervals, the mean pinball loss of quantiles,
+and how wide intervals are. Jobs that wait at one moment have much in common, so intervals of the measures are made from
+blocks of moments.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.compiling.bundle import F8, I8
+
+LEVELS = np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])  # of the quantiles that are kept
+COVERED = {50: (3, 5), 80: (2, 6), 95: (0, 8)}  # percent: places of the interval's ends in LEVELS
+_PINBALL = (2, 3, 4, 5, 6)  # places of those whose loss is counted: 0.1, 0.25, 0.5, 0.75, 0.9
+MEDIAN = 4
+CLASSES = {"minutes": (0.0, 3600.0), "hours": (3600.0, 86_400.0), "days": (86_400.0, np.inf)}  # seconds that were left
+_BLOCKS = 20
+_RESAMPLES = 400
+
+
+class Cases(NamedTuple):
+    """Jobs that waited at moments, by time of the moment."""
+
+    moment: I8  # (n,) number of the moment
+    at: F8  # (n,) seconds, the moment
+    waited: F8  # (n,) seconds until then
+    left: F8  # (n,) seconds until it started really
+
+    def among(self, name: str) -> np.ndarray:
+        """(n,) whether each is of a class."""
+        low, high = CLASSES[name]
+        return (self.left >= low) & (self.left < high)
+
+
+class Score(NamedTuple):
+    """How good quantiles are; an interval of 95 % stands behind each."""
+
+    cases: int
+    covered: dict[int, tuple[float, float, float]]  # by percent: share, and from where to where it may be
+    pinball: tuple[float, float, float]  # seconds
+    error: tuple[float, float, float]  # seconds: the median absolute error of the median
+    width: float  # seconds: of the middle interval of 80 %
+
+
+def score(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
+    """Judge quantiles (n, len(LEVELS)) of the seconds that jobs still wait; a point forecast repeats its only value."""
+    chosen = np.arange(len(cases.left)) if rows is None else np.flatnonzero(rows)
+    left, said, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
+    inside = {each: (left >= said[:, low] - 1.0) & (left <= said[:, high] + 1.0) for each, (low, high) in COVERED.items()}
+    loss = pinball(left, said).mean(1) if len(left) else np.zeros(0)
+    error = np.abs(left - said[:, MEDIAN])
+    blocks = _blocks(moment)
+    return Score(
+        cases=len(left),
+        covered={each: _with_interval(held.astype(float), blocks, np.mean) for each, held in inside.items()},
+        pinball=_with_interval(loss, blocks, np.mean),
+        error=_with_interval(error, blocks, np.median),
+        width=float(np.median(said[:, COVERED[80][1]] - said[:, COVERED[80][0]])) if len(left) else np.nan,
+    )
+
+
+def pinball(left: F8, quantiles: F8) -> F8:
+    """(n, 5) losses in seconds of the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9."""
+    said, levels = quantiles[:, _PINBALL], LEVELS[list(_PINBALL)]
+    off = left[:, None] - said
+    return np.maximum(levels * off, (levels - 1) * off)
+
+
+def _blocks(moment: I8) -> list[I8]:
+    """Rows by blocks of moments that follow each other."""
+    if not len(moment):
+        return []
+    numbers = np.unique(moment)
+    count = min(_BLOCKS, len(numbers))
+    of = np.searchsorted(numbers, moment) * count // len(numbers)
+    return [np.flatnonzero(of == block) for block in range(count)]
+
+
+def _with_interval(values: F8, blocks: Sequence[I8], measure) -> tuple[float, float, float]:
+    """A measure of all values, and its 2.5 and 97.5 % among blocks that are drawn again."""
+    if not len(values):
+        return np.nan, np.nan, np.nan
+    rng = np.random.default_rng(0)
+    drawn = [
+        measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])])
+        for _ in range(_RESAMPLES)
+    ]
+    return float(measure(values)), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
+
+
+# What forecasts missed before widens or moves those that follow.
+
+_OFFSET = 60.0  # seconds: errors of less than a minute are all small
+_FLOOR = 0.05  # of the logarithm of waits: how sure a forecast can be
+_KEPT = 3000  # errors that are remembered
+_BELIEF = 60  # errors as many as which the futures themselves count
+
+
+class Calibration:
+    """Learns from forecasts whose jobs have started, how far off they were in units of their own spread.
+
+    Conformal prediction (Vovk et al. 2005; normalised scores of Papadopoulos et al. 2011), above and below the median
+    each with the spread of that side. Only what was known at the time of a forecast may be learnt before it.
+    """
+
+    def __init__(self) -> None:
+        self._scores: list[float] = []
+
+    def learn(self, quantiles: F8, left: F8) -> None:
+        """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""
+        low, middle, high = _spread_of(quantiles)
+        off = np.log(np.maximum(left, 0.0) + _OFFSET) - middle
+        self._scores += (off / np.where(off > 0, high, low)).tolist()
+        self._scores = self._scores[-_KEPT:]
+
+    def apply(self, quantiles: F8) -> F8:
+        """Quantiles (n, len(LEVELS)) as they should have been."""
+        low, middle, high = _spread_of(quantiles)
+        off = np.log(np.maximum(quantiles, 0.0) + _OFFSET) - middle[:, None]
+        own = off / np.where(off > 0, high[:, None], low[:, None])
+        count = len(self._scores)
+        if not count:
+            return quantiles
+        learnt = np.quantile(self._scores, LEVELS)
+        weight = count / (count + _BELIEF)
+        mixed = weight * learnt + (1 - weight) * own
+        moved = middle[:, None] + np.where(mixed > 0, high[:, None], low[:, None]) * mixed
+        return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
+
+
+def _spread_of(quantiles: F8) -> tuple[F8, F8, F8]:
+    logs = np.log(np.maximum(quantiles, 0.0) + _OFFSET)
+    low, middle, high = logs[:, 2], logs[:, MEDIAN], logs[:, 6]
+    return middle - low + _FLOOR, middle, high - middle + _FLOOR

@@ -98,13 +98,18 @@ class Draws:
     def later(self, future: int, horizon: float) -> Comers:
         """Who comes in a future, and for how long."""
         log = self._log
+        rows, when, runtime = self.later_rows(future, horizon)
+        return Comers(when, log.size[rows], log.limit[rows], log.user[rows], runtime)
+
+    def later_rows(self, future: int, horizon: float) -> tuple[I8, F8, F8]:
+        """Rows of the log that come again in a future, when, and the seconds that they last."""
         rng = np.random.default_rng((self._seed, 2, future))
         rows, when = self._arrivals.draw(rng, horizon, _MOST_LATER)
         runtime = self._known[rows]
         # those that have not ended are drawn as all others
         for place in np.flatnonzero(np.isnan(runtime)).tolist():
             runtime[place] = self.spread(int(rows[place])).draw(rng.random(1))[0]
-        return Comers(when, log.size[rows], log.limit[rows], log.user[rows], runtime)
+        return rows, when, runtime
 
 
 def horizon_of(work: float, hosts: int) -> float:

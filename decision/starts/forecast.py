@@ -14,6 +14,7 @@ from .history import HOUR, PENDING, RUNNING, Arrivals, JobLog, Luck, RunTimes, S
 
 QUANTILES = (0.1, 0.5, 0.9)
 _LONGEST_HORIZON = 14 * 24 * HOUR  # for which later arrivals are drawn
+_UNLIMITED = 365 * 24 * HOUR  # seconds that a job without a limit lasts by its limit
 _MOST_LATER = 20_000  # jobs that come later, in a future
 
 Progress = Callable[[int, int], None]  # futures done, and of how many
@@ -127,6 +128,7 @@ def forecast(
     seed: int = 0,
     times: RunTimes | None = None,
     hosts: Sequence[Sequence[tuple[int, int]]] | None = None,
+    by_limits: bool = False,
     show: Progress | None = None,
 ) -> Forecast:
     """Continue the log from a moment on, under a policy.
@@ -140,6 +142,7 @@ def forecast(
         seed: of all that is drawn.
         times: what is known of run times then; learnt from the log if None.
         hosts: intervals of hosts of the jobs of the log that run then, by row; the lowest that are free if None.
+        by_limits: one future in which all jobs last for their limits, and nobody comes.
         show: is told how many futures are done.
 
     Raises:
@@ -149,6 +152,7 @@ def forecast(
     running, waiting = np.flatnonzero(states == RUNNING), np.flatnonzero(states == PENDING)
     running = running[np.argsort(log.start[running], kind="stable")]
     running = running[np.cumsum(log.size[running]) <= len(platform.hosts)]
+    futures = 1 if by_limits else futures
     draws = Draws(log, at, times or known_times(log, at), futures, seed)
     elapsed = at - log.start[running]
     rows = np.concatenate([running, waiting])
@@ -159,6 +163,8 @@ def forecast(
         firsts = np.concatenate([[0], np.cumsum(log.size[running])]).tolist()
         hosts = [[(first, last - 1)] for first, last in zip(firsts, firsts[1:], strict=False)]
     queue = Queue(log.size[rows], log.limit[rows], log.user[rows], log.submit[rows], log.start[running], hosts)
+    if by_limits:
+        runtime, horizon = np.minimum(log.limit[rows], _UNLIMITED)[None, :], 0.0
     later = [draws.later(future, horizon) for future in range(futures)]
     engine = EngineFutures(platform, policy, at, queue, max((len(each.submit) for each in later), default=0))
     starts = np.full((futures, len(waiting)), np.inf)

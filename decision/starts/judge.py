@@ -106,15 +106,13 @@ class Calibration:
     each with the spread of that side. Only what was known at the time of a forecast may be learnt before it.
     """
 
-    def __init__(self) -> None:
-        self._scores: list[float] = []
+    def __init__(self, prior: F8 | None = None) -> None:
+        """`prior`: (len(LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
+        self._prior, self._scores = prior, [0.0][:0]
 
     def learn(self, quantiles: F8, left: F8) -> None:
         """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""
-        low, middle, high = _spread_of(quantiles)
-        off = np.log(np.maximum(left, 0.0) + _OFFSET) - middle
-        self._scores += (off / np.where(off > 0, high, low)).tolist()
-        self._scores = self._scores[-_KEPT:]
+        self._scores = (self._scores + scores(quantiles, left).tolist())[-_KEPT:]
 
     def apply(self, quantiles: F8) -> F8:
         """Quantiles (n, len(LEVELS)) as they should have been."""
@@ -122,13 +120,19 @@ class Calibration:
         off = np.log(np.maximum(quantiles, 0.0) + _OFFSET) - middle[:, None]
         own = off / np.where(off > 0, high[:, None], low[:, None])
         count = len(self._scores)
-        if not count:
-            return quantiles
-        learnt = np.quantile(self._scores, LEVELS)
+        own = own if self._prior is None else np.broadcast_to(self._prior, own.shape)
+        learnt = np.quantile(self._scores, LEVELS) if count else 0.0
         weight = count / (count + _BELIEF)
         mixed = weight * learnt + (1 - weight) * own
         moved = middle[:, None] + np.where(mixed > 0, high[:, None], low[:, None]) * mixed
         return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
+
+
+def scores(quantiles: F8, left: F8) -> F8:
+    """(n,) how far off forecasts (n, len(LEVELS)) were, in units of their own spread."""
+    low, middle, high = _spread_of(quantiles)
+    off = np.log(np.maximum(left, 0.0) + _OFFSET) - middle
+    return off / np.where(off > 0, high, low)
 
 
 def _spread_of(quantiles: F8) -> tuple[F8, F8, F8]:

@@ -12,6 +12,8 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8
 
+from .history import JobLog
+
 LEVELS = np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])  # of the quantiles that are kept
 COVERED = {50: (3, 5), 80: (2, 6), 95: (0, 8)}  # percent: places of the interval's ends in LEVELS
 _PINBALL = (2, 3, 4, 5, 6)  # places of those whose loss is counted: 0.1, 0.25, 0.5, 0.75, 0.9
@@ -91,12 +93,37 @@ def _with_interval(values: F8, blocks: Sequence[I8], measure) -> tuple[float, fl
     return float(measure(values)), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
 
 
+_WARM = 0.1  # of the jobs, before the first moment
+
+
+def moments_of(log: JobLog, count: int, seed: int, skipped: frozenset[str] = frozenset()) -> F8:
+    """Times at which jobs wait, spread evenly over all such times after the first tenth of the jobs."""
+    rng = np.random.default_rng(seed)
+    chosen = np.isfinite(log.start) & (log.start > log.submit + 1)
+    chosen[: int(len(log) * _WARM)] = False
+    chosen &= np.array([name not in skipped for name in log.id]) if skipped else True
+    order = np.argsort(log.submit[chosen])
+    begin, end = log.submit[chosen][order], np.maximum.accumulate(log.start[chosen][order])
+    if not len(begin):
+        return np.zeros(0)
+    begin = np.maximum(begin, np.concatenate([[-np.inf], end[:-1]]))
+    length = np.maximum(0.0, end - begin)
+    total = np.cumsum(length)
+    places = (np.arange(count) + rng.random(count)) / count * total[-1]
+    which = np.searchsorted(total, places)
+    return begin[which] + places - (total[which] - length[which])
+
+
 # What forecasts missed before widens or moves those that follow.
 
 _OFFSET = 60.0  # seconds: errors of less than a minute are all small
 _FLOOR = 0.05  # of the logarithm of waits: how sure a forecast can be
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
+
+
+# The scores of the recordings and logs that `decision reproduce starts` judges, at LEVELS: what other logs missed.
+PRIOR = np.array([-1.4, -1.2, -1.0, -0.5, 0.0, 0.55, 1.2, 1.6, 2.1])
 
 
 class Calibration:
@@ -109,6 +136,11 @@ class Calibration:
     def __init__(self, prior: F8 | None = None) -> None:
         """`prior`: (len(LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
         self._prior, self._scores = prior, [0.0][:0]
+
+    @property
+    def learnt(self) -> int:
+        """How many forecasts it has learnt from."""
+        return len(self._scores)
 
     def learn(self, quantiles: F8, left: F8) -> None:
         """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""

@@ -13,14 +13,13 @@ from decision.policies import find_policy
 from decision.slurm.case import Case
 from decision.slurm.text import read_date
 from decision.starts.forecast import Forecast, forecast, known_times
-from decision.starts.history import PENDING, JobLog, RunTimes
-from decision.starts.judge import LEVELS, Calibration, Cases
+from decision.starts.history import JobLog, RunTimes
+from decision.starts.judge import LEVELS, Calibration, Cases, moments_of
 from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
 
 from .rivals import Boosting, features, like_jobs, point
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
-_WARM = 0.1  # of the jobs, before the first moment
 _MOST = 40  # jobs of a moment
 _RETRAINED = 20  # moments after which boosting learns again
 FAR = 1e9  # seconds: a start that no future has
@@ -100,24 +99,6 @@ def read_plans(path: Path) -> Callable[[float], Mapping[str, float]] | None:
         return {job: float(read_date(start)) for _, job, start in found[first:last]}
 
     return plan
-
-
-def moments_of(log: JobLog, count: int, seed: int, skipped: frozenset[str]) -> F8:
-    """Times at which jobs wait, spread evenly over all such times after the first tenth of the jobs."""
-    rng = np.random.default_rng(seed)
-    chosen = np.isfinite(log.start) & (log.start > log.submit + 1)
-    chosen[: int(len(log) * _WARM)] = False
-    chosen &= np.array([name not in skipped for name in log.id]) if skipped else True
-    order = np.argsort(log.submit[chosen])
-    begin, end = log.submit[chosen][order], np.maximum.accumulate(log.start[chosen][order])
-    if not len(begin):
-        return np.zeros(0)
-    begin = np.maximum(begin, np.concatenate([[-np.inf], end[:-1]]))
-    length = np.maximum(0.0, end - begin)
-    total = np.cumsum(length)
-    places = (np.arange(count) + rng.random(count)) / count * total[-1]
-    which = np.searchsorted(total, places)
-    return begin[which] + places - (total[which] - length[which])
 
 
 def judge_log(

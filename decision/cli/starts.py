@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,12 +16,14 @@ from .options import (
     PolicyOption,
     SeedOption,
     SettingsOption,
+    TimeZoneOption,
     WorkloadOption,
     read_pairs,
 )
 
 if TYPE_CHECKING:
     from decision.starts.answer import Starts
+    from decision.starts.cluster import Suggestion
 
 AtOption = Annotated[
     str, typer.Option("--at", help="The moment: seconds since the log began, or a date.", metavar="TIME")
@@ -37,12 +39,9 @@ BeforeOption = Annotated[
 ]
 FuturesOption = Annotated[int, typer.Option("--futures", help="How many futures are simulated.", min=10, max=10_000)]
 MomentsOption = Annotated[
-    int,
-    typer.Option("--moments", help="Earlier moments of the log by which forecasts are calibrated; 0: none.", min=0),
+    int, typer.Option("--moments", help="Earlier moments of the log by which forecasts are calibrated; 0: none.", min=0)
 ]
-JobOption = Annotated[
-    list[str] | None, typer.Option("--job", help="Only this job; may be repeated.", metavar="ID")
-]
+JobOption = Annotated[list[str] | None, typer.Option("--job", help="Only this job; may be repeated.", metavar="ID")]
 PageOption = Annotated[
     Path | None, typer.Option("--page", help="Write a page with a bar for each job.", metavar="FILE", dir_okay=False)
 ]
@@ -193,3 +192,167 @@ def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
     for line, names in doubts.items():
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         note(f"{line}: {shown}")
+
+
+# ``decision slurm starts``: the same for a cluster's own Slurm.
+
+QueueOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--queue",
+        help="The queue now: what squeue --json, scontrol show job or squeue -o prints; as the case recorded it else.",
+        metavar="FILE",
+        dir_okay=False,
+    ),
+]
+WhenOption = Annotated[
+    str | None,
+    typer.Option("--at", help="The moment, as a date; when the queue was printed by default.", metavar="TIME"),
+]
+SuggestOption = Annotated[bool, typer.Option("--suggest", help="Say what would help each job of --job and --new most.")]
+NewOption = Annotated[
+    str | None,
+    typer.Option("--new", help="A job that is not submitted yet, by options of sbatch.", metavar="'-N 4 -t 2:00:00'"),
+]
+WatchOption = Annotated[
+    float | None,
+    typer.Option("--watch", help="Do it again each so many minutes, with the queue file as it then is.", min=0.1),
+]
+
+
+def slurm_starts_command(
+    context: typer.Context,
+    case: Annotated[
+        Path, typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
+    ],
+    queue: QueueOption = None,
+    at: WhenOption = None,
+    job: JobOption = None,
+    new: NewOption = None,
+    quantiles: QuantilesOption = "10,50,90",
+    before: BeforeOption = None,
+    suggest: SuggestOption = False,
+    futures: FuturesOption = 200,
+    moments: MomentsOption = 20,
+    time_zone: TimeZoneOption = None,
+    page: PageOption = None,
+    watch: WatchOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """When will the jobs that wait in your Slurm start? Times with 10, 50 and 90 %.
+
+    CASE has the configuration and the history; the queue is that of now:
+
+      squeue -a -r -t PD,R,S,CG -o "%i|%u|%a|%P|%q|%T|%V|%S|%l|%D|%C|%m|%N|%r|%E|%Q|%M"
+
+    or what squeue -a --json or scontrol show job prints. The model of Slurm
+    continues it, some hundred times: jobs last as long as their users' earlier
+    ones did, given how long they already ran, and others come as they came in
+    earlier weeks. Forecasts of earlier moments of the case widen what is said.
+
+    Examples:
+
+      decision slurm starts CASE --queue squeue.txt --page starts.html
+
+      decision slurm starts CASE --queue squeue.txt --job 4711 --suggest
+
+      decision slurm starts CASE --queue squeue.txt --new "-N 4 -t 2:00:00 -A lab"
+    """
+    if watch is not None and page is None:
+        raise ConfigError("--watch keeps a page up to date: give --page FILE")
+    if suggest and not job and new is None:
+        raise ConfigError("--suggest is for single jobs: give --job or --new")
+    asked = _Asked(case, queue, at, job, new, read_quantiles(quantiles), before, suggest, futures, moments, seed)
+    from .terminal import announce_compilation, note
+
+    announce_compilation()
+    while True:
+        found, suggestions = _slurm_starts(asked, time_zone, quiet=as_json or watch is not None)
+        _deliver_slurm(found, suggestions, as_json, page, typed_command(context))
+        if watch is None:
+            return
+        note(f"{page}: again in {watch:g} minutes")
+        time.sleep(60 * watch)
+
+
+class _Asked(NamedTuple):
+    case: Path
+    queue: Path | None
+    at: str | None
+    job: list[str] | None
+    new: str | None
+    shares: tuple[float, ...]
+    before: str | None
+    suggest: bool
+    futures: int
+    moments: int
+    seed: int
+
+
+def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[Starts, dict[str, list[Suggestion]]]":
+    """The answer to what was asked, and what would help."""
+    from decision.files.accounting.values import named_zone
+    from decision.slurm.case import load_case
+    from decision.slurm.queue import new_job, read_queue, when
+    from decision.starts.cluster import cluster_starts, moment_of, suggest
+
+    from .terminal import counting
+
+    case, zone = load_case(asked.case), named_zone(time_zone or "")
+    given = None if asked.queue is None else read_queue(asked.queue, case, zone)
+    now = when(asked.at, zone, "at") if asked.at else given.at if given else 0
+    if not now:
+        raise ConfigError("--at is missing: neither the queue nor anything else says which time it was", field="at")
+    extra = [new_job(asked.new, now, case)] if asked.new is not None else []
+    moment = moment_of(case, now, given, extra)
+    wanted = [*(asked.job or ()), *(["new"] if extra else [])]
+    until = when(asked.before, zone, "before") if asked.before else None
+    began = time.perf_counter()
+
+    def first(early: "Starts") -> None:
+        if not quiet and time.perf_counter() - began > _SOON:
+            print_starts(_of_jobs(early, wanted), 0.0, title="First answer, of few futures")
+
+    with counting("futures") as show:
+        found = cluster_starts(
+            moment,
+            quantiles=asked.shares,
+            before=until,
+            futures=asked.futures,
+            moments=asked.moments,
+            seed=asked.seed,
+            show=show,
+            first=None if quiet else first,
+        )
+    found = _of_jobs(found, wanted)
+    help_ = {name: suggest(moment, name, quantiles=asked.shares, seed=asked.seed) for name in wanted if asked.suggest}
+    return found, help_
+
+
+def _deliver_slurm(
+    found: "Starts", suggestions: "dict[str, list[Suggestion]]", as_json: bool, page: Path | None, command: str
+) -> None:
+    from decision.starts.words import clock
+
+    from .terminal import say
+
+    lines = {}
+    for name, each in suggestions.items():
+        lines[name] = [
+            {"options": one.options, "ends_in_time": one.ends_in_time}
+            | {"starts_in": {f"{share:g}": when_ - found.at for share, when_ in one.job.by.items()}}
+            for one in each
+        ]
+    deliver(found, 0.0, as_json, page, command, **({"suggestions": lines} if suggestions else {}))
+    if as_json:
+        return
+    for name, each in suggestions.items():
+        if not each:
+            say(f"{name}: nothing that was tried starts it a tenth sooner (limit, nodes, partition)")
+        for one in each:
+            low, *_, high = (*one.job.by.values(), list(one.job.by.values())[-1])
+            risk = (
+                "" if one.ends_in_time is None else f"; it ends in time in {100 * one.ends_in_time:.0f} % of the cases"
+            )
+            say(f"{name} with {one.options}: {clock(low, found.at, 0.0)} to {clock(high, found.at, 0.0)}{risk}")

@@ -1,4 +1,4 @@
-"""The queue of a moment: what ``squeue --json``, ``scontrol show job`` or ``squeue -o`` prints, as jobs of the model."""
+"""The queue of a moment: what ``squeue --json``, ``scontrol show job`` or ``squeue -o`` prints, as jobs."""
 
 import json
 import re
@@ -264,7 +264,9 @@ def _json_entry(job: Mapping[str, Any]) -> dict[str, str]:
         "Account": str(job.get("account", "")),
         "Partition": str(job.get("partition", "")),
         "QOS": str(job.get("qos", "")),
-        "State": str((state[0] if state else "") if isinstance(state, Sequence) and not isinstance(state, str) else state),
+        "State": str(
+            (state[0] if state else "") if isinstance(state, Sequence) and not isinstance(state, str) else state
+        ),
         "Submit": _date(number.get("submit_time")),
         "Eligible": _date(number.get("eligible_time")),
         "Start": _date(number.get("start_time")),

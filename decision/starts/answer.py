@@ -208,5 +208,5 @@ def _unknown(said: Forecast, place: int) -> tuple[str, ...]:
 
 
 ALWAYS_UNKNOWN = (
-    "not known: maintenance that is not announced, jobs that their users will cancel, and what users do that they never did"
+    "not known: maintenance that is not announced, jobs that their users will cancel, and what users never did before"
 )

@@ -1,7 +1,7 @@
 """Futures under any policy, in the embedded engine.
 
-The engine's arrays are made once. Each future rewinds them, gives the jobs that run the hosts that they have, lets those
-that wait join the queue, with their true ages, and then the policy decides.
+The engine's arrays are made once. Each future rewinds them, gives the jobs that run the hosts that they have, lets
+those that wait join the queue, with their true ages, and then the policy decides.
 """
 
 from collections.abc import Sequence
@@ -179,9 +179,7 @@ class EngineFutures:
         return self._decide(running, known)
 
     def _begin(self, clock: float, jobs: int) -> int:
-        return int(
-            begin_future.from_python(*addresses(self._engine.world), self._placed.address, clock, jobs)
-        )
+        return int(begin_future.from_python(*addresses(self._engine.world), self._placed.address, clock, jobs))
 
     def _decide(self, first: int, last: int) -> F8:
         """Let the policy decide until jobs `first` <= j < `last` have started."""
@@ -210,4 +208,3 @@ class EngineFutures:
             waiting = left
             if over or not left or idle > _PATIENCE:
                 return starts
-

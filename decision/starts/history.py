@@ -56,7 +56,7 @@ class Spread(NamedTuple):
     """How long a job may last: ``below[i]`` is the share of cases in which it lasts at most ``seconds[i]``."""
 
     seconds: F8  # ascending
-    below: F8  # ascending; what is missing to 1 lasts between the last one and the limit
+    below: F8  # ascending; what is missing to 1 lasts longer than the last one, half of it twice as long
     longest: float  # seconds
     basis: str  # whose jobs it rests on
     jobs: int  # how many of the narrowest kind that there are
@@ -68,8 +68,8 @@ class Spread(NamedTuple):
         at = np.searchsorted(self.below, share)
         known = self.seconds[np.minimum(at, len(self.seconds) - 1)]
         last, covered = self.seconds[-1], self.below[-1]
-        beyond = (share - covered) / max(1e-9, 1 - covered) * (max(self.longest, last) - last)
-        return np.where(at < len(self.seconds), known, last + np.maximum(0.0, beyond))
+        beyond = last * (1 - covered) / np.maximum(1e-9, 1 - share)
+        return np.where(at < len(self.seconds), known, np.minimum(beyond, max(self.longest, last)))
 
 
 class RunTimes:

@@ -51,7 +51,9 @@ def score(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
     """Judge quantiles (n, len(LEVELS)) of the seconds that jobs still wait; a point forecast repeats its only value."""
     chosen = np.arange(len(cases.left)) if rows is None else np.flatnonzero(rows)
     left, said, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
-    inside = {each: (left >= said[:, low] - 1.0) & (left <= said[:, high] + 1.0) for each, (low, high) in COVERED.items()}
+    inside = {
+        each: (left >= said[:, low] - 1.0) & (left <= said[:, high] + 1.0) for each, (low, high) in COVERED.items()
+    }
     loss = pinball(left, said).mean(1) if len(left) else np.zeros(0)
     error = np.abs(left - said[:, MEDIAN])
     blocks = _blocks(moment)
@@ -117,7 +119,10 @@ def moments_of(log: JobLog, count: int, seed: int, skipped: frozenset[str] = fro
 # What forecasts missed before widens or moves those that follow.
 
 _OFFSET = 60.0  # seconds: errors of less than a minute are all small
-_FLOOR = 0.05  # of the logarithm of waits: how sure a forecast can be
+# CTC, Theta, COARE and Gaia under EASY, basic_backfill_long and coarse_backfill chose these three, of some values each.
+_FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
+_STEP = 0.0007  # by which a level moves with each job
+_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
 
@@ -130,12 +135,14 @@ class Calibration:
     """Learns from forecasts whose jobs have started, how far off they were in units of their own spread.
 
     Conformal prediction (Vovk et al. 2005; normalised scores of Papadopoulos et al. 2011), above and below the median
-    each with the spread of that side. Only what was known at the time of a forecast may be learnt before it.
+    each with the spread of that side. Logs change, and their jobs depend on each other, so that the levels at which
+    the scores are read move as well, by adaptive conformal inference (Gibbs and Candes 2021). Only what was known at
+    the time of a forecast may be learnt before it.
     """
 
     def __init__(self, prior: F8 | None = None) -> None:
         """`prior`: (len(LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
-        self._prior, self._scores = prior, [0.0][:0]
+        self._prior, self._scores, self._levels = prior, [0.0][:0], LEVELS.copy()
 
     @property
     def learnt(self) -> int:
@@ -144,19 +151,25 @@ class Calibration:
 
     def learn(self, quantiles: F8, left: F8) -> None:
         """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""
+        if not len(left):
+            return
+        above = (left[:, None] > self.apply(quantiles)).sum(0)
+        self._levels = np.clip(self._levels + _STEP * (LEVELS * len(left) - (len(left) - above)), 0.002, 0.998)
         self._scores = (self._scores + scores(quantiles, left).tolist())[-_KEPT:]
 
     def apply(self, quantiles: F8) -> F8:
         """Quantiles (n, len(LEVELS)) as they should have been."""
         low, middle, high = _spread_of(quantiles)
-        off = np.log(np.maximum(quantiles, 0.0) + _OFFSET) - middle[:, None]
+        logs = np.log(np.maximum(quantiles, 0.0) + _OFFSET)
+        off = logs - middle[:, None]
         own = off / np.where(off > 0, high[:, None], low[:, None])
         count = len(self._scores)
         own = own if self._prior is None else np.broadcast_to(self._prior, own.shape)
-        learnt = np.quantile(self._scores, LEVELS) if count else 0.0
+        learnt = np.quantile(self._scores, np.sort(self._levels)) if count else 0.0
         weight = count / (count + _BELIEF)
         mixed = weight * learnt + (1 - weight) * own
         moved = middle[:, None] + np.where(mixed > 0, high[:, None], low[:, None]) * mixed
+        moved = np.clip(moved, logs[:, :1] - _CAP, logs[:, -1:] + _CAP)
         return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
 
 

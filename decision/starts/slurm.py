@@ -4,7 +4,7 @@ A world of the model is made of the jobs known then and of one draw of later arr
 times and phases of slurmctld's threads. Nothing of the log before the moment is run again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,16 +18,16 @@ from decision.slurm.jobs import SlurmJob
 from decision.slurm.kernels import clock as replay
 from decision.slurm.kernels.allocate import begin_on_nodes, is_eligible, join_queue
 from decision.slurm.kernels.priority import set_factors, set_priority
-from decision.slurm.kernels.world import BY_NOBODY
+from decision.slurm.kernels.world import BY_NOBODY, SlurmWorld
 from decision.slurm.priority import make_tree
 from decision.slurm.simulate import completing_times
-from decision.slurm.text import NEVER, read_hosts
+from decision.slurm.text import NEVER
 
 from .forecast import Draws, Forecast, Progress, horizon_of, known_times
 from .history import PENDING, RUNNING, JobLog, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
-_FIRST_LOOK = 6 * 3600  # seconds of a future before the first look at whether all have started
+_FIRST_LOOK = 1800  # seconds of a future before the first look at whether all have started
 _LONGEST = 120 * 86_400  # seconds of a future
 
 
@@ -84,7 +84,8 @@ class SlurmFutures:
         at: seconds since 1970, the moment.
         known: jobs that run or wait then; the first ones run, and those have hosts.
         later: draws of who comes, as jobs by submission.
-        running: how many run.
+        usage: (A,) of the shares' tree; what the case begins with if None.
+        priorities: by job, as Slurm says them now.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class SlurmFutures:
         known: Sequence[SlurmJob],
         later: Sequence[Sequence[SlurmJob]],
         usage: F8 | None = None,
+        priorities: Mapping[str, float] | None = None,
     ) -> None:
         self._at, self._settings = at, settings
         # the model takes jobs by submission; `order` says where each stands there
@@ -108,6 +110,8 @@ class SlurmFutures:
             world = build_world(now, settings)
             if usage is not None and len(usage) == len(world.usage):
                 world.usage[:] = usage
+            if priorities and settings.multifactor:
+                _correct_priorities(world.copy(), world, self._known, self._at - zero_of(now), priorities)
             self._worlds.append((world, zero_of(now)))
 
     def run(self, future: int, runtime: F8, seed: int) -> F8:
@@ -138,15 +142,26 @@ class SlurmFutures:
             replay.run_log(world, now + span)
             if (world.first_start[:known][waiting] >= 0).all() or span >= _LONGEST:
                 break
-            span = min(2 * span, _LONGEST)
+            span = min(3 * span // 2, _LONGEST)
         starts = np.where(world.first_start[:known] >= 0, world.first_start[:known] + float(zero), np.inf)
         placed = np.empty(known)
         placed[self.order] = starts
         return placed
 
 
+def _correct_priorities(
+    trial: SlurmWorld, world: SlurmWorld, known: Sequence[SlurmJob], now: int, priorities: Mapping[str, float]
+) -> None:
+    """Add to what does not change of each priority what the model's is short of Slurm's own, at the moment."""
+    begin_moment(trial, now, len(known))
+    for number, job in enumerate(known):
+        if (said := priorities.get(job.id, 0.0)) > 0:  # 0 is a hold
+            for entry in range(int(world.entry_begin[number]), int(world.entry_begin[number + 1])):
+                world.entry_base[entry] += said - trial.priority[entry]
+
+
 def usage_at(case: Case, settings: Settings, at: float) -> F8:
-    """(A,) what the shares' usage has become by a moment: what the case begins with and its jobs until then, decayed."""
+    """(A,) what the shares' usage has become by a moment: what the case begins with and its jobs since, decayed."""
     tree = make_tree(case, settings)
     half = settings.seconds("PriorityDecayHalfLife")
     rate = 0.5 ** (1 / half) if 0 < half < np.inf else 1.0
@@ -174,15 +189,34 @@ def as_running(job: SlurmJob) -> SlurmJob:
 def as_waiting(job: SlurmJob) -> SlurmJob:
     """The job as it is before it starts: nothing of its run is known."""
     return replace(
-        job, start=NEVER, end=NEVER, state="PENDING", runtime=0.0, before=False, hosts="", first_submit=NEVER, requeues=0
+        job,
+        start=NEVER,
+        end=NEVER,
+        state="PENDING",
+        runtime=0.0,
+        before=False,
+        hosts="",
+        first_submit=NEVER,
+        requeues=0,
     )
 
 
 def as_later(job: SlurmJob, number: int, submit: float, runtime: float) -> SlurmJob:
     """A job of the history that comes again."""
     return replace(
-        as_waiting(job), id=f"later{number}", submit=round(submit), begin=NEVER, needs=(), singleton="", held=False,
-        array="", state="COMPLETED", start=round(submit), runtime=runtime, end=NEVER, nodelist="",
+        as_waiting(job),
+        id=f"later{number}",
+        submit=round(submit),
+        begin=NEVER,
+        needs=(),
+        singleton="",
+        held=False,
+        array="",
+        state="COMPLETED",
+        start=round(submit),
+        runtime=runtime,
+        end=NEVER,
+        nodelist="",
     )
 
 
@@ -197,6 +231,9 @@ def slurm_forecast(
     seed: int = 0,
     times: RunTimes | None = None,
     by_limits: bool = False,
+    priorities: Mapping[str, float] | None = None,
+    slower: Mapping[str, float] | None = None,
+    in_time: Callable[[float], None] | None = None,
     show: Progress | None = None,
 ) -> Forecast:
     """Continue a Slurm from a moment on.
@@ -211,6 +248,9 @@ def slurm_forecast(
         seed: of all that is drawn.
         times: what is known of run times then; learnt from the log if None.
         by_limits: one future in which all jobs last for their limits, and nobody comes.
+        priorities: by job that waits, what Slurm says that its priority is now.
+        slower: by job, how many times as long it lasts as its history says.
+        in_time: is told of each job that waits in which share of the futures it ends within its limit.
         show: is told how many futures are done.
     """
     jobs = case.jobs if jobs is None else jobs
@@ -230,8 +270,14 @@ def slurm_forecast(
         runtime = np.minimum(log.limit[rows], 365 * 86_400)[None, :]
     else:
         later = [_comers(draws, jobs, group, horizon) for group in range(min(_ARRIVALS, futures))]
+    limits = np.array([jobs[row].limit for row in rows])
+    runtime *= np.array([(slower or {}).get(log.id[row], 1.0) for row in rows])
+    if in_time is not None:
+        for share in (runtime <= limits + 1.0).mean(0)[len(running) :].tolist():
+            in_time(share)
+    runtime = np.minimum(runtime, np.maximum(limits, 1.0))
     usage = usage_at(replace(case, jobs=tuple(jobs)), settings, at) if settings.multifactor else None
-    futures_of = SlurmFutures(case, settings, int(at), known, later, usage)
+    futures_of = SlurmFutures(case, settings, int(at), known, later, usage, priorities or {})
     starts = np.full((futures, len(waiting)), np.inf)
     for future in range(futures):
         starts[future] = futures_of.run(future, runtime[future], seed)[len(running) :]

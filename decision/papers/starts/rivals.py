@@ -1,4 +1,4 @@
-"""Other forecasts of starts: what clusters and papers use. Each says quantiles of the seconds that a job still waits."""
+"""Other forecasts of starts: what clusters and papers use. Each says quantiles of seconds left to wait."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,6 @@
 """Moments of a log, forecasts of each, and what happened."""
 
+import lzma
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -84,10 +85,7 @@ _PLANNED = re.compile(r"^(\S+) planned (\S+) (\S+) ")
 
 def read_plans(path: Path) -> Callable[[float], Mapping[str, float]] | None:
     """What each cycle of backfill planned (``TIME planned JOB START END NODES``): by time, the plan of each job."""
-    import lzma
-
-    opened = lzma.open(path, "rt") if path.suffix == ".xz" else path.open()
-    with opened as file:
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
         found = [match.groups() for line in file if (match := _PLANNED.match(line))]
     times = np.array([read_date(time) for time, _, _ in found], np.float64)
     if not len(times):

@@ -121,7 +121,7 @@ def moments_of(log: JobLog, count: int, seed: int, skipped: frozenset[str] = fro
 _OFFSET = 60.0  # seconds: errors of less than a minute are all small
 # CTC, Theta, COARE and Gaia under EASY, basic_backfill_long and coarse_backfill chose these three, of some values each.
 _FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
-_STEP = 0.0007  # by which a level moves with each job
+_STEP = 0.001  # by which a level moves with each job
 _CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count

@@ -143,14 +143,22 @@ def _of_jobs(found: "Starts", wanted: Sequence[str] | None) -> "Starts":
     return replace(found, jobs=tuple(jobs))
 
 
-def deliver(found: "Starts", zero: float | None, as_json: bool, page: Path | None, command: str, **more: Any) -> None:
-    """Write the page, and print the answer as text or JSON; `more` are parts of the JSON."""
+def deliver(
+    found: "Starts",
+    zero: float | None,
+    as_json: bool,
+    page: Path | None,
+    command: str,
+    again: bool = False,
+    **more: Any,
+) -> None:
+    """Write the page, which is written `again` and again, and print the answer; `more` are parts of the JSON."""
     from .tables import print_json
 
     if page is not None:
         from decision.report.starts import write_starts_page
 
-        write_starts_page(page, found, zero, command)
+        write_starts_page(page, found, zero, command, again)
     if as_json:
         print_json({**found.document(), **more})
     else:
@@ -269,7 +277,7 @@ def slurm_starts_command(
     announce_compilation()
     while True:
         found, suggestions = _slurm_starts(asked, time_zone, quiet=as_json or watch is not None)
-        _deliver_slurm(found, suggestions, as_json, page, typed_command(context))
+        _deliver_slurm(found, suggestions, as_json, page, typed_command(context), watch is not None)
         if watch is None:
             return
         note(f"{page}: again in {watch:g} minutes")
@@ -331,7 +339,12 @@ def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[S
 
 
 def _deliver_slurm(
-    found: "Starts", suggestions: "dict[str, list[Suggestion]]", as_json: bool, page: Path | None, command: str
+    found: "Starts",
+    suggestions: "dict[str, list[Suggestion]]",
+    as_json: bool,
+    page: Path | None,
+    command: str,
+    again: bool,
 ) -> None:
     from decision.starts.words import clock
 
@@ -344,7 +357,7 @@ def _deliver_slurm(
             | {"starts_in": {f"{share:g}": when_ - found.at for share, when_ in one.job.by.items()}}
             for one in each
         ]
-    deliver(found, 0.0, as_json, page, command, **({"suggestions": lines} if suggestions else {}))
+    deliver(found, 0.0, as_json, page, command, again, **({"suggestions": lines} if suggestions else {}))
     if as_json:
         return
     for name, each in suggestions.items():

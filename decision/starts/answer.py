@@ -86,7 +86,8 @@ class Starts(msgspec.Struct, frozen=True, kw_only=True):
             }
             for job in self.jobs
         ]
-        return pd.DataFrame(rows)
+        names = [*("id", "waited", "size", "limit"), *("chance", "held_by", "unknown")]
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=names)
 
 
 def learn_from_past(

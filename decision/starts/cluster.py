@@ -25,8 +25,8 @@ _WORTH = 0.9  # of the median wait: a change that leaves more helps little
 
 # slurm's reasons in plain words
 _REASONS = {
-    "priority": "priority: others stand before it",
-    "resources": "nodes: those that it needs are in use",
+    "priority": "priority",
+    "resources": "nodes",
     "dependency": "a dependency",
     "dependencyneversatisfied": "a dependency that can never be met",
     "begintime": "its begin time",

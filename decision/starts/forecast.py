@@ -1,6 +1,7 @@
 """Forecasts of starts: many futures of one moment, and their quantiles."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -161,7 +162,7 @@ def forecast(
     horizon = horizon_of(work, len(platform.hosts))
     if hosts is None:
         firsts = np.concatenate([[0], np.cumsum(log.size[running])]).tolist()
-        hosts = [[(first, last - 1)] for first, last in zip(firsts, firsts[1:], strict=False)]
+        hosts = [[(first, last - 1)] for first, last in pairwise(firsts)]
     queue = Queue(log.size[rows], log.limit[rows], log.user[rows], log.submit[rows], log.start[running], hosts)
     if by_limits:
         runtime, horizon = np.minimum(log.limit[rows], _UNLIMITED)[None, :], 0.0

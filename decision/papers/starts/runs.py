@@ -2,20 +2,26 @@
 
 import lzma
 import re
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
+from decision.experiments.inputs import read_selected
+from decision.files.text import utf8, write_files
+from decision.files.workload import Selection
 from decision.model.platform import Host, Platform, PowerState
+from decision.papers.campaign import Findings, tables_markdown
 from decision.policies import find_policy
-from decision.slurm.case import Case
+from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
 from decision.slurm.text import read_date
 from decision.starts.forecast import Forecast, forecast, known_times
 from decision.starts.history import JobLog, RunTimes
 from decision.starts.judge import LEVELS, Calibration, Cases, moments_of
+from decision.starts.log import log_until
 from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
 
 from .rivals import Boosting, features, like_jobs, point
@@ -179,3 +185,58 @@ def calibrated(results: Results, prior: F8 | None = None) -> F8:
         learnt |= new
         out[rows] = calibration.apply(raw[rows])
     return out
+
+
+def reproduce_starts(
+    logs: Sequence[Path],
+    *,
+    policy: str,
+    hosts: int | None,
+    as_recorded: bool,
+    selection: Selection,
+    moments: int,
+    futures: int,
+    folder: Path,
+    show: Callable[[int, int], None],
+) -> Findings:
+    """Judge forecasts on logs, and write ``table.md`` and a picture of each log.
+
+    Raises:
+        ConfigError: if a log cannot be read, or has no job that waits.
+    """
+    from .tables import result_tables, save_picture, sentence
+
+    results = []
+    for number, path in enumerate(logs):
+        given = read_judged(path, policy, hosts, as_recorded, selection)
+        done = number * moments
+
+        def told(at: int, of: int, done: int = done) -> None:
+            show(done + at * moments // of, moments * len(logs))
+
+        results.append(judge_log(given, moments, futures, show=told))
+    tables, notes = result_tables(results), sentence(results)
+    write_files({folder / "table.md": [utf8(tables_markdown(tables) + "\n\n" + notes + "\n")]})
+    for each in results:
+        save_picture(each, folder / f"{each.name}.png")
+    return Findings(tables, f"{notes}; {folder}/table.md")
+
+
+def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, selection: Selection) -> Judged:
+    """A log, a case, or a recording of a Slurm, by what it is."""
+    if not path.is_dir():
+        workload = read_selected(path, "w0", selection, plain_platform(1))
+        count = hosts or workload.nb_res
+        told = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
+        return of_log(path.name.partition(".")[0], told.log, count, policy)
+    cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
+    if (path / CASE_FILE).is_file():
+        return of_case(path.name, load_case(path), cycles)
+    names = {"nodes": "nodes.txt", "partitions": "partitions.txt", "assoc": "assoc.txt", "qos": "qos.txt"}
+    found = {key: path / name for key, name in names.items() if (path / name).is_file()}
+    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
+        made = read_case(Sources(conf=path / "slurm.conf", jobs=path / "sacct.txt", **found))
+        write_case(*made, Path(temporary))
+        case = load_case(Path(temporary))
+        _ = case.settings  # read while the folder is there
+    return of_case(path.name, case, cycles)

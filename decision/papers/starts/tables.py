@@ -76,7 +76,7 @@ def twenty_forecasts(results: Results) -> Picture:
     rows = np.flatnonzero(results.judged)
     rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
     said, left = calibrated(results)[rows] / 60, results.cases.left[rows] / 60
-    figure = new_figure(3.6)
+    figure = new_figure(34)
     axes = figure.subplots()
     places = np.arange(len(rows))
     for (low, high), width in ((COVERED[95], 1.5), (COVERED[80], 5)):

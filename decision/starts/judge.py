@@ -123,6 +123,7 @@ _OFFSET = 60.0  # seconds: errors of less than a minute are all small
 _FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
 _STEP = 0.001  # by which a level moves with each job
 _CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
+_AT_ONCE = 20  # jobs after which the levels move
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
 
@@ -151,11 +152,11 @@ class Calibration:
 
     def learn(self, quantiles: F8, left: F8) -> None:
         """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""
-        if not len(left):
-            return
-        above = (left[:, None] > self.apply(quantiles)).sum(0)
-        self._levels = np.clip(self._levels + _STEP * (LEVELS * len(left) - (len(left) - above)), 0.002, 0.998)
-        self._scores = (self._scores + scores(quantiles, left).tolist())[-_KEPT:]
+        for first in range(0, len(left), _AT_ONCE):
+            said, took = quantiles[first : first + _AT_ONCE], left[first : first + _AT_ONCE]
+            below = (took[:, None] <= self.apply(said)).sum(0)
+            self._levels = np.clip(self._levels + _STEP * (LEVELS * len(took) - below), 0.002, 0.998)
+            self._scores = (self._scores + scores(said, took).tolist())[-_KEPT:]
 
     def apply(self, quantiles: F8) -> F8:
         """Quantiles (n, len(LEVELS)) as they should have been."""

@@ -13,6 +13,7 @@ from decision.starts.words import span
 from .runs import OURS, RAW, Results, calibrated
 
 _COLUMNS = ("forecast", "jobs", "50 %", "80 %", "95 %", "pinball loss, s", "median error, s", "width of 80 %, s")
+_MARKS = (0, 5, 10, 30, 60, 120, 360, 1440, 4320, 10_080)  # minutes
 _SHOWN = 20  # forecasts in the picture
 
 
@@ -85,15 +86,16 @@ def twenty_forecasts(results: Results) -> Picture:
     axes.plot(left, places, "x", color=RED, markersize=6)
     axes.set_xscale("symlog", linthresh=10)
     axes.set_xlim(left=0)
+    marks = [mark for mark in _MARKS if mark <= axes.get_xlim()[1]]
+    axes.set_xticks(marks, [f"{mark:,}" for mark in marks])
     axes.set_xlabel("minutes from the forecast to the start")
     axes.set_yticks(places, [f"{span(waited)}" for waited in results.cases.waited[rows].tolist()])
     axes.set_ylabel("waited so far")
     axes.invert_yaxis()
     held = int(((left >= said[:, COVERED[80][0]]) & (left <= said[:, COVERED[80][1]])).sum())
     caption = (
-        f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of 80 %, "
-        f"marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."
+        f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of "
+        f"80 %, marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."
     )
-    return Picture(
-        figure, caption, f"Bars from quantile {LEVELS[2]:g} to {LEVELS[6]:g} with crosses, most on the bars."
-    )
+    alt = f"Bars from quantile {LEVELS[2]:g} to {LEVELS[6]:g} with crosses, {held} of {len(rows)} on the bars."
+    return Picture(figure, caption, alt)

@@ -14,8 +14,13 @@ from decision.model.errors import ConfigError
 
 from .forecast import QUANTILES, Forecast, known_times
 from .history import JobLog, RunTimes
-from .judge import LEVELS, PRIOR, Calibration, moments_of
+from .judge import LEVELS, PRIOR, Trust, moments_of
+from .like_jobs import like_jobs
 
+_UNEXPLAINED = (
+    "this scheduler does not explain when earlier jobs of the log started: these are the waits of like jobs in the "
+    "last four weeks instead"
+)
 FEW_JOBS = 5  # of its own kind, below which a job's run time is a guess from others
 _NEVER = 1e8  # seconds: no start within any future
 
@@ -92,12 +97,12 @@ class Starts(msgspec.Struct, frozen=True, kw_only=True):
 
 def learn_from_past(
     make: Forecaster, log: JobLog, at: float, moments: int, futures: int, show: Callable[[int, int], None] | None = None
-) -> Calibration:
+) -> Trust:
     """Forecast at moments of the log before `at`, and compare with the starts that were known by `at`."""
-    calibration = Calibration(PRIOR)
+    trust = Trust(PRIOR)
     past = log if at == np.inf else _before(log, at)
     if not moments or not len(past):
-        return calibration
+        return trust
     times, since = RunTimes(), -np.inf
     ats = moments_of(past, moments, 0)
     for number, moment in enumerate(ats.tolist()):
@@ -105,13 +110,12 @@ def learn_from_past(
         since = moment
         said = make(moment, times, futures)
         places = {name: row for row, name in enumerate(past.id)}
-        start = np.array([past.start[places[name]] if name in places else np.nan for name in said.id])
-        known = np.isfinite(start)
-        if known.any():
-            calibration.learn(levels_of(said)[known], start[known] - moment)
+        rows = np.array([places[name] for name in said.id], np.int64)
+        rows, told = rows[np.isfinite(past.start[rows])], np.isfinite(past.start[rows])
+        trust.learn(levels_of(said)[told], like_jobs(past, moment, rows), past.start[rows] - moment)
         if show:
             show(number + 1, len(ats))
-    return calibration
+    return trust
 
 
 def _before(log: JobLog, at: float) -> JobLog:
@@ -137,7 +141,8 @@ def levels_of(said: Forecast) -> F8:
 
 def answer(
     said: Forecast,
-    calibration: Calibration,
+    log: JobLog,
+    trust: Trust,
     *,
     quantiles: Sequence[float] = QUANTILES,
     before: float | None = None,
@@ -148,7 +153,8 @@ def answer(
 
     Args:
         said: the futures.
-        calibration: moves and widens their quantiles.
+        log: what was known then.
+        trust: moves and widens their quantiles, or says that they are worth less than the waits of like jobs.
         quantiles: shares between 0 and 1.
         before: seconds, the time that chances are asked for.
         held_by: by job, what holds it back now.
@@ -156,9 +162,13 @@ def answer(
     """
     if bad := [share for share in quantiles if not 0 < share < 1]:
         raise ConfigError(f"quantiles: {bad[0]:g} is not between 0 and 1", field="quantiles")
-    moved = calibration.apply(levels_of(said)) if len(said.id) else np.zeros((0, len(LEVELS)))
-    # where half of the futures have no start at all, none is promised
-    moved[levels_of(said) >= _NEVER if len(said.id) else moved > 0] = np.inf
+    places = {name: row for row, name in enumerate(log.id)}
+    futures, rows = levels_of(said), np.array([places[name] for name in said.id], np.int64)
+    moved = trust.apply(futures, like_jobs(log, said.at, rows))
+    if trust.by_futures:  # what has no start in so many futures is promised none
+        moved[futures >= _NEVER] = np.inf
+    else:
+        notes = (*notes, _UNEXPLAINED)
     jobs = []
     for place, name in enumerate(said.id):
         line = moved[place]
@@ -178,7 +188,7 @@ def answer(
     return Starts(
         at=said.at,
         futures=len(said.starts),
-        calibrated_by=calibration.learnt,
+        calibrated_by=trust.learnt,
         jobs=tuple(jobs),
         before=before,
         notes=tuple(notes),

@@ -18,6 +18,7 @@ from decision.slurm.text import NEVER
 from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress
 from .history import PENDING, JobLog, RunTimes
+from .judge import PRIOR, Trust
 from .slurm import as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
@@ -141,13 +142,13 @@ def cluster_starts(
             priorities=moment.priorities,
         )
 
-    def answered(said: Forecast, calibration) -> Starts:
-        return answer(said, calibration, quantiles=quantiles, before=before, held_by=held, notes=notes)
+    def answered(said: Forecast, trust: Trust) -> Starts:
+        return answer(said, moment.log, trust, quantiles=quantiles, before=before, held_by=held, notes=notes)
 
     if first is not None:
         first(answered(now(8, None), learn_from_past(at_moment, moment.log, at, 0, 0)))
-    calibration = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
-    return answered(now(futures, show), calibration)
+    trust = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
+    return answered(now(futures, show), trust)
 
 
 def held_by(moment: ClusterMoment) -> dict[str, str]:
@@ -235,11 +236,10 @@ def suggest(
         raise ConfigError(f"job {job_id} does not wait at this moment", field="job")
     row = places[job_id]
     asked = moment.jobs[row]
-    calibration = learn_from_past(lambda *_: None, moment.log, moment.at, 0, 0)  # type: ignore[arg-type, return-value]
-    base = _start_of(moment, row, asked, 1.0, calibration, quantiles, futures, seed)[0]
+    base = _start_of(moment, row, asked, 1.0, quantiles, futures, seed)[0]
     found = []
     for options, changed, slower in _changes(moment.case, asked):
-        start, in_time = _start_of(moment, row, changed, slower, calibration, quantiles, futures, seed)
+        start, in_time = _start_of(moment, row, changed, slower, quantiles, futures, seed)
         middle = min(quantiles, key=lambda share: abs(share - 0.5))
         if start.by[middle] - moment.at < _WORTH * (base.by[middle] - moment.at):
             found.append(Suggestion(options=options, job=start, ends_in_time=in_time if in_time < 1 else None))
@@ -247,7 +247,10 @@ def suggest(
     return sorted(found, key=lambda each: each.job.by[middle])
 
 
-def _start_of(moment, row, job, slower, calibration, quantiles, futures, seed) -> tuple[JobStart, float]:
+def _start_of(
+    moment: ClusterMoment, row: int, job: SlurmJob, slower: float, quantiles: Sequence[float], futures: int, seed: int
+) -> tuple[JobStart, float]:
+    """When the job of a row starts with another request, and in which share of the cases it ends within its limit."""
     jobs = [*moment.jobs[:row], job, *moment.jobs[row + 1 :]]
     ends: list[float] = []
     said = slurm_forecast(
@@ -263,7 +266,7 @@ def _start_of(moment, row, job, slower, calibration, quantiles, futures, seed) -
         in_time=ends.append,
     )
     place = list(said.id).index(job.id)
-    found = answer(said, calibration, quantiles=quantiles).jobs[place]
+    found = answer(said, moment.log, Trust(PRIOR), quantiles=quantiles).jobs[place]
     return found, ends[place] if ends else 1.0
 
 

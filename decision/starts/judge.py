@@ -128,8 +128,8 @@ _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
 
 
-# The scores of the recordings and logs that `decision reproduce starts` judges, at LEVELS: what other logs missed.
-PRIOR = np.array([-1.4, -1.2, -1.0, -0.5, 0.0, 0.55, 1.2, 1.6, 2.1])
+# The median scores of ten logs and recordings that `decision reproduce starts` judged, at LEVELS: what others missed.
+PRIOR = np.array([-1.8, -1.4, -1.2, -0.8, -0.2, 0.3, 0.8, 1.0, 1.1])
 
 
 class Calibration:
@@ -172,6 +172,48 @@ class Calibration:
         moved = middle[:, None] + np.where(mixed > 0, high[:, None], low[:, None]) * mixed
         moved = np.clip(moved, logs[:, :1] - _CAP, logs[:, -1:] + _CAP)
         return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
+
+
+_TRUSTED = 0.8  # of the futures' loss: like jobs must have less to be believed instead
+_FORGOTTEN = 0.98  # of a loss, from moment to moment
+
+
+class Trust:
+    """Whom to believe: the futures, or the waits of like jobs where those forecast the same log much better.
+
+    A scheduler that is not the simulated one, or limits that the log does not tell of, make futures worthless; their
+    errors of earlier moments say so. Both are calibrated for themselves.
+
+    Args:
+        prior: as of `Calibration`, of the futures.
+    """
+
+    def __init__(self, prior: F8 | None = None) -> None:
+        self._futures, self._alike = Calibration(prior), Calibration()
+        self._loss = np.zeros(2)
+
+    @property
+    def learnt(self) -> int:
+        """How many forecasts it has learnt from."""
+        return self._futures.learnt
+
+    @property
+    def by_futures(self) -> bool:
+        """Whether the futures are believed."""
+        return bool(self._loss[1] >= _TRUSTED * self._loss[0])
+
+    def learn(self, futures: F8, alike: F8, left: F8) -> None:
+        """Both forecasts (n, len(LEVELS)) of jobs that have started, and the seconds (n,) that they really waited."""
+        if not len(left):
+            return
+        said = (self._futures.apply(futures), self._alike.apply(alike))
+        self._loss = _FORGOTTEN * self._loss + [pinball(left, each).mean(1).sum() for each in said]
+        self._futures.learn(futures, left)
+        self._alike.learn(alike, left)
+
+    def apply(self, futures: F8, alike: F8) -> F8:
+        """Quantiles (n, len(LEVELS)) of those that are believed."""
+        return self._futures.apply(futures) if self.by_futures else self._alike.apply(alike)
 
 
 def scores(quantiles: F8, left: F8) -> F8:

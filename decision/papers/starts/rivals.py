@@ -6,42 +6,15 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8
 from decision.model.errors import ConfigError
-from decision.starts.history import PENDING, RUNNING, WEEK, JobLog
+from decision.starts.history import PENDING, RUNNING, JobLog
 from decision.starts.judge import LEVELS
 
-_FOUR_WEEKS = 4 * WEEK
-_FEWEST = 8  # like jobs that are enough
 _OFFSET = 60.0  # seconds
 
 
 def point(left: F8) -> F8:
     """A forecast of one time (n,) as quantiles that are all the same."""
     return np.repeat(np.maximum(0.0, left)[:, None], len(LEVELS), axis=1)
-
-
-def like_jobs(log: JobLog, at: float, rows: I8) -> F8:
-    """Waits of like jobs that started in the last four weeks: half or twice the size and limit, else the size, else
-    all; of them those that waited longer than the job already has."""
-    recent = np.flatnonzero((log.start <= at) & (log.start > at - _FOUR_WEEKS))
-    waits = (log.start - log.submit)[recent]
-    size, limit = _octaves(log.size)[recent], _octaves(log.limit)[recent]
-    sizes, limits = _octaves(log.size), _octaves(log.limit)
-    said = np.zeros((len(rows), len(LEVELS)))
-    for place, row in enumerate(rows.tolist()):
-        waited = at - log.submit[row]
-        longer = waits > waited
-        same_size = longer & (np.abs(size - sizes[row]) <= 1)
-        alike = same_size & (np.abs(limit - limits[row]) <= 1)
-        for chosen in (alike, same_size, longer):
-            if chosen.sum() >= _FEWEST or chosen is longer:
-                break
-        found = waits[chosen] - waited
-        said[place] = np.quantile(found, LEVELS) if len(found) else waited
-    return said
-
-
-def _octaves(values: F8 | I8) -> F8:
-    return np.floor(np.log2(np.clip(values, 1, 1e9)))
 
 
 FEATURES = ("size", "limit", "waited", "ahead", "work ahead", "running", "hosts in use", "work running", "hour", "day")

@@ -20,11 +20,12 @@ from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, 
 from decision.slurm.text import read_date
 from decision.starts.forecast import Forecast, forecast, known_times
 from decision.starts.history import JobLog, RunTimes
-from decision.starts.judge import LEVELS, Calibration, Cases, moments_of
+from decision.starts.judge import LEVELS, Cases, Trust, moments_of
+from decision.starts.like_jobs import like_jobs
 from decision.starts.log import log_until
 from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
 
-from .rivals import Boosting, features, like_jobs, point
+from .rivals import Boosting, features, point
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
 _MOST = 40  # jobs of a moment
@@ -176,14 +177,15 @@ def calibrated(results: Results, prior: F8 | None = None) -> F8:
     `prior` are the scores of other logs, which count until this one has its own.
     """
     cases, raw = results.cases, results.said[RAW]
-    calibration, out, learnt = Calibration(prior), raw.copy(), np.zeros(len(raw), bool)
+    alike, out, learnt = results.said[LIKE], raw.copy(), np.zeros(len(raw), bool)
+    trust = Trust(prior)
     for moment in np.unique(cases.moment).tolist():
         rows = cases.moment == moment
         at = cases.at[rows][0]
         new = ~learnt & (cases.moment < moment) & (cases.at + cases.left <= at)
-        calibration.learn(raw[new], cases.left[new])
+        trust.learn(raw[new], alike[new], cases.left[new])
         learnt |= new
-        out[rows] = calibration.apply(raw[rows])
+        out[rows] = trust.apply(raw[rows], alike[rows])
     return out
 
 

@@ -47,6 +47,7 @@ _COMMANDS = {  # as help lists them
     "run": _command("run:run_command"),
     "showcase": _command("run:showcase_command"),
     "advise": _command("advise:advise_command"),
+    "starts": _command("starts:starts_command"),
     "compare": _command("compare:compare_command"),
     "collect": _command("collect:collect_command"),
     "train": _command("train:train_command"),

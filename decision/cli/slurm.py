@@ -8,6 +8,7 @@ import typer
 
 from .command import Group, add_command, typed_command
 from .options import SeedOption, TimeZoneOption
+from .starts import slurm_starts_command
 
 if TYPE_CHECKING:
     from decision.slurm.agree import Agreement
@@ -406,3 +407,4 @@ add_command(app, "read", read_command)
 add_command(app, "agree", agree_command)
 add_command(app, "sweep", sweep_command)
 add_command(app, "order", order_command)
+add_command(app, "starts", slurm_starts_command)

@@ -15,7 +15,7 @@ from decision.engine.compiled import CompiledEngine
 from decision.engine.kernels import arrays as a
 from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.columns import DelayProfiles, JobColumns, Labelled, numbered
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import Platform

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from decision.model.platform import Link
 
 from decision.files.generate.platforms import full_tree, networked
-from decision.model.platform import PowerState
+from decision.model.platform import Link, PowerState
 from decision.rl.envs import SchedulerVectorEnv, Setup, equal_hosts, make_setup
 from helpers import green_worlds
 from helpers.day_toys import busy_days_of

@@ -16,7 +16,7 @@ from decision.compiling.bundle import Bundle
 from decision.compiling.jit import compile_ahead
 from decision.engine.rules import DECIMALS, deadlock
 from decision.files.events import read_forecast
-from decision.model.demand import read_estimate, read_worth, told
+from decision.model.demand import read_estimate, read_worth, usable_estimate
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
@@ -280,7 +280,7 @@ class Agent:
         if self._traits.needs_estimate:
             check_estimate(job_id, estimate, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
-            self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
+            self._state.address, event.timestamp, job.res, job.walltime, number, float(usable_estimate(estimate))
         )
         self._names.append(job_id)
         self._number[job_id] = job_number

@@ -108,7 +108,7 @@ class CommandLine(Group):
             raise _interrupted(stop) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command; Ctrl-C, SIGTERM and errors end it in one line."""
         try:
             with ended_if_deaf(_end_at_once), interrupted_by_sigterm(), none_swallowed():
                 return super().invoke(ctx)

@@ -247,7 +247,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _cancel_alarm(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, int(self.world.sim.nb_activities)
+        sim, end = self.world.sim, self.world.sim.nb_activities
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
             for column in (sim.left, sim.pace, sim.code):
                 column[at : end - 1] = column[at + 1 : end].copy()

@@ -5,8 +5,8 @@ ten random sequences of 1,024 jobs of the logs Lublin-1 and Lublin-2 on 256 host
 backfilling. Learned policies are compared with these figures to this day. The logs are ``lublin_256.swf`` and
 ``lublin_256_2.swf`` (there: ``lublin_256_new2``) of the program that the authors published.
 
-By the rules of their simulator all twenty figures come out to 0.005 %. FCFS without backfilling is the one heuristic whose rules
-are the usual ones, and there both simulators agree to the last digit. All others change: `_NOTES` says why.
+By the rules of their simulator all twenty figures come out to 0.005 %. FCFS without backfilling is the one heuristic
+whose rules are the usual ones, and there both simulators agree to the last digit. All others change: `_NOTES` says why.
 """
 
 import heapq

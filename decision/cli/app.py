@@ -48,7 +48,7 @@ _COMMANDS = {  # as help lists them
     "showcase": _command("run:showcase_command"),
     "advise": _command("advise:advise_command"),
     "compare": _command("compare:compare_command"),
-    "collect": _command("collect:collect_command"),
+    "collect": _command("train:collect_command"),
     "train": _command("train:train_command"),
     "evaluate": _command("evaluate:evaluate_command"),
     "bound": _command("policies:bound_command", hidden=True),  # Launchpad's question

@@ -110,7 +110,11 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[Written]:
         try:
             yield written
         except ConfigError:
-            _restore(folder, before)
+            if before is None:
+                _remove(folder / RUN)
+            else:
+                with suppress(ConfigError):
+                    _write(folder, before)
             raise
         except BaseException as error:
             resumes = facts.kind == "training" and not isinstance(error, Exception)
@@ -144,14 +148,6 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             _remove(folder / LOCK)
-
-
-def _restore(folder: Path, before: RunFacts | None) -> None:
-    if before is None:
-        _remove(folder / RUN)
-    else:
-        with suppress(ConfigError):
-            _write(folder, before)
 
 
 def _write(folder: Path, facts: RunFacts) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 from decision.compiling.bundle import Bundle
 from decision.compiling.jit import compile_ahead
 from decision.engine.rules import deadlock
-from decision.model.demand import read_estimate, read_worth, told
+from decision.model.demand import read_estimate, read_worth, usable_estimate
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.platform import Platform
 from decision.model.record import PredictionTable
@@ -229,7 +229,7 @@ class Agent(Follower):
         if self._traits.needs_estimate:
             check_estimate(job_id, estimate, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
-            self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
+            self._state.address, event.timestamp, job.res, job.walltime, number, float(usable_estimate(estimate))
         )
         self._remember(job_id, job_number)
         if self._loop is not None:

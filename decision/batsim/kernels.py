@@ -24,10 +24,10 @@ def time_is(state, now):
 
 
 @Interface(int, ClusterState, float, int, float, int, float).entry
-def job_arrives(state, now, size, walltime, user, told):
+def job_arrives(state, now, size, walltime, user, estimate):
     """A job arrives at `now` seconds, as `transitions.submit`; its number."""
     transitions.tick(state, six_decimals(now))
-    return transitions.submit(state, size, walltime, user, told)
+    return transitions.submit(state, size, walltime, user, estimate)
 
 
 @Interface(int, ClusterState, int, float, float, float, float).entry

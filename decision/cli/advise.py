@@ -164,7 +164,7 @@ def advise_command(
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """The advice as ``--json`` prints it."""
     from msgspec import to_builtins
 
     return {

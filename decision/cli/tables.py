@@ -247,6 +247,13 @@ def _print_at_a_glance(comparison: "PolicyComparison") -> None:
             stdout().print(table)
 
 
+def print_logs(platform: "Platform", workloads: Sequence["Workload"], policies: Iterable[str]) -> None:
+    """Before they run: what was left out of each workload, whether it fits the platform, and what no run looks at."""
+    print_dropped(workloads)
+    print_machines(platform, workloads)
+    print_unsimulated(workloads, policies)
+
+
 def print_dropped(workloads: Iterable["Workload"]) -> None:
     """What was left out of each file, and why."""
     from decision.model.reshape import dropped_text

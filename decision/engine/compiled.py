@@ -119,7 +119,7 @@ class HostRows:
 
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
-        count, rows = int(world.sim.nb_host_rows), world.rows
+        count, rows = world.sim.nb_host_rows, world.rows
         packed = np.empty(count, _HOST_ROW)
         packed["time"], packed["counts"] = rows.host_time[:count], rows.host_counts[:, :count].T
         self._spool.put(packed)
@@ -127,7 +127,7 @@ class HostRows:
 
     def table(self, world: a.World) -> HostTable:
         """All rows of a run that is over."""
-        count, rows = int(world.sim.nb_host_rows), world.rows
+        count, rows = world.sim.nb_host_rows, world.rows
         if not self._spool.length:
             return HostTable(time=rows.host_time[:count], counts=rows.host_counts[:, :count].T)
         if count:
@@ -164,7 +164,7 @@ class Allocations:
         return taken["first"], taken["last"]
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
-        held = int(state.nb_intervals)
+        held = state.nb_intervals
         if held:
             first, last = np.empty((2, held), np.int32)
             taken = transitions.put_aside(state, over, first, last, self._spool.length)
@@ -326,7 +326,7 @@ class CompiledEngine:
     def make_room(self, commands: int, intervals: int) -> None:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
-        jobs = int(state.nb_jobs) + commands + len(self.world.truth.size)
+        jobs = state.nb_jobs + commands + len(self.world.truth.size)
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
@@ -486,8 +486,8 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         pstates=_pstate_table(engine) if engine.world.sim.switches_on else None,
         time_in_state=_time_in_state(engine.world.sim),
         joules=float(engine.world.sim.last_joules - engine.world.sim.first_joules),
-        nb_switches=int(engine.world.sim.nb_switched_hosts),
-        nb_grouped_switches=int(engine.world.sim.nb_switches),
+        nb_switches=engine.world.sim.nb_switched_hosts,
+        nb_grouped_switches=engine.world.sim.nb_switches,
     )
 
 
@@ -550,7 +550,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_energy_rows
     # A sum and what did not fit into it: as wide as Batsim's long double.
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
@@ -561,7 +561,7 @@ def _energy_table(engine: CompiledEngine) -> EnergyTable:
 
 
 def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_pstate_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_pstate_rows
     hosts = (*engine.platform.hosts, *engine.platform.storage)
     at_start = sorted({host.initial_pstate for host in hosts})
     first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]

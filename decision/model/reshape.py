@@ -220,7 +220,11 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     if filters.without:
         workload = keep(workload, ~matches(workload, filters.without), f"removed by {filters.without}")
     if filters.jobs is not None:
-        workload = _range(workload, filters.jobs)
+        jobs = filters.jobs
+        chosen = np.zeros(len(workload.jobs), bool)
+        chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
+        first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
+        workload = keep(workload, chosen, f"outside the range {first}:{last} of jobs")
     refuse_empty(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
@@ -265,13 +269,6 @@ def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Wor
     if end is not None:
         workload = keep(workload, submit_times(workload) < end.of(workload), f"submitted from {end.text} on")
     return workload
-
-
-def _range(workload: Workload, jobs: slice) -> Workload:
-    chosen = np.zeros(len(workload.jobs), bool)
-    chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
-    first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
-    return keep(workload, chosen, f"outside the range {first}:{last} of jobs")
 
 
 def at_most(workload: Workload, nodes: int) -> Workload:

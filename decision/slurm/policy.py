@@ -89,9 +89,9 @@ class SlurmPolicy:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
         self._end(cluster, now)
-        for number in range(self._seen, int(cluster.arrays.nb_jobs)):
+        for number in range(self._seen, cluster.arrays.nb_jobs):
             self._submit(cluster.job(number), now)
-        self._seen = int(cluster.arrays.nb_jobs)
+        self._seen = cluster.arrays.nb_jobs
         world = self._world
         clock.step_scheduler(world, now)
         for job in world.started[: world.nb_started].tolist():

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from decision.engine.refusals import EngineOptions
 from helpers.golden import ROOT, SESSIONS
 from helpers.green_worlds import BY_MESSAGES, platform, supply, workload
 
@@ -16,6 +15,7 @@ from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform
 from decision.files.outputs_write import write_run

@@ -393,7 +393,7 @@ def _report_submissions(world, w):
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
         # As a message says it: a policy may not know more digits than under Batsim.
         walltime = six_decimals(truth.walltime[t])
-        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.told[t])
+        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.estimate[t])
         sim.truth_of[job] = t
         if len(truth.worth):
             worth = truth.worth[t]

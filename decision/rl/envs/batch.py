@@ -374,7 +374,7 @@ def _run_policy(
             f"policy {traits.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
     if traits.needs_estimate:
-        for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
+        for row in np.flatnonzero(setup.trace.truth.estimate[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
     if setup.supply is not None:
         policy = supplied(policy, setup.supply)

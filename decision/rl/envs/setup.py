@@ -186,7 +186,7 @@ def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repea
 def _repeated(truth: Truth, names: Names, arrivals: int) -> JobStream:
     jobs = len(names)
     row = np.arange(jobs + arrivals)
-    again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "told", "profile")}
+    again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "estimate", "profile")}
     if len(truth.worth):
         again["worth"] = truth.worth[row % jobs]
     submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)

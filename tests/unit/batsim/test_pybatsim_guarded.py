@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision.engine.refusals import EngineOptions
 from helpers.golden import ROOT
 from helpers.policy_cases import random_workload
 from helpers.policy_toys import platform
@@ -14,6 +13,7 @@ import decision as d
 from decision.batsim.agent import make_agent
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.model.errors import PolicyError
 from decision.simulation import simulate_workloads

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from decision.cli.tables import print_unsimulated
-from decision.experiments import advise as advising
+from decision.experiments import advise
 from decision.experiments.advise import Wish, find_advice
 from decision.experiments.audit import unsimulated
 from decision.experiments.whole import Log
@@ -63,8 +63,8 @@ def test_a_workload_that_was_made_says_nothing_else():
 
 
 def test_an_advice_has_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(advising, "ORDERS", ("fcfs",))
-    monkeypatch.setattr(advising, "SHIPPED", ())
+    monkeypatch.setattr(advise, "ORDERS", ("fcfs",))
+    monkeypatch.setattr(advise, "SHIPPED", ())
     log = Log(workload=sacct(tmp_path / "s.txt"), platform=None, hosts=0, selection=Selection(missing="runtime"))
     found = find_advice(log, Wish(copies=1), tmp_path / "out")
     assert found.not_simulated[0].what == "partitions" and len(found.not_simulated) == 5

@@ -56,8 +56,9 @@ def starts_command(
     from .runs import reproduce_starts
 
     reproduce(
-        "moments",
-        lambda show: reproduce_starts(
+        "starts",
+        output,
+        lambda parts: reproduce_starts(
             logs,
             policy=policy,
             hosts=hosts,
@@ -65,8 +66,9 @@ def starts_command(
             selection=chosen.read(),
             moments=moments,
             futures=futures,
-            folder=output,
-            show=show,
+            folder=parts.folder,
+            show=parts.progress,
         ),
         as_json,
+        counted="moments",
     )

@@ -63,7 +63,7 @@ class EvolutionLearner:
         self._go_from(scheduler.first_weights(self._rng).ravel())
         threads = self._evolve.threads or available_cores()
         self._batch = Batch(setup, threads, 1)
-        self._batches = [self._batch]
+        self._batches.append(self._batch)
         self._pool = ThreadPoolExecutor(threads)
         self._references = scheduler.references()
 

@@ -116,7 +116,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     """Waits as recorded and as simulated, the largest differences, and the verdict."""
     import numpy as np
 
-    from decision.slurm.agree import job_groups, start_differences, wait_figures
+    from decision.slurm.agree import agreement_notes, job_groups, start_differences, wait_figures
+    from decision.slurm.unstarted import never_lines
 
     from .tables import number, simple_table
     from .terminal import say, stdout
@@ -142,7 +143,9 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
     for late in start_differences(case, found):
         say(f"job {late.job}: recorded {late.recorded}, simulated {late.simulated} ({late.reason})")
-    for line in case.keys.words():
+    for line in never_lines(case, case.settings, found.best, found.started):
+        say(line)
+    for line in (*agreement_notes(case, found), *case.keys.words()):
         say(line)
     say(f"verdict: {found.verdict}")
 
@@ -300,6 +303,7 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
+    from decision.slurm.agree import compared_jobs
     from decision.slurm.case import load_case
     from decision.slurm.recommend import conf_diff
     from decision.slurm.sweep import default_settings, read_goal, read_goal_guard, read_vary, sweep, sweep_document
@@ -310,7 +314,7 @@ def sweep_command(
     announce_compilation()
     settings = loaded.settings
     changes = read_vary(vary) if vary else default_settings(settings)
-    numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
+    numbers = compared_jobs(loaded)
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")

@@ -15,7 +15,20 @@ from decision.files.accounting.sacct import UNFINISHED
 from decision.model.errors import InputError
 
 from .records import RecordRow
-from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
+from .text import (
+    MINUTE,
+    NEVER,
+    count_gres,
+    is_nothing,
+    read_duration,
+    read_hosts,
+    read_memory,
+    read_minutes,
+    read_tres,
+    split_list,
+)
+
+ALL_MEMORY = -1.0  # of each of its nodes: --mem=0
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -48,9 +61,9 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpus: int = 1
     cpus_per_task: int = 1
     tasks_per_node: int = 0  # 0: any number
-    memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured
+    memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured, `ALL_MEMORY`
     memory_per_cpu: bool = False
-    gres: Mapping[str, int] = {}  # per node, or all in all if `gres_in_all`
+    gres: Mapping[str, int] = {}  # gpu, or gpu:a100 of a type; per node, or all in all if `gres_in_all`
     gres_in_all: bool = False
     exclusive: bool = False
     held: bool = False
@@ -265,9 +278,8 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
     least, most = _nodes(row, options, asked)
     per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
     cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
-    memory, per_cpu = _memory(row, options, asked, cpus, least)
-    gres = {name.removeprefix("gres/"): int(float(number)) for name, number in asked.items() if "gres/" in name}
-    gres = {name: count for name, count in gres.items() if ":" not in name} or gres
+    memory, per_cpu = _memory(row, options, asked, cpus)
+    gres, in_all = _gres(row, options, asked)
     return {
         "billing": float(_whole(had.get("billing") or asked.get("billing") or "0", row, "billing")),
         "nodes": least,
@@ -278,7 +290,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "memory": memory,
         "memory_per_cpu": per_cpu,
         "gres": gres,
-        "gres_in_all": True,
+        "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
         "cpus_had": cpus_had,
     }
@@ -298,21 +310,50 @@ def _nodes(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str])
     return max(1, had), 0 if options else max(1, had)
 
 
-def _memory(
-    row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
-) -> tuple[float, bool]:
+def _gres(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[dict[str, int], bool]:
+    """Generic resources by name, or by name and type, and whether they are those of all nodes together."""
+    # sbatch(1): --gres and --gpus-per-node are of a node, --gpus of all; without a command line ReqTRES is of all
+    parts = [part for part in split_list(options.get("gres", "")) if part.lower() != "none"]
+    parts += [f"gpu:{part}" for part in split_list(options.get("gpus-per-node", ""))]
+    try:
+        if parts:
+            return _of_types(count_gres(part.removeprefix("gres/").removeprefix("gres:") for part in parts)), False
+        if "gpus" in options:
+            return _of_types(count_gres(f"gpu:{part}" for part in split_list(options["gpus"]))), True
+        found = {name[len("gres/") :]: _amount(number) for name, number in asked.items() if name.startswith("gres/")}
+    except ValueError as error:
+        raise InputError(f"{row.place}: generic resources: {error} is not a number; write them as gpu:a100:2") from None
+    return _of_types(found), True
+
+
+def _amount(text: str) -> int:
+    return int(float(text)) if text.replace(".", "", 1).isdigit() else round(read_memory(text))
+
+
+def _of_types(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by type, and without one what is beyond them: of gpu=3 and gpu:a100=2 one more gpu."""
+    typed = {name: count for name, count in counts.items() if ":" in name}
+    rest = Counter({name: count for name, count in counts.items() if ":" not in name})
+    for name, count in typed.items():
+        rest[name.partition(":")[0]] -= count
+    return typed | {name: count for name, count in rest.items() if count > 0}
+
+
+def _memory(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int) -> tuple[float, bool]:
     """Megabytes, and whether they are per cpu."""
     try:
         if "mem-per-cpu" in options:
-            return read_memory(options["mem-per-cpu"]), True
+            return read_memory(options["mem-per-cpu"]) or ALL_MEMORY, True
+        # sbatch(1), --mem=0: all memory of each node
         if "mem" in options:
-            return read_memory(options["mem"]), False
+            return read_memory(options["mem"]) or ALL_MEMORY, False
+        # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
+        old = row.text("ReqMem")
+        if old.endswith(("c", "n")) and len(old) > 1:
+            return read_memory(old) or ALL_MEMORY, old.endswith("c")
         if options or "mem" not in asked:
-            # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
-            old = row.text("ReqMem")
-            has_unit = old.endswith(("c", "n")) and len(old) > 1
-            return (read_memory(old), old.endswith("c")) if has_unit else (0.0, False)
-        return read_memory(asked["mem"]) / max(1, cpus), True
+            return 0.0, False
+        return read_memory(asked["mem"]) / max(1, cpus) or ALL_MEMORY, True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
 

@@ -3,7 +3,7 @@
 import datetime
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
 from decision.model.dates import DAY, LAST_DATE
@@ -119,6 +119,20 @@ def read_tres(text: str) -> dict[str, str]:
     if is_nothing(text):
         return {}
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def count_gres(parts: Iterable[str]) -> dict[str, int]:
+    """Generic resources of ``gpu:a100:2``, ``gpu:2``, ``gpu:a100`` or ``gpu``, by name and by type if there is one."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        name, *rest = part.split(":")
+        count = rest.pop() if rest and re.fullmatch(r"\d+[KMGT]?", rest[-1]) else "1"
+        number = int(count) if count.isdigit() else round(read_memory(count))
+        # slurm.conf(5), Gres: "no_consume" may stand behind the type
+        kinds = [name, *(f"{name}:{kind}" for kind in rest[:1] if kind != "no_consume")]
+        for kind in kinds:
+            counts[kind] = counts.get(kind, 0) + number
+    return counts
 
 
 def read_hosts(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from decision.model.dates import DAY
 from decision.model.demand import Recorded, Use, fitted, recorded, runtimes, sizes, submit_times, use_of, walltimes
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, HostState, HostTable, JobTable, RunRecord
+from decision.model.reshape import TOO_LARGE
 from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Workload
 
@@ -208,12 +209,14 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
 
 
 def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
-    """Records by reason; jobs that no machine of so many hosts could run have no size."""
+    """Records by reason."""
     found: dict[str, LeftOutRecords] = {}
     for text, count in workload.dropped.items():
         key = _KEYS.get(text, "never_started" if "never" in text else "not_ended" if "end" in text else "no_size")
         if text == "with an unknown or zero run time":
             key = "no_time"
+        if text.startswith(TOO_LARGE):
+            key = "too_large"
         lines = list(workload.dropped_lines.get(text, ()))
         before = found.get(key, LeftOutRecords(0, []))
         found[key] = LeftOutRecords(before.count + count, sorted([*before.lines, *lines])[:5])

@@ -26,7 +26,7 @@ from decision.model.workload import Delay, Job, Workload
 
 from .accounts import ROOT, Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
 from .conf import Conf, Settings, read_conf
-from .jobs import SlurmJob, cluster_hosts, make_log, most_together
+from .jobs import SlurmJob, cluster_hosts, make_log, most_together, of_cluster
 from .keys import Facts, KeyCount, count_keys, with_touched
 from .nodes import (
     Absence,
@@ -115,12 +115,13 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     """
     zone = named_zone(sources.time_zone)
     conf, account = read_conf(sources.conf), Account()
-    log = make_log(read_rows(sources.jobs, account), zone, account)
+    rows, foreign = of_cluster(read_rows(sources.jobs, account), conf.get("ClusterName"))
+    log = make_log(rows, zone, account)
     nodes, absences, strange_states = _nodes_and_states(conf, sources, log.jobs, zone)
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
     qualities = read_qualities(sources.qos) if sources.qos else []
-    notes = [*log.notes, *strange_states]
+    notes = [*foreign, *log.notes, *strange_states]
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
     # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said

@@ -415,11 +415,29 @@ class JobLog(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()  # what was skipped or assumed
 
 
+def of_cluster(rows: Sequence[RecordRow], cluster: str) -> tuple[list[RecordRow], list[str]]:
+    """The records of one cluster, where the column Cluster names several, and notes on the others.
+
+    Raises:
+        InputError: if there are several, and none is this one.
+    """
+    counts = Counter(row.text("Cluster") for row in rows)
+    names = sorted(counts.keys() - {""})
+    if len(names) < 2:
+        return list(rows), []
+    mine = [row for row in rows if row.text("Cluster") == cluster]
+    if not mine:
+        called = f"is called {cluster}" if cluster else "says no ClusterName"
+        raise InputError(f"{rows[0].place}: records of the clusters {', '.join(names)}, and slurm.conf {called}")
+    others = [f"{counts[name]:,} records of the cluster {name} were skipped" for name in names if name != cluster]
+    return mine, others
+
+
 def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: Account | None = None) -> JobLog:
     """The jobs of sacct's records.
 
     Args:
-        rows: the records.
+        rows: the records, of one cluster.
         zone: of their dates; None where they are those of the clock's face.
         account: what became of the file's other records.
 
@@ -447,12 +465,19 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
         shifted += dated and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
         unfinished[_why_no_run(job)] += 1
         runs[job_id].append(job)
-    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
+    parts = sum(map(len, runs.values()))
+    attempts = [_unresized(sorted(each, key=lambda job: (job.submit, job.start))) for each in runs.values()]
+    resized = parts - sum(map(len, attempts))
+    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in attempts]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
     notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
-    if again := sum(map(len, runs.values())) - len(runs):
+    if resized:
+        notes.append(
+            f"{resized:,} records are of jobs that changed their size while they ran: they keep the first size"
+        )
+    if again := sum(map(len, attempts)) - len(runs):
         notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
     if never := sum(count for why, count in unfinished.items() if why):
         reasons = ", ".join(f"{count:,} {REASONS[why]}" for why, count in sorted(unfinished.items()) if why)
@@ -483,6 +508,19 @@ def _why_no_run(job: SlurmJob) -> str:
     if job.state in UNFINISHED or job.end == NEVER:
         return "not_ended"
     return "" if job.runtime > 0 else "no_time"
+
+
+def _unresized(runs: Sequence[SlurmJob]) -> list[SlurmJob]:
+    """The attempts of a job, where one that changed its size while it ran, with a record for each size, is one."""
+    kept: list[SlurmJob] = []
+    for job in runs:
+        before = kept[-1] if kept else None
+        if before is not None and before.state == "RESIZING" and before.submit == job.submit:
+            end = {"end": job.end, "state": job.state, "runtime": before.runtime + job.runtime}
+            kept[-1] = msgspec.structs.replace(before, **end)
+        else:
+            kept.append(job)
+    return kept
 
 
 def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:

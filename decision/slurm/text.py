@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
+from decision.files.accounting.values import read_moment
 from decision.model.dates import DAY, LAST_DATE
 
 MINUTE, _HOUR = 60, 3600  # seconds
@@ -15,8 +16,6 @@ _NOTHING = {"", "unknown", "none", "n/a", "(null)", "invalid", "none assigned"}
 _ENDLESS = {"unlimited", "infinite", "partition_limit", "-1"}
 _SIZE = re.compile(r"([\d.]+)([KMGTP]?)[cn]?$", re.IGNORECASE)
 _MEGABYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-# sacct(1), SLURM_TIME_FORMAT: a strftime text of the site
-_FORMATS = ("%m/%d/%y-%H:%M:%S", "%m/%d/%Y-%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%b %d %Y %H:%M:%S", "%d %b %Y %H:%M:%S")
 _MOST_HOSTS = 1_000_000
 _NOT_A_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
 
@@ -82,23 +81,12 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
         if int(text) > LAST_DATE:
             raise ValueError(text)
         return int(text) or NEVER
-    date = _parsed(text)
+    date = read_moment(text)
+    if date is None:
+        raise ValueError(text)
     if date.tzinfo is None:
         date = date.replace(tzinfo=zone or datetime.UTC)
     return round(date.timestamp())
-
-
-def _parsed(text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    for form in _FORMATS:
-        try:
-            return datetime.datetime.strptime(text, form)
-        except ValueError:
-            continue
-    raise ValueError(text)
 
 
 def write_date(seconds: float) -> str:

@@ -28,6 +28,7 @@ from .text import read_hosts
 # for each node)
 _KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
 # longer than sched_interval, so that a main loop has run when the first job arrives
+_ALIKE = 0.01  # of an amount of memory: units are rounded
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -248,12 +249,18 @@ def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
     return -(-count // nodes) if job.gres_in_all else count
 
 
+def _has_memory(case: Case, settings: Settings) -> bool:
+    """Whether memory is allocated: not where no node says how much it has."""
+    said = any(node.memory > 1 for node in case.nodes)  # slurm.conf(5), RealMemory: 1 by default
+    return said and "MEMORY" in settings.text("SelectTypeParameters").upper()
+
+
 class _Cores:
     """What jobs need of nodes, in cores."""
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._linear, self._conf = settings.linear, settings.conf
-        self._has_memory = "MEMORY" in settings.text("SelectTypeParameters").upper()
+        self._has_memory = _has_memory(case, settings)
         self._threads, self._nb_nodes = case.threads, len(case.nodes)
         self._largest = max(case.units(node) for node in case.nodes)
         cpus = {node.name: node.cores * node.threads for node in case.nodes}
@@ -291,11 +298,16 @@ class _Cores:
         if job.memory > 0:
             return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
         # slurm.conf(5): DefMemPerCPU and DefMemPerNode exclude each other, and a partition's go before the cluster's
-        per_cpu = partition.memory_per_cpu or self._default("DefMemPerCPU")
-        if per_cpu and not partition.memory_per_node:
+        per_cpu = 0.0 if partition.memory_per_node else partition.memory_per_cpu or self._default("DefMemPerCPU")
+        per_node = partition.memory_per_node or self._default("DefMemPerNode")
+        default = per_cpu * job.cpus or per_node * job.nodes
+        # a script may ask for memory without its command line saying so: then the log knows better than the default
+        if job.memory_in_all and abs(job.memory_in_all - default) > _ALIKE * default:
+            return math.ceil(job.memory_in_all / job.nodes), False
+        if per_cpu:
             return math.ceil(per_cpu * self._threads), True
         # without any default Slurm gives a job all memory of its nodes, where memory is allocated
-        return int(partition.memory_per_node or self._default("DefMemPerNode")) or ALL_OF_NODE, False
+        return int(per_node) or ALL_OF_NODE, False
 
     def _default(self, key: str) -> float:
         text = self._conf.get(key)
@@ -386,7 +398,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "builtin": settings.builtin,
         "multifactor": settings.multifactor,
         "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
-        "has_memory": "MEMORY" in select and not settings.linear,
+        "has_memory": _has_memory(case, settings) and not settings.linear,
         "lln": "CR_LLN" in select,
         "sched_interval": max(1, whole("sched_interval")),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),

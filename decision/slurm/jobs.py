@@ -63,6 +63,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks_per_node: int = 0  # 0: any number
     memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured, `ALL_MEMORY`
     memory_per_cpu: bool = False
+    memory_in_all: float = 0.0  # megabytes that the log says it was given or asked for; 0 where it says nothing
     gres: Mapping[str, int] = {}  # gpu, or gpu:a100 of a type; per node, or all in all if `gres_in_all`
     gres_in_all: bool = False
     exclusive: bool = False
@@ -289,6 +290,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "tasks_per_node": _whole(options.get("ntasks-per-node", "0"), row, "--ntasks-per-node"),
         "memory": memory,
         "memory_per_cpu": per_cpu,
+        "memory_in_all": _memory_in_all(row, asked),
         "gres": gres,
         "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
@@ -356,6 +358,16 @@ def _memory(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]
         return read_memory(asked["mem"]) / max(1, cpus) or ALL_MEMORY, True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
+
+
+def _memory_in_all(row: RecordRow, asked: Mapping[str, str]) -> float:
+    """Megabytes of ReqTRES, which knows what a script asked for, too; or of a newer ReqMem, which is of all nodes."""
+    old = row.text("ReqMem")
+    text = asked.get("mem") or ("" if is_nothing(old) or old.endswith(("c", "n")) else old)
+    try:
+        return read_memory(text) if text else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _runtime(row: RecordRow, start: int, end: int) -> float:

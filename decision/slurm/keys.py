@@ -86,7 +86,7 @@ class KeyCount(msgspec.Struct, frozen=True):
 
 
 # with such a value a key says that it is off
-_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
+_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1", "unlimited", "infinite"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
 _QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
 

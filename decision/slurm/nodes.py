@@ -18,6 +18,7 @@ from .text import (
     NEVER,
     count_gres,
     in_plain_words,
+    is_endless,
     is_nothing,
     read_date,
     read_hosts,
@@ -141,8 +142,10 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
             lines[name] = number
     for entry in conf.down:
         for name in read_hosts(entry.name):
+            if name not in records:
+                raise InputError(f"{entry.line.place}: DownNodes has {name}, which no NodeName line has")
             # slurm.conf(5), DOWN NODE CONFIGURATION: DOWN where it does not say a state
-            records.setdefault(name, {})["state"] = entry.pairs.get("state", "DOWN")
+            records[name]["state"] = entry.pairs.get("state", "DOWN")
     for fields in read_records(shown, "NodeName") if shown is not None else ():
         records.setdefault(fields["nodename"], {}).update(_as_configured(fields))
     if not records:
@@ -328,12 +331,12 @@ def _known(text: str, default: str) -> str:
 
 
 def _limit(text: str) -> int:
-    return 0 if is_nothing(text) or text.upper() in ("UNLIMITED", "INFINITE") else int(float(text))
+    return 0 if is_nothing(text) or is_endless(text) else int(float(text))
 
 
 def default_memory(text: str) -> float:
     """Megabytes of DefMemPerCPU and the like; 0 where there is no default. Raises ValueError."""
-    return 0.0 if is_nothing(text) or text.upper() in ("UNLIMITED", "INFINITE") else read_memory(text)
+    return 0.0 if is_nothing(text) or is_endless(text) else read_memory(text)
 
 
 # Times in which nodes are not there: down (``sacctmgr show event -P``) or reserved (``scontrol show res``).

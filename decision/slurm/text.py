@@ -25,6 +25,11 @@ def is_nothing(text: str) -> bool:
     return text.strip().lower() in _NOTHING
 
 
+def is_endless(text: str) -> bool:
+    """Whether Slurm says with this text that there is no limit."""
+    return text.strip().lower() in _ENDLESS
+
+
 def in_plain_words(error: ValueError) -> str:
     """What is wrong with a value, in plain words: Python's own are for programmers."""
     found = _NOT_A_NUMBER.match(str(error))

@@ -141,8 +141,8 @@ _NUMBERS = re.compile(r"\s*-?[\d.]+([\s;]+\S+){17,}")
 _OAR_KEYS = re.compile(rb'"(submission_time|submissionTime)"')
 _SACCT_KEYS = re.compile(rb'"(submission|association|derived_exit_code|allocation_nodes)"\s*:')
 _FOR_PEOPLE = (
-    "sacct cut these columns to a width, so that names and states are not whole; print it with --parsable2: "
-    "decision workload sacct shows the command"
+    "sacct cut these columns to a width, so that names and states are not whole; print it with sacct -P "
+    "(--parsable2): decision workload sacct shows the command"
 )
 _SGE_KEYS = re.compile(rb'"(job_number|slots)"\s*:')
 _WORKLOAD_KEYS = re.compile(rb'"(nb_res|profiles|subtime|jobs)"\s*:')

@@ -48,7 +48,9 @@ _DELIMITERS = "|,;\t\x1f\x01^"
 
 def is_for_people(lines: Sequence[str]) -> bool:
     """Whether it is the table that sacct prints without --parsable2, whose columns are cut to a width."""
-    return len(lines) > 1 and lines[0].split()[:1] in (["JobID"], ["JobIDRaw"]) and not set(lines[1]) - {"-", " "}
+    if len(lines) < 2 or set(lines[1].strip()) != {"-", " "}:  # the rule below the names of columns
+        return False
+    return bool({"jobid", "jobidraw"} & set(lines[0].lower().split()))
 
 
 def is_header(line: str) -> str:

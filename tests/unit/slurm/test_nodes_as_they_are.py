@@ -9,6 +9,8 @@ from decision.model.errors import InputError
 from decision.slurm.agree import agree, agreement_notes
 from decision.slurm.case import read_topology
 from decision.slurm.conf import read_conf
+from decision.slurm.jobs import of_cluster
+from decision.slurm.records import RecordRow
 from tests.helpers.slurm_cases import line, starts, toy
 
 _HEAD = "ClusterName=c\nSelectType=select/cons_tres\nSelectTypeParameters={}\nSchedulerType=sched/backfill\n"
@@ -70,6 +72,23 @@ def test_a_job_without_memory_takes_all_of_its_node_where_slurm_does(
     case = toy(tmp_path, _jobs(4, options=options), _conf("CR_Core_Memory", more=more))
     jobs = [msgspec.structs.replace(job, memory=-1.0) if req == "0n" else job for job in case.jobs]
     assert _together(starts(msgspec.structs.replace(case, jobs=tuple(jobs)))) == together
+
+
+@pytest.mark.parametrize(
+    ("more", "tres", "together"),
+    [("", "mem=16G", 3), ("DefMemPerNode=32000\n", "mem=16G", 3), ("DefMemPerCPU=8000\n", "mem=32000M", 2)],
+)
+def test_memory_that_a_script_asks_for_is_that_of_the_log(tmp_path: Path, more: str, tres: str, together: int) -> None:
+    lines = _jobs(4, options="-p p", ReqTRES=f"cpu=4,{tres},node=1")
+    assert _together(starts(toy(tmp_path, lines, _conf("CR_Core_Memory", more=more)))) == together
+
+
+def test_the_jobs_of_a_log_are_those_of_the_cluster_of_slurm_conf(tmp_path: Path) -> None:
+    rows = [RecordRow({"cluster": name, "jobid": "1"}, f"line {n}") for n, name in enumerate(("c", "d", "c"))]
+    mine, notes = of_cluster(rows, "c")
+    assert (len(mine), notes) == (2, ["1 records of the cluster d were skipped"])
+    with pytest.raises(InputError, match=r"records of the clusters c, d, and slurm\.conf is called e"):
+        of_cluster(rows, "e")
 
 
 _GPUS = "NodeName=n1 CPUs=16 Gres=gpu:a100:1(S:0)\nNodeName=n2 CPUs=16 Gres=gpu:v100:2\n"

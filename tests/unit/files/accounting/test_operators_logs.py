@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from decision.experiments.audit import audit
+from decision.experiments.inputs import Inputs, load_inputs
 from decision.files.accounting.read import TraceOptions, recognise
 from decision.files.accounting.values import Clock, span_of
 from decision.files.workload import read_workload
+from decision.model.computer import find_platform
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError, InputError
 from decision.model.reshape import dropped_text
@@ -176,7 +178,7 @@ def test_commas_between_columns_and_in_lists_are_told_apart(tmp_path: Path, wher
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.txt", "   JobID      State \n-------- ---------- \n1 COMPLETED \n", r"sacct cut .* --parsable2"),
+        ("a.txt", "   JobID      State \n-------- ---------- \n1 COMPLETED \n", r"sacct cut .* sacct -P"),
         ("a.json", '[{"ClusterId":10,"QDate":1682935200,"RequestCpus":4}]', r"JSON of no known format .* --columns"),
         ("a.json", '[{"status":"Pass","attempts":[{"start_time":"2017"}]}]', "JSON of no known format"),
         ("a.jsonl", '{"id":1,"t_submit":1.5}\n{"id":2,"t_submit":2.5}\n', "JSON of no known format"),
@@ -217,3 +219,12 @@ def test_dates_may_have_slashes_and_what_is_none_is_named_with_its_column(tmp_pa
     text = _HEAD + _sacct(1) + _sacct(2).replace("2023-05-01T10:00:05", "then")
     workload = _read(tmp_path, text)
     assert dropped_text(workload) == "1 whose fields do not fit (line 3; line 3: start is 'then')"
+
+
+def test_several_files_of_records_are_no_workloads_of_their_own(tmp_path: Path) -> None:
+    for number, name in enumerate(("a.txt", "b.txt"), 1):
+        (tmp_path / name).write_text(_HEAD + _sacct(number))
+    paths = (tmp_path / "a.txt", tmp_path / "b.txt")
+    with pytest.raises(ConfigError, match=r"decision workload convert .*a.txt .*b.txt -o log.json"):
+        load_inputs(Inputs(platform=find_platform("toy"), workloads=paths))
+    assert len(read_workload(paths).jobs) == 2

@@ -134,7 +134,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     means, (low, high) = found.means, found.interval
     table = simple_table("", "mean wait, s", "off", title="What the model is worth")
     for name, mean in means.items():
-        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
+        known = name != "recorded" and means["recorded"] > 0
+        off = f"{100 * (mean / means['recorded'] - 1):+.1f} %" if known else ""
         table.add_row(name, number(mean), off)
     stdout().print(table)
     say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")

@@ -104,7 +104,7 @@ def compared_jobs(case: Case) -> list[int]:
     """The numbers of the jobs that have a recorded start. Raises InputError where none has one."""
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
     if not numbers:
-        reason = "no job of the log has a start, so there is nothing to compare with"
+        reason = "no job of the log has a start (Start) and nodes (NodeList), so there is nothing to compare with"
         raise InputError(f"{case.folder}: {reason}; is it a list of submissions?")
     return numbers
 

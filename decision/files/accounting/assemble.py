@@ -167,7 +167,7 @@ def _of_cluster(table: RecordTable, account: Account, cluster: str | None, path:
         return table
     if cluster is None:
         why = f"its records are of {len(names)} clusters, whose job numbers repeat: {', '.join(names[:10])}"
-        raise ConfigError(f"{path}: {why}; choose one: decision workload convert {path} --cluster {names[0]}")
+        raise ConfigError(f"{path}: {why}; convert one of them, by its name", field="cluster")
     mine = np.array([name == cluster for name in column.labels])[column.codes]
     account.leave_out("other_cluster", table.line[~mine].tolist())
     return table.take(np.flatnonzero(mine))

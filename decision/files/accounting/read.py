@@ -141,8 +141,8 @@ _NUMBERS = re.compile(r"\s*-?[\d.]+([\s;]+\S+){17,}")
 _OAR_KEYS = re.compile(rb'"(submission_time|submissionTime)"')
 _SACCT_KEYS = re.compile(rb'"(submission|association|derived_exit_code|allocation_nodes)"\s*:')
 _FOR_PEOPLE = (
-    "sacct cut these columns to a width, so that names and states are not whole; print it with sacct -P "
-    "(--parsable2): decision workload sacct shows the command"
+    "sacct cut these columns to a width, so that names and states are not whole; print it with sacct -P: "
+    "decision workload sacct shows the command"
 )
 _SGE_KEYS = re.compile(rb'"(job_number|slots)"\s*:')
 _WORKLOAD_KEYS = re.compile(rb'"(nb_res|profiles|subtime|jobs)"\s*:')
@@ -190,10 +190,11 @@ def _of_json(text: bytes, path: str | os.PathLike[str]) -> str:
     if _SACCT_KEYS.search(text):
         return "sacct-json"
     if _is_foreign(text):
-        known = "workloads of Batsim, sacct --json, Grid Engine's accounting.jsonl and tables of OAR"
+        known = "workloads of Batsim, sacct's JSON, Grid Engine's accounting.jsonl and tables of OAR"
         raise InputError(
             f"{path}: JSON of no known format (known are {known}); write its jobs as a table, CSV with a header, "
-            "and say with --columns which columns are what"
+            "and say which columns are what",
+            field="columns",
         )
     return "json"
 

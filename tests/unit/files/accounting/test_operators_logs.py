@@ -70,7 +70,7 @@ def _sacct(
 
 def test_clusters_are_told_apart_and_one_is_chosen(tmp_path: Path) -> None:
     text = _HEAD + _sacct(10) + _sacct(10, cluster="blue", nodes="b[1-3]", count=3)
-    with pytest.raises(ConfigError, match=r"2 clusters.*blue, red.*--cluster blue"):
+    with pytest.raises(ConfigError, match=r"2 clusters.*blue, red; convert one of them"):
         _read(tmp_path, text)
     assert [job.size for job in _read(tmp_path, text, cluster="blue").jobs] == [3]
     with pytest.raises(ConfigError, match="no record is of the cluster 'green'"):
@@ -179,7 +179,7 @@ def test_commas_between_columns_and_in_lists_are_told_apart(tmp_path: Path, wher
     ("name", "text", "said"),
     [
         ("a.txt", "   JobID      State \n-------- ---------- \n1 COMPLETED \n", r"sacct cut .* sacct -P"),
-        ("a.json", '[{"ClusterId":10,"QDate":1682935200,"RequestCpus":4}]', r"JSON of no known format .* --columns"),
+        ("a.json", '[{"ClusterId":10,"QDate":1682935200,"RequestCpus":4}]', r"JSON of no known format .* which columns"),
         ("a.json", '[{"status":"Pass","attempts":[{"start_time":"2017"}]}]', "JSON of no known format"),
         ("a.jsonl", '{"id":1,"t_submit":1.5}\n{"id":2,"t_submit":2.5}\n', "JSON of no known format"),
         ("a.json", '{"trace": [1, 2]}', "JSON of no known format"),

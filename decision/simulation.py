@@ -32,7 +32,7 @@ from decision.engine.kernels import arrays as a
 from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.demand import context, has_deadlines
 from decision.model.errors import DeadlockError, DecideTimeoutError, DecisionError, PolicyError
 from decision.model.platform import Host, Platform, PowerState, SleepState

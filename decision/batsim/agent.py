@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from decision.compiling.bundle import Bundle
 from decision.compiling.jit import compile_ahead
-from decision.engine.refusals import DECIMALS, deadlock
+from decision.engine.rules import DECIMALS, deadlock
 from decision.files.events import read_forecast
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError

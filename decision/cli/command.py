@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.hosts import nearest
-from decision.report.plots.paper import Paper, drawn_for
+from decision.report.plots import Paper, drawn_for
 
 from .options import (
     PAPER,

@@ -12,7 +12,7 @@ import typer
 from decision.model.computer import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
-from decision.report.plots.paper import Paper
+from decision.report.plots import Paper
 
 if TYPE_CHECKING:
     from decision.experiments.tasks import How

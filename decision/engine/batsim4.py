@@ -28,7 +28,7 @@ from . import batsim_words as words
 from . import commands
 from .commands import CommandReader
 from .compiled import CompiledEngine, run_record
-from .refusals import COMMANDS_AFTER_END, EngineOptions
+from .rules import COMMANDS_AFTER_END, EngineOptions
 from .truth import on_hosts
 
 

@@ -28,7 +28,7 @@ from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 from . import batsim5_words as words5
 from .batsim4 import EmbeddedEngine
 from .commands import SetPstate, Start
-from .refusals import EngineOptions
+from .rules import EngineOptions
 from .truth import LeafKind, LeafTask, on_hosts
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation

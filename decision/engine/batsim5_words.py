@@ -16,7 +16,7 @@ from decision.protocol import messages as m
 
 from . import batsim_words as words
 from .compiled import CompiledEngine
-from .refusals import EngineOptions
+from .rules import EngineOptions
 from .truth import LeafTask
 
 

@@ -30,7 +30,7 @@ from decision.model.workload import (
     Workload,
 )
 
-from .refusals import ADVICE, DECIMALS
+from .rules import ADVICE, DECIMALS
 
 # --- Leaf tasks: what a profile makes a job do, one after the other --------------------------------------------------
 
@@ -62,7 +62,7 @@ class LeafTask(msgspec.Struct, frozen=True):
 def flatten(name: str, workload: Workload, no_network: str = "") -> tuple[LeafTask, ...]:
     """The leaf tasks of a profile in the order in which they run.
 
-    `no_network` says why they cannot communicate, where they cannot (`decision.engine.refusals.network_refusal`).
+    `no_network` says why they cannot communicate, where they cannot (`decision.engine.rules.network_refusal`).
 
     A composed profile ends with its first task whose exit code is not 0, so the leaves after such a task are
     left out, and the last leaf has the exit code of the whole.

@@ -23,13 +23,13 @@ from decision.model.errors import ConfigError
 from decision.model.reshape import dropped_text, shake_of
 from decision.policies.registry import find_policy
 
+from .audit import Unsimulated, better_command
 from .compare import COPIES
 from .comparison import Runs, change, estimate
 from .groups import GroupFigures, mean_figures
 from .inputs import writable_folder
 from .statistics import Estimate, student
 from .tasks import How, Progress, Result, run_tasks
-from .unsimulated import Unsimulated, better_command
 from .whole import WEEK, Log, LogRead, WholeRun, counted_text, duration, perform_whole_run
 
 # What is advised, what it rests on, and how that is said.

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from decision.engine.refusals import check_events
+from decision.engine.rules import check_events
 from decision.files import load_platform, write_workload
 from decision.files.accounting.read import recognise
 from decision.files.batsim5_json import converted_lines, is_of_5

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from decision.batsim.zeromq import ask_all, check_endpoint
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_workload, write_run
 from decision.files.batsim5_json import is_of_4, is_of_5
 from decision.files.events import load_texts

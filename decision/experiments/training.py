@@ -20,9 +20,9 @@ from decision.rl.learning.schedulers import ShareOut, TrainingInputs, train_sche
 from decision.rl.learning.training import STATE, Report, run_together, training_files
 from decision.rl.learning.weights import device_of
 
-from .curves import CURVES, Columns, read_curves
 from .folder import Stopped, describe_training, run_folder
 from .inputs import Inputs, LogOnHosts, first_log, load_inputs, writable_folder
+from .results import CURVES, Columns, read_curves
 from .store import Result
 from .tasks import How, Progress, file_digest, run_tasks
 

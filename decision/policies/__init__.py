@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from decision.state.view import ClusterView, JobView
 
     from .composed import ComposedPolicy
-    from .plan_check import check_plan
     from .policy import Plan, Policy
+    from .prepared import check_plan
     from .registry import find_agent, find_policy, list_options, list_policies, register_loader
 
 __all__ = [

@@ -9,7 +9,7 @@ from decision.experiments.comparison import rounded
 from decision.experiments.metric_list import METRICS
 from decision.experiments.statistics import Estimate
 from decision.files.text import write_files
-from decision.report.plots.advice import advice_pictures, unit_of
+from decision.report.plots.results import advice_pictures, unit_of
 
 from .pages import Cell, bullets, embedded, fact_table, group_sections, page, section, table
 

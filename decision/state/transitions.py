@@ -1,7 +1,7 @@
 """The only writers of `ClusterState`.
 
 Each function is one thing that happens to the cluster, at ``state.now``. What a policy decides is checked before
-(`decision.policies.plan_check`), and so is what a peer says (`decision.protocol`, `decision.batsim.agent`). They only
+(`decision.policies.prepared`), and so is what a peer says (`decision.protocol`, `decision.batsim.agent`). They only
 check that the arrays have room, which their owner sees to: where one is full they raise `InternalError` and write
 nothing beyond it.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 from decision.compiling.bundle import begin_again
 from decision.compiling.jit import kernel
-from decision.compiling.ordered import insert_in_order
+from decision.compiling.small_kernels import insert_in_order
 from decision.model.errors import InternalError
 
 from .bitmap import count_ones, has_host, remove_interval

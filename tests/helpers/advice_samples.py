@@ -3,8 +3,8 @@
 import numpy as np
 
 from decision.experiments.advise import METRIC_NAMES, Advice, AdviceRow
+from decision.experiments.audit import Unsimulated
 from decision.experiments.statistics import Estimate
-from decision.experiments.unsimulated import Unsimulated
 
 ADVISED, BASELINE = "f3+easy,guard=1.5x", "easy"
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files.run_facts import read_facts
-from decision.papers.dbf import runs
+from decision.papers import dbf as runs
+from decision.papers.dbf import DBF_BUDGETS
 from decision.papers.dbf.claims import read_types, types_csv
-from decision.papers.dbf.runs import DBF_BUDGETS
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 pytest.importorskip("matplotlib")

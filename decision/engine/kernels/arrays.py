@@ -273,7 +273,7 @@ class Sim(Bundle):
 class Rows(Bundle):
     """Rows of Batsim's trace files."""
 
-    host_time: F8  # (R,) seconds; earlier rows are in `decision.engine.spool`
+    host_time: F8  # (R,) seconds; earlier rows are in `decision.engine.compiled`
     host_counts: I4x2  # (6, R) hosts per HostState; what was never anything but 0 takes no memory
     energy_time: F8  # (R,) seconds
     energy_joules: F8  # (R,)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2, Int
 from decision.compiling.jit import kernel
-from decision.model.platform import Platform
-from decision.model.topology import FatTree, Flat
+from decision.model.platform import FatTree, Flat, Platform
 
 _FLOWS_PER_HOST = 2  # a job that is over may still compute while the next one begins
 _NO_CABLE = 2**31 - 1  # more than there are

@@ -17,7 +17,7 @@ from decision.model.record import Floats, Ints
 from decision.model.trace import of_jobs
 from decision.model.workload import Workload
 
-from .quantiles import Quantiles
+from .kernels import Quantiles
 
 # Fewer follow a user who changes sooner, more are less noisy.
 _FORGET = 20  # jobs after which a habit's mean forgets

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import B1, F4, I8, F4x2, F8x2, I1x2, I8x2
-from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
+from decision.compiling.small_kernels import first_word
 from decision.engine.kernels.server import engine
 from decision.files.text import write_files
 from decision.model.computer import check_memory

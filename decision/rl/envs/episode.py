@@ -7,8 +7,8 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.compiling.bundle import begin_again
-from decision.compiling.draws import next_word, uniform
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import next_word, uniform
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, UNCARRIED
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind

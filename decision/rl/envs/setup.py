@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
-from decision.engine.refusals import EngineOptions, check_events, check_inputs, events_in_order
+from decision.engine.rules import EngineOptions, check_events, check_inputs, events_in_order
 from decision.engine.truth import Names, build_truth
 from decision.files import load_platform, load_workload
 from decision.files.events import check_supply, load_events

@@ -7,7 +7,7 @@ import pytest
 from decision.cli.tables import print_unsimulated
 from decision.experiments import advise as advising
 from decision.experiments.advise import Wish, find_advice
-from decision.experiments.unsimulated import unsimulated
+from decision.experiments.audit import unsimulated
 from decision.experiments.whole import Log
 from decision.files.workload import Selection, load_workload, read_workload
 

@@ -15,7 +15,7 @@ from decision.model.demand import runtimes
 from decision.papers.campaign import Parts
 from decision.papers.own import packer
 from decision.papers.own.packer import kept
-from decision.papers.packing.parts import made_half, setup_of
+from decision.papers.packing.claims import made_half, setup_of
 from decision.policies import find_policy
 from decision.rl.envs import equal_hosts, evaluate
 from decision.rl.learning import existing_checkpoint, load_policy

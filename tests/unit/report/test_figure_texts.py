@@ -11,8 +11,7 @@ from helpers.advice_samples import sample_advice
 from helpers.run_samples import THREE, job_table, run_facts
 
 from decision.experiments.comparison import Row
-from decision.experiments.curves import LearningCurve
-from decision.experiments.results import NamedRun, named_run
+from decision.experiments.results import LearningCurve, NamedRun, named_run
 from decision.experiments.statistics import Estimate
 from decision.files.generate.platforms import simple_cluster
 from decision.model.record import EnergyTable, HostTable, RunRecord, SupplyTable
@@ -22,11 +21,14 @@ pytest.importorskip("matplotlib")
 from matplotlib.text import Text
 
 from decision.report import plots
-from decision.report.plots import advice, figures, paper, platforms, results, schedules, supplies, workloads
+from decision.report import plots as paper
+from decision.report.plots import figures, platforms, results, schedules, workloads
 from decision.report.plots import figures as axes
+from decision.report.plots import results as advice
 from decision.report.plots import results as breakdowns
 from decision.report.plots import schedules as reservations
 from decision.report.plots import schedules as timelines
+from decision.report.plots import workloads as supplies
 
 MONDAY = 736_992_000.0  # 1993-05-10 00:00 UTC
 RAW = re.compile(r"\$\\|mathdefault")

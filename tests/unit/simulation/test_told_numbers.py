@@ -4,7 +4,7 @@ import pytest
 
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files.generate.platforms import simple_cluster
 from decision.model.workload import Delay, Job, Workload, Worth
 from decision.protocol import messages as m

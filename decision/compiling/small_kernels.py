@@ -1,7 +1,8 @@
-"""Random numbers for kernels: splitmix64 (Steele, Lea and Flood, OOPSLA 2014), one stream per seed and job.
+"""Small kernels of all rooms: random numbers, and lists that are kept in order.
 
-What is drawn for a job depends on nothing but the seed and the job's number, so that a run can be repeated whatever
-else the policy was asked.
+Random numbers are those of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), one stream per seed and job: what is drawn
+for a job depends on nothing but the seed and the job's number, so that a run can be repeated whatever else the policy
+was asked.
 """
 
 import numpy as np
@@ -37,3 +38,18 @@ def next_word(word):
 def uniform(word):
     """A float in [0, 1) from a word of the generator."""
     return np.float64(mix(word) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+# Lists of kernels that are kept in order: an array of keys, and one of what belongs to each.
+
+
+@kernel
+def insert_in_order(keys, others, length, key, other):
+    """Put a key with what belongs to it into the first `length`, ascending, behind equal ones; there must be room."""
+    at = length
+    while at > 0 and keys[at - 1] > key:
+        keys[at] = keys[at - 1]
+        others[at] = others[at - 1]
+        at -= 1
+    keys[at] = key
+    others[at] = other

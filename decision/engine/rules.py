@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from decision.model.errors import ConfigError, DeadlockError, DecisionError, warn_once
-from decision.model.platform import Host, Platform
+from decision.model.platform import FatTree, Flat, Host, Platform
 from decision.model.record import HostState
-from decision.model.topology import FatTree, Flat
 from decision.model.workload import GENERIC, POWER_SUPPLY, MachineEvent, Workload
 from decision.protocol.versions import V4, Version
 

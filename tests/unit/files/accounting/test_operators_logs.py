@@ -179,7 +179,7 @@ def test_commas_between_columns_and_in_lists_are_told_apart(tmp_path: Path, wher
     ("name", "text", "said"),
     [
         ("a.txt", "   JobID      State \n-------- ---------- \n1 COMPLETED \n", r"sacct cut .* sacct -P"),
-        ("a.json", '[{"ClusterId":10,"QDate":1682935200,"RequestCpus":4}]', r"JSON of no known format .* which columns"),
+        ("a.json", '[{"ClusterId":10,"QDate":168293,"RequestCpus":4}]', r"JSON of no known format .* which columns"),
         ("a.json", '[{"status":"Pass","attempts":[{"start_time":"2017"}]}]', "JSON of no known format"),
         ("a.jsonl", '{"id":1,"t_submit":1.5}\n{"id":2,"t_submit":2.5}\n', "JSON of no known format"),
         ("a.json", '{"trace": [1, 2]}', "JSON of no known format"),

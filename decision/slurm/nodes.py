@@ -31,7 +31,6 @@ from .text import (
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
 _WHOLE = ""  # the key of all that is shown of a thing
 _HEAVIEST = 2**32 - 1  # Weight, as in Slurm
-_GPU_KINDS = re.compile(r"\(S:[^)]*\)")
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -175,7 +174,7 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
         # slurm.conf(5), CPUs: without Sockets and CoresPerSocket each cpu counts as a core
         if cores > cpus or not {"sockets", "socketsperboard", "corespersocket", "boards"} & pairs.keys():
             cores = cpus
-        gres = [part for part in split_list(_GPU_KINDS.sub("", pairs.get("gres", ""))) if part]
+        gres = [part for part in split_list(pairs.get("gres", "")) if part]
         return Node(
             name=name,
             cores=cores,

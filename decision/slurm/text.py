@@ -118,7 +118,7 @@ def count_gres(parts: Iterable[str]) -> dict[str, int]:
     """Generic resources of ``gpu:a100:2``, ``gpu:2``, ``gpu:a100`` or ``gpu``, by name and by type if there is one."""
     counts: dict[str, int] = {}
     for part in parts:
-        name, *rest = part.split(":")
+        name, *rest = part.partition("(")[0].split(":")  # in parentheses: sockets, or places
         count = rest.pop() if rest and re.fullmatch(r"\d+[KMGT]?", rest[-1]) else "1"
         number = int(count) if count.isdigit() else round(read_memory(count))
         # slurm.conf(5), Gres: "no_consume" may stand behind the type

@@ -431,7 +431,7 @@ _KINDS = {
 _OF_LINES = "submitline"  # a column whose text may have line ends; of two ways the one in which it is longer counts
 _NAMES = frozenset(("user", "account", "group", "partition", "qos", "dependency"))
 _NO_KIND = "?|?"  # fits columns of any text alone
-_LISTS = frozenset(name for kind in (_TRES, _NODES) for name in _KINDS[kind].split())
+_LISTS = frozenset(("flags", *(name for kind in (_TRES, _NODES) for name in _KINDS[kind].split())))
 _FREE = frozenset(
     (
         *("jobname", "constraints", "submitline", "comment", "admincomment", "systemcomment", "workdir", "extra"),

@@ -63,7 +63,7 @@ def _pbs(line: str) -> "Entry | str | None":
     if kind != "E":
         return "other_event"
     fields = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
-    nodes = _pbs_nodes(fields.get("exec_host", ""))
+    nodes = _pbs_nodes(fields.get("exec_host", "")) or _pbs_vnodes(fields.get("exec_vnode", ""))
     asked = _asked_nodes(fields) if not nodes else (math.nan, math.nan)
     number, _, server = job.partition(".")
     limit = fields.get("Resource_List.walltime", "")
@@ -89,6 +89,14 @@ def _pbs(line: str) -> "Entry | str | None":
         "node_list": ",".join(nodes),
         "state": "COMPLETED" if fields.get("Exit_status", "0") == "0" else "FAILED",
     }
+
+
+def _pbs_vnodes(text: str) -> dict[str, int]:
+    """Cores by node, of ``(n1:ncpus=16:mem=4kb)+(n2:ncpus=8)``."""
+    nodes: dict[str, int] = {}
+    for name, cores in re.findall(r"([^\s()+:]+)(?::[^\s()+:]*)*?:ncpus=(\d+)", text):
+        nodes[name] = nodes.get(name, 0) + int(cores)
+    return nodes
 
 
 def _asked_nodes(fields: dict[str, str]) -> tuple[float, float]:

@@ -91,7 +91,7 @@ def test_the_jobs_of_a_log_are_those_of_the_cluster_of_slurm_conf(tmp_path: Path
         of_cluster(rows, "e")
 
 
-_GPUS = "NodeName=n1 CPUs=16 Gres=gpu:a100:1(S:0)\nNodeName=n2 CPUs=16 Gres=gpu:v100:2\n"
+_GPUS = "NodeName=n1 CPUs=16 Gres=gpu:a100:1(S:0)\nNodeName=n2 CPUs=16 Gres=gpu:v100:2(IDX:0-1)\n"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_servers_of_pbs_are_told_apart(tmp_path: Path) -> None:
         ("Resource_List.nodes=2:ppn=8:big+1:ppn=4", 20),
         ("Resource_List.nodes=node7:ppn=4#shared", 4),
         ("Resource_List.select=2:ncpus=16:mem=4gb", 32),
+        ("exec_vnode=(n1:mem=4kb:ncpus=16)+(n2:ncpus=8) Resource_List.nodes=1:ppn=28", 24),
         ("Resource_List.nodect=1 Resource_List.ncpus=6", 6),
         ("exec_host=a/0-1 Resource_List.nodes=1:ppn=28", 2),
     ],

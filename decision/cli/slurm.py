@@ -252,7 +252,7 @@ def agree_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
     _write(json, agreement_document(loaded, found))
     if starts is not None:
@@ -319,7 +319,7 @@ def sweep_command(
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
-    with counting("runs") as show:
+    with counting("runs", kept=output is not None) as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
@@ -371,7 +371,7 @@ def order_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = approximate(loaded, loaded.settings, order, runs, seed, show)
     rows = {"order itself": found.exact, "weights": found.by_weights, "job_submit.lua": found.by_script}
     _write(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
-from decision.files.accounting.values import read_moment
+from decision.files.accounting.values import read_clock_text
 from decision.model.dates import DAY, LAST_DATE
 
 MINUTE, _HOUR = 60, 3600  # seconds
@@ -86,7 +86,7 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
         if int(text) > LAST_DATE:
             raise ValueError(text)
         return int(text) or NEVER
-    date = read_moment(text)
+    date = read_clock_text(text)
     if date is None:
         raise ValueError(text)
     if date.tzinfo is None:

@@ -146,7 +146,7 @@ def named_zone(name: str | None) -> ZoneInfo | None:
         ) from None
 
 
-def read_moment(text: str) -> datetime.datetime | None:
+def read_clock_text(text: str) -> datetime.datetime | None:
     """The date and time of an ISO text, or of one of `DATE_FORMATS`; None where it is neither."""
     try:
         return datetime.datetime.fromisoformat(text)
@@ -198,7 +198,7 @@ class Clock:
     def _one(self, text: str) -> float:
         if text.isdecimal():
             return float(text)
-        moment = read_moment(text)
+        moment = read_clock_text(text)
         if moment is None:
             return math.nan
         if moment.tzinfo is not None:

@@ -501,6 +501,14 @@ Columns = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    _logs_option(
+        "--cluster", help="Of records of several clusters (sacct) or servers (PBS): the one to read.", metavar="NAME"
+    ),
+]
+
+
 class LogReading(NamedTuple):
     """How logs are read, as the user wants it."""
 
@@ -509,6 +517,7 @@ class LogReading(NamedTuple):
     machine: Machine = None
     time_zone: TimeZoneOption = None
     columns: Columns = None
+    cluster: Cluster = None
 
     def options(self, time_field: int | None = None, given: str | None = None) -> "TraceOptions":
         """What readers of logs take; `given` is the format, where the command says it."""
@@ -520,6 +529,7 @@ class LogReading(NamedTuple):
             machine=self.machine,
             time_zone=self.time_zone,
             columns=self.columns,
+            cluster=self.cluster,
             time_field=time_field,
         )
 

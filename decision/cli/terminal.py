@@ -301,10 +301,10 @@ def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+def counting(what: str, kept: bool = True) -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how many of how many are done, which is what the yielded function takes.
 
-    Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early.
+    Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early, where runs are `kept`.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     pace = Pace(what)
@@ -322,7 +322,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         try:
             yield show
         except BaseException:
-            if last[0]:
+            if kept and last[0]:
                 done = f"{last[0]:,} of {last[1]:,} {what}"
                 note(f"{done} are finished and kept: the same command resumes from there")
             raise

@@ -168,6 +168,7 @@ class _Parser:
 
 _LONGEST = 1e15  # seconds that simulations can last
 Walltimes = Literal["requested", "runtime", "none"]
+TOO_LARGE = "larger than"
 MISSING = ("none", "runtime", "longest")
 
 
@@ -260,7 +261,9 @@ def _lines(workload: Workload, reason: str) -> str:
     if not known:
         return ""
     more = ", ..." if workload.dropped[reason] > len(known) else ""
-    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more})"
+    misfit = workload.reading.misfit if workload.reading is not None and "do not fit" in reason else ""
+    why = f"; {misfit}" if misfit else ""
+    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more}{why})"
 
 
 def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
@@ -273,7 +276,12 @@ def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Wor
 
 def at_most(workload: Workload, nodes: int) -> Workload:
     """The jobs of at most `nodes` hosts, for a machine of so many."""
-    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
+    return replace(keep(workload, sizes(workload) <= nodes, too_large(nodes)), nb_res=nodes)
+
+
+def too_large(nodes: int) -> str:
+    """Why jobs of more hosts than the machine has are left out, as `Workload.dropped` says it."""
+    return f"{TOO_LARGE} {nodes} hosts"
 
 
 def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:

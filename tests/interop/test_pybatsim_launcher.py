@@ -112,7 +112,7 @@ def test_pybatsims_command_starts_our_policies_in_each_of_its_forms(policy: str,
     (tmp_path / "options.json").write_text(options)
     for form in [
         ["decision.pybatsim:Policy", "-o", options],
-        ["decision/pybatsim", "-O", "options.json"],
+        ["decision/pybatsim.py", "-O", "options.json"],
         [str(ROOT / "decision" / "pybatsim.py"), "-o", options],
     ][:forms]:
         said = ["-s", f"tcp://127.0.0.1:{port}", "-t", str(PATIENCE * 1000)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.golden import ROOT, SESSIONS
-from helpers.green_worlds import BY_MESSAGES, platform, supply, workload
+from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, platform, supply, workload
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder
@@ -72,6 +72,17 @@ def test_every_policy_gives_the_same_jobs_under_pybatsim_as_served(policy: str, 
     launched = jobs_csv(policy, PybatsimAgent(OURS, options), tmp_path / "launched")
     assert served.count(b"\n") > 30
     assert launched == served
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, *FAILING])
+def test_suspended_jobs_and_failing_hosts_are_the_same_under_pybatsim(policy: str, tmp_path: Path) -> None:
+    written = []
+    for agent in (make_agent(policy, {}), PybatsimAgent(OURS, {"policy": policy})):
+        events = failing(1) if policy in FAILING else supply(1)
+        engine = EmbeddedEngine(platform(), [workload(1)], events, BY_MESSAGES)
+        write_run(tmp_path / "out", simulate_by_messages(engine, agent))
+        written.append((tmp_path / "out_jobs.csv").read_bytes())
+    assert written[0] == written[1]
 
 
 # --- By pybatsim's own command, over a socket ----------------------------------------------------------------

@@ -13,8 +13,8 @@ digit, and pybatsim's counters, its log and its socket for events are right. Rej
 pybatsim's callbacks, which leave out when a job was submitted and when a host has switched.
 
 pybatsim's launcher takes files: of ``decision.pybatsim:Policy`` it reads what is before the first dot, and looks in
-that module for the class of its name with a capital letter, which is `decision.Decision`. Of ``decision/pybatsim`` it
-imports the module of the package, wherever that is installed, and looks for `Pybatsim`. Both are `Policy`.
+that module for the class of its name with a capital letter, which is `decision.Decision`. Of ``decision/pybatsim.py``
+it imports the module of the package, wherever that is installed, and looks for `Pybatsim`. Both are `Policy`.
 
 `decision.batsim.pybatsim` is the other direction: schedulers of pybatsim in the place of our policies.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.golden import ROOT, SESSIONS
-from helpers.green_worlds import BY_MESSAGES, platform, supply, workload
+from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, platform, supply, workload
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder
@@ -74,6 +74,17 @@ def test_every_policy_gives_the_same_jobs_under_pybatsim_as_served(policy: str, 
     assert launched == served
 
 
+@pytest.mark.parametrize("policy", [*POLICIES, *FAILING])
+def test_suspended_jobs_and_failing_hosts_are_the_same_under_pybatsim(policy: str, tmp_path: Path) -> None:
+    written = []
+    for agent in (make_agent(policy, {}), PybatsimAgent(OURS, {"policy": policy})):
+        events = failing(1) if policy in FAILING else supply(1)
+        engine = EmbeddedEngine(platform(), [workload(1)], events, BY_MESSAGES)
+        write_run(tmp_path / "out", simulate_by_messages(engine, agent))
+        written.append((tmp_path / "out_jobs.csv").read_bytes())
+    assert written[0] == written[1]
+
+
 # --- By pybatsim's own command, over a socket ----------------------------------------------------------------
 
 
@@ -112,7 +123,7 @@ def test_pybatsims_command_starts_our_policies_in_each_of_its_forms(policy: str,
     (tmp_path / "options.json").write_text(options)
     for form in [
         ["decision.pybatsim:Policy", "-o", options],
-        ["decision/pybatsim", "-O", "options.json"],
+        ["decision/pybatsim.py", "-O", "options.json"],
         [str(ROOT / "decision" / "pybatsim.py"), "-o", options],
     ][:forms]:
         said = ["-s", f"tcp://127.0.0.1:{port}", "-t", str(PATIENCE * 1000)]

@@ -20,6 +20,7 @@ from .nodes import Partition
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import Switch
 from .text import read_hosts
+from .versions import RULES
 
 # What changes in a world, as it is before anything has happened.
 
@@ -64,6 +65,7 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
+    state["order_weight"] = node()
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
     state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
@@ -425,6 +427,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
+        **{name: RULES[name].since <= settings.version for name in RULES},
     }
 
 

@@ -17,7 +17,7 @@ from .jobs import SlurmJob
 from .nodes import Node, Partition
 
 # parameters, and what readers of the configuration look at
-_USED_KEYS = {
+USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
@@ -100,7 +100,7 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
         tree = has_switches and value.lower() == "topology/tree"
         if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
             matter.append(f"{name}={value}")
-        elif key in _USED_KEYS:
+        elif key in USED_KEYS:
             used.append(name)
         elif key in _NO_INFLUENCE_KEYS or (key in _MAY_MATTER_KEYS and value.lower() in _QUIET_VALUES):
             quiet.append(name)

@@ -12,7 +12,8 @@ from .allocate import charge, is_eligible
 def set_priority(w, entry, now, aged):
     """The priority of an entry; at its submission a job has no age."""
     if w.multifactor == 0:
-        w.priority[entry] = 0
+        # priority/basic counts down with each job that arrives
+        w.priority[entry] = -now if w.requeued_anew != 0 else 0
         return
     # slurm.conf(5), PriorityType: the weighted sum of priority/multifactor; `entry_base` has what does not change
     job, total = w.entry_job[entry], w.entry_base[entry]

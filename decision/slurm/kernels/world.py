@@ -75,6 +75,14 @@ class SlurmWorld(Bundle):
     bf_running_job_reserve: Int  # whether exclusive jobs that run take slots
     complete_wait: Int  # seconds
     by_switches: Int  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+    # rules that differ by Slurm's version, 1 where they hold: `slurm.versions` says since when
+    completing_last: Int
+    requeued_anew: Int
+    ends_up: Int
+    tests_from_plan: Int
+    ends_on_chosen: Int
+    drops_one: Int
+    first_node: Int
     age_weight: Float
     share_weight: Float
     decay: Float  # of usage, per second
@@ -233,6 +241,7 @@ class SlurmWorld(Bundle):
     # scratch
     capacity: I8  # (N,) cores that a job can have on each node
     spots: I8  # (N,) nodes that have room, ascending
+    order_weight: I8  # (N,) as this test sees it
     room_left: I8  # (N,) of their capacity
     chosen: I8  # (N,)
     chosen_cores: I8  # (N,)

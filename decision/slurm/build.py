@@ -60,7 +60,7 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
     zero = (
         *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
-        *("started", "killed", "by_end", "ends", "candidates", "estimated"),
+        *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
     )
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
@@ -258,6 +258,7 @@ class _Cores:
         self._threads = max(node.threads for node in case.nodes)
         self._largest = max(node.cores for node in case.nodes)
         self._nb_nodes = len(case.nodes)
+        self._tasks_bound = settings.version >= RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
         """The columns of a job."""
@@ -278,6 +279,9 @@ class _Cores:
         exclusive = job.exclusive or partition.exclusive
         # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
+        # without -N a job has no more nodes than tasks
+        if self._tasks_bound and not job.nodes_max:
+            most = min(most, -(-job.cpus // job.cpus_per_task))
         most = max(most, job.nodes)
         return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
@@ -486,7 +490,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
-    must_have = []
+    must_have, per_cpu = [], []
     for number, job in enumerate(case.jobs):
         must_have.append(masks.named(job))
         for name in job.partition.split(","):
@@ -496,6 +500,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
             mask_of.append(masks.of(job, case.partitions[part]))
             base.append(prices.of(job, case.partitions[part]))
         begin.append(len(job_of))
+        per_cpu.append(prices.per_cpu(job))
     return {
         "entry_begin": np.array(begin, np.int64),
         "entry_job": np.array(job_of, np.int64),
@@ -504,6 +509,9 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "must_have": np.array(must_have, np.int64),
         "masks": np.stack(masks.rows),
         "entry_base": np.array(base),
+        "per_cpu": np.array(per_cpu, np.float64),
+        "cpus": np.array([job.cpus for job in case.jobs], np.int64),
+        "threads": max(node.threads for node in case.nodes),
     }
 
 

@@ -167,6 +167,8 @@ def _start_from(w, entry, now, begin, fewest):
     found, count, how = earliest_start(w, entry, now, begin, bound, fewest)
     if found < 0:
         return -1, 0, LATER, later, True
+    if w.linear == 0:
+        w.found_cpus[job] = w.chosen_cores[:count].sum() * w.threads
     if found <= now and begin > now:
         how = LATER
     found = max(found, begin)

@@ -17,6 +17,9 @@ def set_priority(w, entry, now, aged):
         return
     # slurm.conf(5), PriorityType: the weighted sum of priority/multifactor; `entry_base` has what does not change
     job, total = w.entry_job[entry], w.entry_base[entry]
+    # _job_test of select/cons_tres sets total_cpus, by which the size counts from then on: of an exclusive job all cpus
+    if w.found_cpus[job] > 0:
+        total += w.per_cpu[job] * (w.found_cpus[job] - w.cpus[job])
     if w.ages != 0:
         # slurm.conf(5), PriorityFlags=ACCRUE_ALWAYS: also while a hold, a dependency or a begin time keeps it
         since = w.submit[job] if w.accrue_always != 0 else w.eligible[job]

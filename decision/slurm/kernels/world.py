@@ -101,6 +101,7 @@ class SlurmWorld(Bundle):
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
     last_step: Int
     largest_node: Int  # cores
+    threads: Int  # of a core
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
@@ -141,6 +142,8 @@ class SlurmWorld(Bundle):
     array: I8  # number of its array, -1
     array_limited: I8  # whether its first limit is that of its array
     billing: F8
+    cpus: I8  # that it asks for
+    per_cpu: F8  # priority that each cpu adds which it is found to take beyond those
     exempt: I8  # seconds for which a job runs before it may be preempted
     runs_once: I8  # whether it is cancelled where others are requeued
     succeeded: I8  # whether its recorded run did
@@ -221,6 +224,7 @@ class SlurmWorld(Bundle):
     part_of: I8  # (J,) the partition in which it runs
     first_start: I8  # (J,)
     requeues: I8  # (J,)
+    found_cpus: I8  # (J,) that backfill last found for it, 0 before
     priority: I8  # (E,)
     free_cores: I8  # (N,)
     free_memory: I8  # (N,)

@@ -34,7 +34,7 @@ from .versions import FIRST, read_version, version_text
 
 VERSION = 1
 CASE_FILE = "case.json"
-TOPOLOGY_FILE = "topology.conf"
+TOPOLOGY_FILES = ("topology.yaml", "topology.conf")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,10 +173,11 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
     Raises:
         InputError: if it is none.
     """
-    beside = Path(conf.path).parent / TOPOLOGY_FILE
-    # slurmctld reads topology.conf of the same folder, without being told
-    if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
-        path = beside
+    # slurmctld reads them from the same folder, without being told; topology.yaml goes before
+    folder, tree = Path(conf.path).parent, "tree" in conf.get("TopologyPlugin").lower()
+    found = [folder / name for name in TOPOLOGY_FILES if (folder / name).is_file()]
+    if path is None and found and (tree or found[0].name != TOPOLOGY_FILES[-1]):
+        path = found[0]
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
 
 

@@ -64,7 +64,7 @@ _NO_INFLUENCE_KEYS = {
     *("clifilterplugins", "cpufreqdef", "cpufreqgovernors", "dynamicfeatures", "extsensorsfreq", "extsensorstype"),
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
-    *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter"),
+    *("metricstype", "maxbatchrequeue", "salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter"),
 }
 
 
@@ -88,7 +88,10 @@ class KeyCount(msgspec.Struct, frozen=True):
 # with such a value a key says that it is off
 _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
-_QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
+_QUIET_OPTIONS = {
+    *("bf_yield_rpc_cnt", "extra_constraints", "max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend"),
+    *("no_env_cache",),
+}
 
 
 def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
@@ -98,7 +101,8 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
         name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
         # topology/tree without a topology.conf cannot be simulated, so it may matter
         tree = has_switches and value.lower() == "topology/tree"
-        if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
+        flat = value.lower() in ("topology/none", "topology/flat", "topology/default")
+        if key == "topologyplugin" and not flat and not tree:
             matter.append(f"{name}={value}")
         elif key in USED_KEYS:
             used.append(name)

@@ -261,6 +261,8 @@ def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
 
 def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
     """What ``scontrol show res`` prints. Raises InputError."""
+    if read_text(path).strip().startswith("No reservations in the system"):
+        return []
     found = []
     for fields in read_records(path, "ReservationName"):
         name = fields["reservationname"]

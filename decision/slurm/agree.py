@@ -124,7 +124,7 @@ def calibrated(
     return [(results[i], phases[i]) for i in order[:kept]]
 
 
-_ALONG = ("main_phase", "calc_phase", "completing", "main_phase", "calc_phase")
+_ALONG = ("main_phase", "calc_phase", "completing", "requeue_order", "main_phase", "calc_phase", "requeue_order")
 
 
 def _best_along(

@@ -431,6 +431,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
+        "requeue_order": whole("requeue_order"),
         **{name: RULES[name].since <= settings.version for name in RULES},
     }
 

@@ -17,7 +17,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
 from .text import is_nothing, read_hosts, read_minutes
-from .versions import DEFAULTS, FIRST, Version, read_version, version_text
+from .versions import DEFAULTS, FIRST, RULES, Version, read_version, version_text
 
 # slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
@@ -294,6 +294,7 @@ MODEL = (
     Parameter("cycle_cost", "0", "s", "that a cycle of backfill takes by itself"),
     Parameter("bf_phase", "0", "s", "from the begin to the first cycle of backfill"),
     Parameter("calc_phase", "0", "s", "from the begin to the first calculation of priorities"),
+    Parameter("requeue_order", "0", "", "of jobs that are preempted together: 0 by number, others at random"),
     Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
@@ -425,6 +426,12 @@ class Settings(msgspec.Struct, frozen=True):
     def multifactor(self) -> bool:
         """Whether priorities are computed (priority/multifactor), and not only the order of submission."""
         return "multifactor" in self.text("PriorityType").lower()
+
+    @property
+    def requeues_in_any_order(self) -> bool:
+        """Whether jobs that are preempted together come back in an order that nobody knows, and that decides."""
+        preempts = "none" not in self.text("PreemptType").lower()
+        return preempts and not self.multifactor and self.version >= RULES["requeued_anew"].since
 
     @property
     def builtin(self) -> bool:

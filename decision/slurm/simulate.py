@@ -78,6 +78,7 @@ _FEWEST = 5  # starts by backfill that show when its cycles were
 _COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
 # each is a run of the log: more of them find a better best one
 _TRIED = 100  # guesses at random, where the times of cycles were recorded
+_ORDERS = 48  # of jobs that are preempted together
 _ALONG = 60  # guesses at one of them, with the others as in the best guess
 _SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
 
@@ -120,11 +121,14 @@ def _kept(changes: dict[str, str], settings: Settings) -> dict[str, str]:
 
 
 def _periodic(rng: np.random.Generator, settings: Settings, seconds: Sequence[int]) -> dict[str, str]:
-    return {
+    changes = {
         "completing": str(rng.choice(seconds)),
         "calc_phase": str(int(rng.uniform(0, settings.calc_period))),
         "main_phase": str(int(rng.uniform(0, settings.number("sched_interval")))),
     }
+    if settings.requeues_in_any_order:
+        changes["requeue_order"] = str(rng.integers(_ORDERS))
+    return changes
 
 
 def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phase]:
@@ -142,13 +146,15 @@ def nearby_phases(case: Case, settings: Settings, best: Phase, name: str) -> lis
         case: the log.
         settings: the parameters as configured.
         best: the best guess so far.
-        name: of what differs: main_phase, calc_phase or completing; none where the user gave it.
+        name: of what differs: main_phase, calc_phase, completing or requeue_order; none where the user gave it.
     """
     if name not in best.changes or (name == "calc_phase" and not settings.multifactor):
         return []
     values: Sequence[int]
     if name == "completing":
         values = completing_times(case)
+    elif name == "requeue_order":
+        values = range(_ORDERS)
     else:
         period = settings.calc_period if name == "calc_phase" else max(1, settings.whole("sched_interval"))
         # all of a short period, else evenly, and all that are next to the best one

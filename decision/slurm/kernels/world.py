@@ -78,6 +78,7 @@ class SlurmWorld(Bundle):
     # rules that differ by Slurm's version, 1 where they hold: `slurm.versions` says since when
     completing_last: Int
     requeued_anew: Int
+    requeue_order: Int  # which of jobs that were preempted together is back first: 0 by number, others at random
     ends_up: Int
     tests_from_plan: Int
     ends_on_chosen: Int

@@ -38,6 +38,11 @@ TopologyOption = Annotated[
     Path | None,
     _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
+ConfigOption = Annotated[Path | None, _file("--config", "What scontrol show config prints: version, values as taken.")]
+VersionOption = Annotated[
+    str | None,
+    _files_option("--slurm-version", help="Version of Slurm, where --config does not say it: 25.05.", metavar="TEXT"),
+]
 OldTimeZoneOption = Annotated[  # the name of 0.1.0, accepted until the next release
     str | None, typer.Option("--timezone", help="The former name of --time-zone.", metavar="ZONE", hidden=True)
 ]
@@ -58,11 +63,16 @@ def read_command(
     events: NodeEventsOption = None,
     reservations: ReservationsOption = None,
     topology: TopologyOption = None,
+    config: ConfigOption = None,
+    slurm_version: VersionOption = None,
     time_zone: TimeZoneOption = None,
     old_time_zone: OldTimeZoneOption = None,
     anonymous: AnonymousOption = False,
 ) -> None:
     """Make a case of a slurm.conf and a job log: platform, workload and case.json.
+
+    Rules and defaults are those of the cluster's version: give what scontrol
+    show config prints as --config, or --slurm-version.
 
     The log is what this prints, with the dates of your own weeks:
 
@@ -98,6 +108,8 @@ def read_command(
             events=events,
             reservations=reservations,
             topology=topology,
+            config=config,
+            version=slurm_version or "",
             time_zone=time_zone or old_time_zone or "",
         )
     )
@@ -107,7 +119,7 @@ def read_command(
     for line in (*case.notes, *case.keys.words()):
         note(line)
     parts = (count(len(case.jobs), "job"), count(len(case.nodes), "node"), count(len(case.partitions), "partition"))
-    say(f"{output}: {', '.join(parts)}")
+    say(f"{output}: {', '.join(parts)}, Slurm {case.slurm}")
 
 
 # What the commands about Slurm print: how well a model agrees, and what a sweep found.

@@ -21,6 +21,7 @@ from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import Switch
 from .text import read_hosts
+from .versions import RULES
 
 # What changes in a world, as it is before anything has happened.
 
@@ -61,11 +62,12 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
     zero = (
         *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
-        *("started", "killed", "by_end", "ends", "candidates", "estimated"),
+        *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
     )
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
+    state["order_weight"] = node()
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
     state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
@@ -265,6 +267,7 @@ class _Cores:
         self._largest = max(case.units(node) for node in case.nodes)
         cpus = {node.name: node.cores * node.threads for node in case.nodes}
         self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
+        self._tasks_bound = settings.version >= RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
         """The columns of a job."""
@@ -285,6 +288,9 @@ class _Cores:
         exclusive = job.exclusive or partition.exclusive
         # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
+        # without -N a job has no more nodes than tasks
+        if self._tasks_bound and not job.nodes_max:
+            most = min(most, -(-job.cpus // job.cpus_per_task))
         most = max(most, job.nodes)
         return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
@@ -449,6 +455,8 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
+        "requeue_order": whole("requeue_order"),
+        **{name: RULES[name].since <= settings.version for name in RULES},
     }
 
 
@@ -508,7 +516,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
-    must_have = []
+    must_have, per_cpu = [], []
     for number, job in enumerate(case.jobs):
         must_have.append(masks.named(job))
         for name in job.partition.split(","):
@@ -518,6 +526,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
             mask_of.append(masks.of(job, case.partitions[part]))
             base.append(prices.of(job, case.partitions[part]))
         begin.append(len(job_of))
+        per_cpu.append(prices.per_cpu(job))
     return {
         "entry_begin": np.array(begin, np.int64),
         "entry_job": np.array(job_of, np.int64),
@@ -526,6 +535,9 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "must_have": np.array(must_have, np.int64),
         "masks": np.stack(masks.rows),
         "entry_base": np.array(base),
+        "per_cpu": np.array(per_cpu, np.float64),
+        "cpus": np.array([job.cpus for job in case.jobs], np.int64),
+        "threads": max(node.threads for node in case.nodes),
     }
 
 

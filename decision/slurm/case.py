@@ -25,9 +25,9 @@ from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 
 from .accounts import ROOT, Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
-from .conf import Conf, Settings, read_conf
+from .conf import Conf, Settings, read_conf, read_taken
 from .jobs import SlurmJob, cluster_hosts, make_log, most_together, of_cluster
-from .keys import Facts, KeyCount, count_keys, with_touched
+from .keys import USED_KEYS, Facts, KeyCount, count_keys, with_touched
 from .nodes import (
     Absence,
     Node,
@@ -41,10 +41,11 @@ from .nodes import (
 from .records import read_cycles, read_rows
 from .switches import Switch, read_forest
 from .text import is_nothing, read_hosts
+from .versions import FIRST, read_version, version_text
 
 VERSION = 2
 CASE_FILE = "case.json"
-TOPOLOGY_FILE = "topology.conf"
+TOPOLOGY_FILES = ("topology.yaml", "topology.conf")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +62,8 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     events: Path | None = None
     reservations: Path | None = None
     topology: Path | None = None
+    config: Path | None = None
+    version: str = ""  # of Slurm
     time_zone: str = ""
 
 
@@ -79,12 +82,18 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     notes: tuple[str, ...] = ()
     keys: KeyCount
     linear: bool  # whether jobs get whole nodes
+    slurm: str = version_text(FIRST)  # its version
+    taken: dict[str, str] = {}  # what slurmctld took for keys that slurm.conf leaves out
     folder: str = ""
 
     @cached_property
     def conf(self) -> Conf:
         """The slurm.conf in the case's folder, read once. Raises InputError."""
-        return read_conf(Path(self.folder) / "slurm.conf")
+        return self.known_of(read_conf(Path(self.folder) / "slurm.conf"))
+
+    def known_of(self, conf: Conf) -> Conf:
+        """A slurm.conf of this cluster, with the version and what slurmctld took."""
+        return msgspec.structs.replace(conf, version=read_version(self.slurm), taken=self.taken)
 
     @cached_property
     def settings(self) -> Settings:
@@ -114,14 +123,14 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         InputError: naming the file and the line that cannot be read.
     """
     zone = named_zone(sources.time_zone)
-    conf, account = read_conf(sources.conf), Account()
+    conf, account = _with_version(read_conf(sources.conf), sources), Account()
     rows, foreign = of_cluster(read_rows(sources.jobs, account), conf.get("ClusterName"))
     log = make_log(rows, zone, account)
     nodes, absences, strange_states = _nodes_and_states(conf, sources, log.jobs, zone)
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
     qualities = read_qualities(sources.qos) if sources.qos else []
-    notes = [*foreign, *log.notes, *strange_states]
+    notes = [*foreign, *log.notes, *strange_states, *version_notes(conf, sources.config or sources.version)]
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
     # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said
@@ -150,6 +159,8 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
             count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs)
         ),
         linear=Settings(conf).linear,
+        slurm=version_text(conf.version),
+        taken=dict(conf.taken),
     )
     return case, conf
 
@@ -175,16 +186,43 @@ def _without_parts(jobs: Iterable[SlurmJob], windows: Iterable[Absence]) -> tupl
     return kept, notes
 
 
+def _with_version(conf: Conf, sources: Sources) -> Conf:
+    """The slurm.conf with its version: as slurmctld says it, else as it was told, else the first one.
+
+    Raises:
+        InputError: for a file that says none.
+        ConfigError: for a text that is none.
+    """
+    if sources.config is not None:
+        version, taken = read_taken(sources.config)
+        kept = {key: value for key, value in taken.items() if key in USED_KEYS and key not in conf.keys}
+        return msgspec.structs.replace(conf, version=version, taken=kept)
+    return msgspec.structs.replace(conf, version=read_version(sources.version)) if sources.version else conf
+
+
+def version_notes(conf: Conf, is_known: object) -> list[str]:
+    """Whose rules and defaults are taken, where nobody says the version."""
+    if is_known:
+        return []
+    chosen = [f"{name}={Settings(conf).text(name)}" for name in ("SelectType", "PriorityType") if not conf.get(name)]
+    defaults = f", and of its defaults {' and '.join(chosen)}" if chosen else ""
+    return [
+        f"the version of Slurm is not known: the rules of {version_text(FIRST)} are taken{defaults}; give --config "
+        "(what scontrol show config prints) or --slurm-version"
+    ]
+
+
 def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple[list[Switch], list[str]]:
     """The switches of a topology.conf, and notes; where topology/tree is configured, of the one next to slurm.conf.
 
     Raises:
         InputError: if it is none.
     """
-    beside = Path(conf.path).parent / TOPOLOGY_FILE
-    # slurmctld reads topology.conf of the same folder, without being told
-    if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
-        path = beside
+    # slurmctld reads them from the same folder, without being told; topology.yaml goes before
+    folder, tree = Path(conf.path).parent, "tree" in conf.get("TopologyPlugin").lower()
+    found = [folder / name for name in TOPOLOGY_FILES if (folder / name).is_file()]
+    if path is None and found and (tree or found[0].name != TOPOLOGY_FILES[-1]):
+        path = found[0]
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
 
 

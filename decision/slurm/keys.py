@@ -17,7 +17,7 @@ from .jobs import SlurmJob
 from .nodes import Node, Partition
 
 # parameters, and what readers of the configuration look at
-_USED_KEYS = {
+USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
@@ -64,7 +64,14 @@ _NO_INFLUENCE_KEYS = {
     *("clifilterplugins", "cpufreqdef", "cpufreqgovernors", "dynamicfeatures", "extsensorsfreq", "extsensorstype"),
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
-    *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter"),
+    *(
+        "metricstype",
+        "maxbatchrequeue",
+        "salocdefaultcommand",
+        "sallocdefaultcommand",
+        "schedulerport",
+        "schedulerrootfilter",
+    ),
 }
 
 
@@ -88,7 +95,17 @@ class KeyCount(msgspec.Struct, frozen=True):
 # with such a value a key says that it is off
 _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1", "unlimited", "infinite"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
-_QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
+_QUIET_OPTIONS = {
+    *(
+        "bf_yield_rpc_cnt",
+        "extra_constraints",
+        "max_script_size",
+        "max_rpc_cnt",
+        "enable_user_top",
+        "kill_invalid_depend",
+    ),
+    *("no_env_cache",),
+}
 
 
 def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
@@ -98,9 +115,10 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
         name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
         # topology/tree without a topology.conf cannot be simulated, so it may matter
         tree = has_switches and value.lower() == "topology/tree"
-        if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
+        flat = value.lower() in ("topology/none", "topology/flat", "topology/default")
+        if key == "topologyplugin" and not flat and not tree:
             matter.append(f"{name}={value}")
-        elif key in _USED_KEYS:
+        elif key in USED_KEYS:
             used.append(name)
         elif key in _NO_INFLUENCE_KEYS or (key in _MAY_MATTER_KEYS and value.lower() in _QUIET_VALUES):
             quiet.append(name)

@@ -31,7 +31,7 @@ from .nodes import make_nodes, make_partitions
 
 # the world's arrays cannot grow: a new one with twice as many places takes over
 _ROOM = 1024  # jobs that no case knows, at first
-_SOURCE = "slurm.conf(5) of 22.05"
+_SOURCE = "slurm.conf(5)"
 _STRANGER = "-"  # id of a place for such a job
 
 
@@ -48,7 +48,7 @@ class SlurmPolicy:
 
     def __init__(self, conf: Path, changes: Mapping[str, str]) -> None:
         self._case = _case_of(conf)
-        self._settings = Settings(read_conf(conf)).changing(changes)
+        self._settings = Settings(self._case.known_of(read_conf(conf))).changing(changes)
         self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
         self._strangers = 0
         self._world: SlurmWorld

@@ -1,4 +1,4 @@
-"""topology.conf of Slurm's topology/tree: switches below switches, down to nodes; as they are, or as a tree.
+"""topology.conf, or topology.yaml, of Slurm's topology/tree: switches below switches, down to nodes; as they are, or as a tree.
 
 Lines are those of the manual page topology.conf(5): ``SwitchName=s0 Nodes=n[1-18]``, ``SwitchName=top
 Switches=s[0-3]``. As Slurm does, a leaf switch is of level 0 and any other one level above the highest switch below it;
@@ -13,6 +13,7 @@ which each of them would have to learn. The model of Slurm takes the switches as
 comes first in the file decides between equal ones, and several trees may stand side by side.
 """
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from math import prod
 from pathlib import Path
@@ -22,7 +23,7 @@ import msgspec
 from decision.model.errors import InputError
 from decision.model.platform import MAX_HOSTS
 
-from .conf import ConfLine, logical_lines, pairs_of
+from .conf import ConfLine, logical_lines, pairs_of, read_text
 from .text import read_hosts
 
 _FORM = "write it as SwitchName=s0 Nodes=n[1-18], or SwitchName=top Switches=s[0-3]"
@@ -94,7 +95,10 @@ def read_forest(path: Path, known: Container[str]) -> tuple[list[Switch], list[s
     switches, above = _linked(path)
     number = {name: i for i, name in enumerate(switches)}
     strange = [node for switch in switches.values() for node in switch.nodes if node not in known]
-    notes = [f"{path.name} has {len(strange):,} nodes that slurm.conf has not ({strange[0]}, ...)"] if strange else []
+    others = tree_of_yaml(path)[1] if path.suffix in (".yaml", ".yml") else []
+    notes = [f"{path.name}: only the cluster's default is simulated, not {', '.join(others)}"] if others else []
+    if strange:
+        notes.append(f"{path.name} has {len(strange):,} nodes that slurm.conf has not ({strange[0]}, ...)")
     found = [
         Switch(
             name=switch.name,
@@ -112,7 +116,7 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
     switches: dict[str, _Switch] = {}
     homes: dict[str, str] = {}  # the leaf switch of each node
     # topology.conf(5): a node may be on one switch only in a tree
-    for line in logical_lines(path):
+    for line in _lines(path):
         switch = _read_line(line)
         if switch.name in switches:
             raise InputError(f"{line.place}: there is a switch {switch.name} already; give each a name of its own")
@@ -139,6 +143,59 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
     if not homes:
         raise InputError(f"{path}: no switch has nodes; {_FORM}")
     return switches, above
+
+
+def _lines(path: Path) -> list[ConfLine]:
+    """The lines of switches of a topology.conf, or of the tree of a topology.yaml."""
+    if path.suffix not in (".yaml", ".yml"):
+        return list(logical_lines(path))
+    return tree_of_yaml(path)[0]
+
+
+_ITEM = re.compile(r"\s*(- )?\s*([\w]+)\s*:\s*(.*?)\s*$")
+
+
+def tree_of_yaml(path: Path) -> tuple[list[ConfLine], list[str]]:
+    """The switches of a topology.yaml (25.05) as lines of a topology.conf, and the names of its other topologies.
+
+    Of several topologies it is the tree that is the cluster's default, else the first one. Only block style is read, as
+    topology.yaml(5) shows it.
+
+    Raises:
+        InputError: naming file and line, if there is no tree in it.
+    """
+    trees: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    default, name, kind = "", "", ""
+    others: list[str] = []
+    for number, raw in enumerate(read_text(path).splitlines(), 1):
+        text = raw.split("#")[0]
+        found = _ITEM.match(text)
+        if found is None:
+            if text.strip() not in ("", "---", "..."):
+                raise InputError(f"{path}, line {number}: {text.strip()[:60]!r} is not a line of topology.yaml")
+            continue
+        key, value = found[2], found[3].strip("\"'")
+        if key == "topology":
+            name, kind = value, ""
+            others.append(value)
+        elif key == "cluster_default" and value.lower() in ("true", "yes"):
+            default = name
+        elif not value and key not in ("switches", "blocks", "rings", "torus"):
+            kind = key
+            if kind == "tree":
+                trees[name] = []
+        elif kind == "tree" and key == "switch":
+            trees[name].append((number, {"SwitchName": value}))
+        elif kind == "tree" and key in ("nodes", "children") and trees[name]:
+            trees[name][-1][1]["Nodes" if key == "nodes" else "Switches"] = value
+    if not trees:
+        raise InputError(f"{path}: no topology of the kind tree is in it; only trees are read")
+    chosen = default if default in trees else next(iter(trees))
+    lines = [
+        ConfLine(" ".join(f"{key}={value}" for key, value in pairs.items()), str(path), number)
+        for number, pairs in trees[chosen]
+    ]
+    return lines, [other for other in others if other != chosen]
 
 
 def _read_line(line: ConfLine) -> _Switch:

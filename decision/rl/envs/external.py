@@ -107,7 +107,12 @@ class EpisodeFollower(Follower):
         row, truth, sim = int(job_id.partition("!")[2]), self._env.truth, self._env.sim
         # what the message does not say in numbers is the workload's own
         number = kernels.job_arrives.from_python(
-            self._state.address, event.timestamp, job.res, job.walltime, int(truth.user[row]), float(truth.estimate[row])
+            self._state.address,
+            event.timestamp,
+            job.res,
+            job.walltime,
+            int(truth.user[row]),
+            float(truth.estimate[row]),
         )
         if len(truth.worth):
             kernels.job_is_worth.from_python(self._state.address, number, *truth.worth[row].tolist())

@@ -76,6 +76,15 @@ class SlurmWorld(Bundle):
     bf_running_job_reserve: Int  # whether exclusive jobs that run take slots
     complete_wait: Int  # seconds
     by_switches: Int  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+    # rules that differ by Slurm's version, 1 where they hold: `slurm.versions` says since when
+    completing_last: Int
+    requeued_anew: Int
+    requeue_order: Int  # which of jobs that were preempted together is back first: 0 by number, others at random
+    ends_up: Int
+    tests_from_plan: Int
+    ends_on_chosen: Int
+    drops_one: Int
+    first_node: Int
     age_weight: Float
     share_weight: Float
     decay: Float  # of usage, per second
@@ -95,6 +104,7 @@ class SlurmWorld(Bundle):
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
     last_step: Int
     largest_node: Int  # cores
+    threads: Int  # of a core
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
@@ -135,6 +145,8 @@ class SlurmWorld(Bundle):
     array: I8  # number of its array, -1
     array_limited: I8  # whether its first limit is that of its array
     billing: F8
+    cpus: I8  # that it asks for
+    per_cpu: F8  # priority that each cpu adds which it is found to take beyond those
     exempt: I8  # seconds for which a job runs before it may be preempted
     runs_once: I8  # whether it is cancelled where others are requeued
     succeeded: I8  # whether its recorded run did
@@ -216,6 +228,7 @@ class SlurmWorld(Bundle):
     part_of: I8  # (J,) the partition in which it runs
     first_start: I8  # (J,)
     requeues: I8  # (J,)
+    found_cpus: I8  # (J,) that backfill last found for it, 0 before
     priority: I8  # (E,)
     free_cores: I8  # (N,)
     free_memory: I8  # (N,)
@@ -236,6 +249,7 @@ class SlurmWorld(Bundle):
     # scratch
     capacity: I8  # (N,) cores that a job can have on each node
     spots: I8  # (N,) nodes that have room, ascending
+    order_weight: I8  # (N,) as this test sees it
     room_left: I8  # (N,) of their capacity
     chosen: I8  # (N,)
     chosen_cores: I8  # (N,)

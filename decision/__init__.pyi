@@ -6,6 +6,7 @@ from .api import compare as compare
 from .api import evaluate as evaluate
 from .api import gates as gates
 from .api import make_env as make_env
+from .api import policy_from as policy_from
 from .api import read_run as read_run
 from .api import simulate as simulate
 from .api import train as train
@@ -20,6 +21,7 @@ from .policies import Plan as Plan
 from .policies import Policy as Policy
 from .policies import find_policy as find_policy
 from .policies import list_policies as list_policies
+from .rl.schedulers import Environment as Environment
 from .state.view import ClusterView as ClusterView
 from .state.view import JobView as JobView
 

@@ -14,7 +14,7 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 
 from .advice import advise
 from .comparisons import compare, evaluate
-from .learning import gates, make_env, train
+from .learning import gates, make_env, policy_from, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
 
@@ -27,6 +27,7 @@ __all__ = [
     "evaluate",
     "gates",
     "make_env",
+    "policy_from",
     "read_run",
     "simulate",
     "train",

@@ -46,6 +46,7 @@ _HOMES = {
     "evaluate": "api",
     "find_policy": "policies",
     "gates": "api",
+    "intervals": "api",
     "list_policies": "policies",
     "load_platform": "files",
     "load_workload": "files",

@@ -5,6 +5,7 @@ from .api import check_policy as check_policy
 from .api import compare as compare
 from .api import evaluate as evaluate
 from .api import gates as gates
+from .api import intervals as intervals
 from .api import make_env as make_env
 from .api import policy_from as policy_from
 from .api import read_run as read_run

@@ -13,7 +13,7 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 """
 
 from .advice import advise
-from .comparisons import compare, evaluate
+from .comparisons import compare, evaluate, intervals
 from .learning import gates, make_env, policy_from, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
@@ -26,6 +26,7 @@ __all__ = [
     "compare",
     "evaluate",
     "gates",
+    "intervals",
     "make_env",
     "policy_from",
     "read_run",

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from decision.experiments.inputs import LoadedInputs
     from decision.model.reshape import Walltimes
-    from decision.rl.learning.checkpoint import GateCheck
     from decision.policies import Plan
+    from decision.rl.learning.checkpoint import GateCheck
     from decision.rl.learning.training import Report
     from decision.rl.schedulers import ChoiceView, ChoosingPolicy, Environment
 
@@ -285,8 +285,8 @@ def policy_from(
     For `decision run` and `serve` write it into a function without arguments of a file: ``--policy ./mine.py:learned``.
 
     Args:
-        env: of `make_env`, single or vector, wrapped or not, or a `decision.rl.envs.sb3.SchedulerVecEnv`; with one's own
-            observation and actions, the policy has them, too.
+        env: of `make_env`, single or vector, wrapped or not, or a `decision.rl.envs.sb3.SchedulerVecEnv`; the policy
+            has its observation and actions, one's own ones, too.
         model: of Stable-Baselines3 or sb3-contrib (anything with their ``predict``), whose likeliest choice is taken;
             or a function from an observation (D,) f32 and the mask of valid actions (A,) i8 to an action.
         name: in tables and pictures; the model's class if None.

@@ -263,26 +263,26 @@ class OwnBatch(Batch):
         autoreset: bool,
         out: Outputs,
     ) -> None:
-        shipped = self._shipped
-        if (beginnings != GO_ON).any():
+        if beginnings is not self._go_on:
             self._begin(beginnings)
         out.reward[:] = 0.0
+        count = steps.tolist()
         for k in range(actions.shape[1]):
-            live = (steps > k) & ~(shipped.terminated | shipped.truncated)
+            live = [i for i, own in enumerate(self._own) if k < count[i] and not own.view.over]
             self._choose(np.ascontiguousarray(actions[:, k : k + 1]), live, out.reward)
-        self._see(range(len(steps)), out)
-        out.terminated[:], out.truncated[:] = shipped.terminated, shipped.truncated
-        ended = np.flatnonzero(out.terminated | out.truncated)
-        if not len(ended):
+        self._see(range(len(count)), out)
+        out.terminated[:], out.truncated[:] = self._shipped.terminated, self._shipped.truncated
+        ended = [i for i, own in enumerate(self._own) if own.view.over]
+        if not ended:
             return
         if self._own[0].pays:
             self.metrics[ended, _RETURN] = self._returns[ended]
         if autoreset:
             self.final[ended], self.final_mask[ended] = out.observation[ended], out.mask[ended]
-            again = np.full(len(steps), GO_ON)
+            again = self._go_on.copy()
             again[ended] = ANY_ROW
             self._begin(again)
-            self._see(ended.tolist(), out)
+            self._see(ended, out)
 
     def _begin(self, beginnings: NDArray[np.int64]) -> None:
         """New episodes where they are asked for."""
@@ -290,19 +290,25 @@ class OwnBatch(Batch):
         super()._play(beginnings, none[:, None], none, False, self._shipped)
         for i in np.flatnonzero(beginnings != GO_ON).tolist():
             self._own[i].begin()
+            self._note_over(i)
             self._returns[i] = 0.0
 
-    def _choose(self, actions: NDArray[np.int64], live: NDArray[np.bool_], reward: NDArray[np.float32]) -> None:
-        """A choice (N, 1) in each environment that lives, and what is paid for it."""
-        chosen, shipped = np.flatnonzero(live).tolist(), self._shipped
-        for i in chosen:
+    def _choose(self, actions: NDArray[np.int64], live: Sequence[int], reward: NDArray[np.float32]) -> None:
+        """A choice (N, 1) in the environments that live, and what is paid for it."""
+        steps, paid = np.zeros(len(actions), np.int64), self._shipped.reward
+        for i in live:
             self._own[i].act(int(actions[i, 0]))
-        super()._play(self._go_on, actions, live.astype(np.int64), False, shipped)
-        for i in chosen:
-            own, paid = self._own[i], float(shipped.reward[i])
-            own.view.paid, own.view.over = paid, bool(shipped.terminated[i] or shipped.truncated[i])
-            reward[i] = own.reward() if own.pays else paid
-            self._returns[i] += reward[i]
+            steps[i] = 1
+        super()._play(self._go_on, actions, steps, False, self._shipped)
+        for i in live:
+            own = self._own[i]
+            own.view.paid = float(paid[i])
+            self._note_over(i)
+            reward[i] = earned = own.reward() if own.pays else own.view.paid
+            self._returns[i] += earned
+
+    def _note_over(self, i: int) -> None:
+        self._own[i].view.over = bool(self._shipped.terminated[i] or self._shipped.truncated[i])
 
     def _see(self, which: Iterable[int], out: Outputs) -> None:
         """What Python observes of these environments."""

@@ -242,6 +242,7 @@ class SchedulerEnv(gymnasium.Env):
         self.action_space = spaces.Discrete(self.encoder.actions)
         self._batch = make_batch(self.setup, 1, 1)
         self._mask = np.ones(self.encoder.actions, np.int8)
+        self._action = np.zeros(1, np.int64)
         self._seeded = False
 
     def reset(
@@ -259,7 +260,11 @@ class SchedulerEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """One choice. Raises ConfigError for what is not an action."""
         out = self._batch.new_outputs()
-        self._batch.step(check_actions(np.reshape(action, -1), 1, self.encoder.actions), False, out)
+        if type(action) is int and 0 <= action < self.encoder.actions:  # what others are takes longer to find out
+            self._action[0] = action
+        else:
+            self._action = check_actions(np.reshape(action, -1), 1, self.encoder.actions)
+        self._batch.step(self._action, False, out)
         terminated, truncated = bool(out.terminated[0]), bool(out.truncated[0])
         observation = self._observation(out)
         info: dict[str, Any] = {"action_mask": self._mask}

@@ -255,7 +255,7 @@ def own_open(state, facts, cycles, plan, memory):
 def _is_asked(state, cycles, asks):
     if asks != _FITS:
         return asks == _ALWAYS or cycles.nb_queued > 0
-    for at in range(cycles.nb_queued):
+    for at in range(cycles.nb_queued):  # noqa: SIM110 - numba knows no any
         if state.size[cycles.queue[at]] <= cycles.nb_free:
             return True
     return False

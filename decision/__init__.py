@@ -39,6 +39,7 @@ _HOMES = {
     "Plan": "policies",
     "Policy": "policies",
     "PolicyError": "model.errors",
+    "Simulation": "api",
     "SimulationResult": "api",
     "advise": "api",
     "check_policy": "api",

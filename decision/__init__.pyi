@@ -1,4 +1,5 @@
 from .api import ComparisonResult as ComparisonResult
+from .api import Simulation as Simulation
 from .api import SimulationResult as SimulationResult
 from .api import advise as advise
 from .api import check_policy as check_policy

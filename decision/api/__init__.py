@@ -17,9 +17,11 @@ from .comparisons import compare, evaluate, intervals
 from .learning import gates, make_env, policy_from, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
+from .stepped import Simulation
 
 __all__ = [
     "ComparisonResult",
+    "Simulation",
     "SimulationResult",
     "advise",
     "check_policy",

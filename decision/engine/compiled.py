@@ -113,6 +113,11 @@ class CompiledEngine:
         """Where a decision is written; another object after arrays have grown."""
         return self.world.plan
 
+    @property
+    def has_network(self) -> bool:
+        """Whether jobs may communicate, so that the engine's state is not in `world` alone."""
+        return self._network is not links.NO_NETWORK
+
     def _ask(self, operation: int, now: float = 0.0) -> int:
         """What `engine` does, and returns."""
         return int(engine.from_python(*a.addresses(self.world), operation, now))

@@ -73,6 +73,11 @@ class HostRows:
     def __init__(self) -> None:
         self._spool = Spool(_HOST_ROW)
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether some rows are in a file."""
+        return self._spool.length > 0
+
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
         count, rows = int(world.sim.nb_host_rows), world.rows
@@ -98,6 +103,11 @@ class Allocations:
     def __init__(self) -> None:
         self.unasked = False  # whether nobody does
         self._spool = Spool(_INTERVAL)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether some intervals are in a file."""
+        return self._spool.length > 0
 
     def put_aside(self, world: a.World) -> None:
         """Take those out of the state of which nothing is to come. Raises ConfigError if no file can be written."""

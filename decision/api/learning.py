@@ -311,7 +311,7 @@ def policy_from(
     if not (predict or callable(model)):
         wanted = "a model with the method predict, or a function of observation and mask"
         raise ConfigError(f"model: must be {wanted}; found {type(model).__name__}", field="model")
-    called = name or (type(model).__name__ if predict else getattr(model, "__name__", "own"))
+    called = name or str(type(model).__name__ if predict else getattr(model, "__name__", "own"))
     choose = _predicting(predict) if predict else model
     return ChoosingPolicy(setup.encoder, choose, called, scheduler=setup.scheduler)
 

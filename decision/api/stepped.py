@@ -9,11 +9,11 @@ import numpy as np
 
 from decision.model.errors import ConfigError, PolicyError, amount, flag, text
 from decision.model.platform import Platform
-from decision.model.record import FinalState
+from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Plan
-from decision.state.cluster import ENDED, JobState
-from decision.state.plan_arrays import REJECT, START
+from decision.state.cluster import ENDED, PSTATE_SLEEP, SLEEPING, JobState
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START
 from decision.state.view import ClusterView, Jobs, JobView
 
 from . import given
@@ -31,7 +31,7 @@ _LATEST = 1e15  # seconds
 
 
 class SteppedView(ClusterView):
-    """A `ClusterView` in which what was started or put to sleep since the last step has left."""
+    """A `ClusterView` in which what was asked for since the last step is as if it were done."""
 
     def __init__(self, view: ClusterView, plan: Plan) -> None:
         super().__init__(view.arrays, view.facts, view.names)
@@ -55,6 +55,28 @@ class SteppedView(ClusterView):
         state, begun = self.arrays, self._planned(START)
         numbers = state.running[: state.nb_running]
         return Jobs(state, self.names, np.concatenate([numbers, begun]) if len(begun) else numbers)
+
+    def _host_states(self) -> np.ndarray:
+        """What each host is doing (H,), or will be once what was asked for is done."""
+        plan, facts, states = self._plan.arrays, self.facts, self.arrays.host_state.copy()
+        for k in range(plan.nb_actions):
+            for i in range(plan.begin[k], plan.end[k]):
+                first, hosts = plan.first[i], slice(plan.first[i], plan.last[i] + 1)
+                if plan.kind[k] == START:
+                    states[hosts] = HostState.COMPUTING
+                elif plan.kind[k] == SET_PSTATE and facts.pstate_kind[first, plan.value[k]] == PSTATE_SLEEP:
+                    states[hosts] = HostState.SWITCHING_OFF
+                elif plan.kind[k] == SET_PSTATE:
+                    states[hosts] = np.where(states[hosts] == SLEEPING, HostState.SWITCHING_ON, states[hosts])
+        return states
+
+    def hosts_that(self, are: HostState) -> list[int]:
+        """Ids of the hosts in a state, ascending."""
+        return np.flatnonzero(self._host_states() == are).tolist()
+
+    def host_state(self, host: int) -> HostState:
+        """What a host is doing."""
+        return HostState(int(self._host_states()[host]))
 
     @property
     def nb_free(self) -> int:
@@ -139,7 +161,7 @@ class Simulation:
         )
         self._listeners: dict[str, list[Callable[..., Any]]] = {name: [] for name in EVENTS}
         self._calls: list[tuple[float, Callable[[Simulation], Any]]] = []
-        self._submitted, self.is_over = 0, False
+        self._submitted, self.is_over, self._jobs = 0, False, sum(len(each.jobs) for each in workloads)
         self._look(self._source.ask())
 
     def _look(self, question: "stepping.Question | None") -> None:
@@ -265,10 +287,15 @@ class Simulation:
     def run_until(self, time: float) -> None:
         """Step until `time` (seconds), or the end; whatever waits meanwhile goes on waiting."""
         time = amount("time", time, 0.0, _LATEST)
-        if time > self.now and not self.is_over:
+        if time > self.now and not self.is_over and not self._is_done():
             self._writable().call_at(time)
         while not self.is_over and self.now < time:
             self.step()
+
+    def _is_done(self) -> bool:
+        """Whether all jobs have come and ended: to ask for a time then would keep the simulation from its end."""
+        state = self.view.arrays
+        return int(state.nb_jobs) == self._jobs and len(self.view.queue) + len(self.view.running) == 0
 
     def at(self, time: float, call: "Callable[[Simulation], Any]") -> None:
         """Call ``call(sim)`` at `time` (seconds)."""

@@ -127,7 +127,7 @@ def own_metric(given: str | OwnFunction) -> OwnMetric:
     METRICS[name] = Metric(
         name,
         str(getattr(function, "unit", "")),
-        better,
+        "higher" if better == "higher" else "lower",
         " ".join((getattr(function, "__doc__", None) or "of your own").partition("\n\n")[0].split()).rstrip("."),
         float(getattr(function, "least", -math.inf)),
         float(getattr(function, "most", math.inf)),

@@ -14,7 +14,12 @@ import decision as d
 from decision.files import write_workload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDED = {"own_environment": ("sb3_contrib",), "own_ppo": ("torch", "gymnasium"), "train_scheduler": ("torch",)}
+NEEDED = {
+    "own_environment": ("sb3_contrib",),
+    "gridgym": ("gymnasium",),
+    "own_ppo": ("torch", "gymnasium"),
+    "train_scheduler": ("torch",),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +67,6 @@ def test_each_cell_of_a_notebook_runs(notebook):
     assert names["total"] < 0
 
 
-def test_there_are_seven_scripts_and_a_notebook():
-    assert len(list(EXAMPLES.glob("*.py"))) == 7
+def test_there_are_eight_scripts_and_a_notebook():
+    assert len(list(EXAMPLES.glob("*.py"))) == 8
     assert len(list(EXAMPLES.glob("*.ipynb"))) == 1

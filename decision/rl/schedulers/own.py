@@ -720,7 +720,7 @@ class Plain(ChoosingScheduler):
         """The name."""
         return {"name": self.name}
 
-    def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> PlainEncoder:  # type: ignore[override]
+    def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> PlainEncoder:
         """That of nothing."""
         return PlainEncoder()
 

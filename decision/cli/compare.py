@@ -58,7 +58,7 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
-        help="Metric named above; may be repeated.",
+        help="Metric named above, or a function of your own, ./mine.py:f; may be repeated.",
         metavar="METRIC",
         show_default="the first eight; of whole workloads all of them but utilization",
     ),
@@ -192,7 +192,8 @@ def compare_command(
     """
     from decision.experiments.advise import expanded
     from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
-    from decision.experiments.metric_list import find_metric
+    from decision.experiments.metric_list import METRICS, find_metric
+    from decision.experiments.own_metrics import own_metric
     from decision.experiments.plan import ComparisonPlan, find_baseline
     from decision.files import load_platform
     from decision.policies.registry import named_policies
@@ -204,6 +205,8 @@ def compare_command(
     by_copies = not (whole or windows or feedback or days is not None)
     _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
     called = named_policies(expanded(policy))
+    own = {name: own_metric(name) for name in dict.fromkeys(metrics or ()) if ":" in name}
+    wanted = [METRICS[own[name].name] if name in own else find_metric(name) for name in dict.fromkeys(metrics or ())]
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
@@ -225,8 +228,8 @@ def compare_command(
         timeout=timeout,
         decide_limit=decide_limit,
         worth=worth,
+        own_metrics=tuple(own.values()),
     )
-    wanted = [find_metric(name) for name in dict.fromkeys(metrics or ())]
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
     print_logs(load_platform(platform, energy=energy), logs, called.values())

@@ -234,14 +234,14 @@ _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 def _print_at_a_glance(comparison: "PolicyComparison") -> None:
     """All metrics of each policy, by workload."""
-    from decision.experiments.metric_list import METRICS
+    from decision.experiments.metric_list import metric_named
     from decision.report.comparison import at_a_glance
 
     for workload, metrics, rows in at_a_glance(comparison):
         say(f"{workload}: one run" if comparison.single else workload)
         for begin in range(0, len(metrics), _ACROSS):
             shown = slice(begin, begin + _ACROSS)
-            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in metrics[shown]])
+            table = policy_table([f"{name}\n{metric_named(name).unit}" for name in metrics[shown]])
             for policy, *own in rows:
                 table.add_row(policy, *own[shown])
             stdout().print(table)

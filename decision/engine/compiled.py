@@ -117,6 +117,11 @@ class HostRows:
     def __init__(self) -> None:
         self._spool = Spool(_HOST_ROW)
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether some rows are in a file."""
+        return self._spool.length > 0
+
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
         count, rows = world.sim.nb_host_rows, world.rows
@@ -142,6 +147,11 @@ class Allocations:
     def __init__(self) -> None:
         self.unasked = False  # whether nobody does
         self._spool = Spool(_INTERVAL)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether some intervals are in a file."""
+        return self._spool.length > 0
 
     def put_aside(self, world: a.World) -> None:
         """Take those out of the state of which nothing is to come. Raises ConfigError if no file can be written."""
@@ -247,6 +257,11 @@ class CompiledEngine:
     def plan(self) -> p.PlanArrays:
         """Where a decision is written; another object after arrays have grown."""
         return self.world.plan
+
+    @property
+    def has_network(self) -> bool:
+        """Whether jobs may communicate, so that the engine's state is not in `world` alone."""
+        return self._network is not links.NO_NETWORK
 
     def _ask(self, operation: int, now: float = 0.0) -> int:
         """What `engine` does, and returns."""

@@ -20,6 +20,7 @@ from decision.rl.learning.config import PpoConfig, TrainConfig, all_settings, al
 from decision.rl.learning.schedulers import ShareOut, TrainingInputs, train_scheduler, training_of
 from decision.rl.learning.training import STATE, Report, run_together, training_files
 from decision.rl.learning.weights import device_of
+from decision.rl.schedulers import find_scheduler
 
 from .folder import Stopped, describe_training, run_folder
 from .inputs import Inputs, LogOnHosts, first_log, load_inputs, writable_folder
@@ -116,7 +117,7 @@ def train_to_folders(log: LogOnHosts, configs: Sequence[TrainConfig], folders: S
 
 def _difference(folder: Path, config: TrainConfig) -> str:
     """What is to be said of a training that is given more steps than it began with; empty where there is nothing."""
-    checkpoint = folder / f"{config.scheduler}.ckpt"
+    checkpoint = folder / f"{find_scheduler(config.scheduler).file_name}.ckpt"
     before = read_manifest(checkpoint).config.steps if checkpoint.is_file() else config.steps
     if before >= config.steps or not config.learn.timed:
         return ""

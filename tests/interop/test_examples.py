@@ -2,16 +2,24 @@
 
 import json
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+
+import decision as d
+from decision.files import write_workload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDED = {
     "batsim_and_evalys": ("torch", "evalys.jobset"),
     "evalys": ("torch", "evalys.jobset"),
-    "own_learner": ("sb3_contrib",),
-    "own_reward": ("gymnasium",),
+    "gridgym": ("gymnasium",),
+    "own_environment": ("sb3_contrib",),
+    "own_ppo": ("torch", "gymnasium"),
     "tour": ("gymnasium",),
     "train_scheduler": ("torch",),
 }
@@ -38,6 +46,25 @@ def test_an_example_runs_and_prints(script, capsys):
     assert capsys.readouterr().out
 
 
+def test_what_the_example_learned_is_served_to_a_batsim(tmp_path):
+    """`decision serve` by the example's own function, and the stand-in in Batsim's place."""
+    pytest.importorskip("sb3_contrib")
+    shutil.copy(EXAMPLES / "own_environment.py", tmp_path)
+    example = runpy.run_path("own_environment.py")
+    model = example["MaskablePPO"]("MlpPolicy", example["SchedulerVecEnv"](8, setup=example["ENV"].setup), n_steps=8)
+    model.save("own.zip")
+    (platform, log) = (d.load_platform(example["CASE"][0]).path, d.load_workload(example["CASE"][1]))
+    write_workload("jobs.json", msgspec.structs.replace(log, jobs=log.jobs[:40]))
+    scripts, endpoint = Path(sys.executable).parent, f"ipc://{tmp_path}/batsim"
+    served = [str(scripts / "decision"), "serve", "--policy", "./own_environment.py:learned", "-s", endpoint]
+    standin = [str(scripts / "decision-batsim"), "-p", platform, "-w", "jobs.json", "-s", endpoint, "-e", "out/out"]
+    with subprocess.Popen(served) as serving:
+        subprocess.run(standin, check=True, timeout=120)
+        assert serving.wait(60) == 0
+    here = d.simulate("cluster256", "jobs.json", example["learned"]())
+    assert d.read_run("out").jobs.start_time.tolist() == here.jobs.start_time.tolist()
+
+
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_each_cell_of_a_notebook_runs(notebook):
     for package in NEEDED[notebook.stem]:
@@ -52,6 +79,6 @@ def test_each_cell_of_a_notebook_runs(notebook):
         assert names["total"] < 0
 
 
-def test_there_are_eight_scripts_and_two_notebooks():
-    assert len(list(EXAMPLES.glob("*.py"))) == 8
+def test_there_are_nine_scripts_and_two_notebooks():
+    assert len(list(EXAMPLES.glob("*.py"))) == 9
     assert len(list(EXAMPLES.glob("*.ipynb"))) == 2

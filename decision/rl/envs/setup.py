@@ -232,7 +232,7 @@ def make_setup(
     workload: Workload | Source,
     platform: Platform | Source | None = None,
     *,
-    encoder: Encoder | str = "dbf",
+    encoder: Encoder | str | ChoosingScheduler = "dbf",
     jobs: int | None = -1,
     episodes: Episodes | None = None,
     events: Sequence[MachineEvent] | Source = (),
@@ -249,7 +249,7 @@ def make_setup(
         workload: the jobs, or a file of them (``.swf`` or Batsim's JSON).
         platform: the hosts, or a file of them; without it, as many equal hosts as the workload was made for.
         encoder: the name of an observation (``dbf``, ``dbf-pools``, ``rlscheduler``, ``inspector``, or that of a
-            scheduler that was registered), or a finished one, which has what follows up to `base`.
+            scheduler that was registered), or a finished one, which has what follows up to `base`; or a scheduler.
         jobs: how many an episode places; None for all of the workload; by default as many as the scheduler's settings
             say.
         episodes: what begins and ends an episode, in place of what the scheduler says.
@@ -280,10 +280,12 @@ def make_setup(
     cores = len(platform.hosts)
     if jobs is not None and jobs != -1:
         options["jobs"] = whole("jobs", jobs, 1)
-    name = encoder if isinstance(encoder, str) else encoder.name
-    scheduler, fixed = find_observation(name)
+    if isinstance(encoder, ChoosingScheduler):
+        scheduler, fixed = encoder, next(iter(encoder.observations.values()))
+    else:
+        scheduler, fixed = find_observation(encoder if isinstance(encoder, str) else encoder.name)
     settings, rest = scheduler.read_options({**scheduler.env_options, **options, **fixed})
-    if isinstance(encoder, str):
+    if not isinstance(encoder, Encoder):
         _refuse_unknown(scheduler, rest)
         encoder = scheduler.make_encoder(settings, cores, [workload], **rest)
     encoder.check_platform(platform)

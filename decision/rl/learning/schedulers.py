@@ -152,7 +152,7 @@ def training_of(
     )
     metrics = (*scheduler.curves, *scheduler.metrics)
     validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
-    return Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
+    return Training(learning.make, metrics, manifest, folder, scheduler.file_name, learning.validate, validated)
 
 
 def _sharing(make: Callable[[TrainConfig], Algorithm], play: Play, config: TrainConfig) -> Algorithm:

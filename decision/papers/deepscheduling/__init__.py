@@ -372,7 +372,7 @@ def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
     for cluster, found in _by_cluster(asked.done).items():
         tables.append(_table(cluster, budget, found))
         _, workload = case(cluster, budget.days)
-        jobs, some = _jobs(workload), {name: found[name][0] for name in (*SIMPLE_RULES, _HELD_OUT)}
+        jobs, some = _jobs(workload), {name: found[name] for name in (*SIMPLE_RULES, _HELD_OUT)}
         figures = {
             "figure-2": cumulative(cluster, some, jobs, _learned_days(workload)),
             "figure-3": slowdown_shares(cluster, some, jobs),

@@ -27,7 +27,18 @@ from decision.model.demand import runtimes, sizes, submit_times, walltimes
 from decision.model.platform import Platform
 from decision.model.record import Floats
 from decision.model.workload import Workload
-from decision.papers.campaign import Asked, Campaign, Kind, Part, ResultTable, Shown, Verdict, judge, training_folder
+from decision.papers.campaign import (
+    Asked,
+    Campaign,
+    Kind,
+    Part,
+    ResultTable,
+    Shown,
+    Verdict,
+    counted,
+    known_of,
+    training_folder,
+)
 from decision.rl.envs import PlacedJobs, Setup, evaluate, make_setup
 from decision.rl.learning.config import load_config
 from decision.rl.learning.deploy import LearnedPolicy, learned_policy
@@ -271,13 +282,13 @@ _ON = {  # what the paper says of one cluster alone
 _MARGIN = 0.02  # of waste, waits, slowdowns and counts: what counts as equal
 
 
-def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change) -> str:
+def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change, runs: int) -> str:
     """What is known of a claim; of the learned agent only where it is the paper's own that was trained."""
     if kind is None:
         return ""
     if own == _HELD_OUT and budget.preset != _PAPERS_AGENT:
         return Verdict.NOT_TRIED.value
-    return judge(kind, change, _MARGIN).value
+    return known_of(kind, change, _MARGIN, runs)
 
 
 def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
@@ -295,7 +306,10 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     for label, published, kind, statistic, own, other in _CLAIMS:
         change = compare_days(statistic, test[own], test[other], rest, budget.samples)
         said = _ON.get((label, cluster), kind)
-        judged.append((label, published, str(change), _verdict(budget, said, own, change)))
+        runs = (
+            len(test[own]) if own == _HELD_OUT else days - learned
+        )  # rules have no chance in them: days are their runs
+        judged.append((label, published, str(change), _verdict(budget, said, own, change, runs)))
     rows: list[tuple[str, str, str]] = []
     first_fit = test[_FIRST_FIT][0]
     rows.append(("waste of all energy, First-Fit", "", f"{first_fit.waste.sum() / first_fit.joules.sum():.1%}"))
@@ -304,7 +318,8 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     rows += _grid_rows("chosen on the days learned from", best_rule(train, before), test, rest, budget.samples)
     rows += _grid_rows("with hindsight", best_rule(test, rest), test, rest, budget.samples)
     rows += joint_rows(test, best_rule(test, rest, FIRST_FIT, WAIT), rest, budget.samples)
-    title = f"{cluster}: {days - learned} held-out days, {len(found[_HELD_OUT])} seeds (95 % over seeds and days)"
+    seeds = counted(len(found[_HELD_OUT]), "seed")
+    title = f"{cluster}: {days - learned} held-out days, {seeds} (95 % over seeds and days)"
     return ResultTable(title, ("claim", "paper", "here", "verdict"), [*judged, *((*row, "") for row in rows)])
 
 
@@ -357,7 +372,7 @@ def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
     for cluster, found in _by_cluster(asked.done).items():
         tables.append(_table(cluster, budget, found))
         _, workload = case(cluster, budget.days)
-        jobs, some = _jobs(workload), {name: found[name][0] for name in (*SIMPLE_RULES, _HELD_OUT)}
+        jobs, some = _jobs(workload), {name: found[name] for name in (*SIMPLE_RULES, _HELD_OUT)}
         figures = {
             "figure-2": cumulative(cluster, some, jobs, _learned_days(workload)),
             "figure-3": slowdown_shares(cluster, some, jobs),

@@ -169,7 +169,7 @@ class Change(Estimate):
     """A share by which something changes, and its interval."""
 
     def __str__(self) -> str:
-        return f"{self.value:+.1%} ({self.low:+.1%} to {self.high:+.1%})"
+        return f"{self.value:+z.1%} ({self.low:+z.1%} to {self.high:+z.1%})"
 
 
 Statistic = Callable[[Days, Jobs, Floats], float]  # of days with weights (D,)

@@ -476,7 +476,7 @@ def _figures(found: claims.Results) -> dict[str, bytes]:
         values = claims.figure_values(found, number)
         if any(values.values()):
             files[f"figure-{number}.csv"] = claims.figure_csv(values)
-            files[f"figure-{number}.svg"] = drawn(value_bars(f"as figure {number}", values), ".svg")
+            files[f"figure-{number}.svg"] = drawn(value_bars(claims.figure_title(found, number), values), ".svg")
     return files
 
 

@@ -19,7 +19,7 @@ from decision.files.generate.paper_workloads import predicted_runtimes
 from decision.files.text import InputFacts
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, Part, ResultTable, training_folder, verdicts
+from decision.papers.campaign import VERDICT_COLUMNS, Kind, Part, ResultTable, counted, training_folder, verdicts
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.rl.envs.batch import ChooseAll
 from decision.rl.learning.config import load_config
@@ -169,9 +169,10 @@ def judged(pairs: list[Pair], as_written: bool) -> ResultTable:
     for what, kind, cells in _CLAIMS:
         means = np.array([[np.mean(list(cells(pair)))] for pair in pairs])
         found = bootstrap_mean(means, np.random.default_rng(0))
-        shown = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-        rows.append((what, shown, *verdicts(kind, found, _MARGIN, as_written=as_written)))
-    title = f"Claims: differences of utilization (95 %, by {len(pairs)} pairs); within {_MARGIN} they are equal"
+        shown = f"{found.value:+z.3f} ({found.low:+z.3f} to {found.high:+z.3f})"
+        rows.append((what, shown, *verdicts(kind, found, _MARGIN, as_written=as_written, runs=len(pairs))))
+    by = f"95 %, by {counted(len(pairs), 'pair')}"
+    title = f"Claims: differences of utilization ({by}); within {_MARGIN} they are equal"
     return ResultTable(title, ("claim", "found", *VERDICT_COLUMNS), rows)
 
 
@@ -307,8 +308,8 @@ def packed_utilization(policy: str | ChooseAll, setup: Setup) -> float:
 def interval(values: Sequence[float] | NDArray[np.float64], sign: str = "") -> str:
     """The mean with its interval, where there are several values."""
     estimate = bootstrap_mean(np.asarray(values)[:, None], np.random.default_rng(0))
-    between = f" ({estimate.low:{sign}.3f} to {estimate.high:{sign}.3f})" if len(values) > 1 else ""
-    return f"{estimate.value:{sign}.3f}{between}"
+    between = f" ({estimate.low:{sign}z.3f} to {estimate.high:{sign}z.3f})" if len(values) > 1 else ""
+    return f"{estimate.value:{sign}z.3f}{between}"
 
 
 # What predictions are worth to packing-compact, on RND: there they say something.

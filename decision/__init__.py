@@ -53,6 +53,7 @@ _HOMES = {
     "shipped_platforms": "model.computer",
     "shipped_workloads": "model.computer",
     "simulate": "api",
+    "starts": "api",
     "train": "api",
 }
 __all__ = ["__version__", *_HOMES]

@@ -17,6 +17,7 @@ from .comparisons import compare, evaluate
 from .learning import gates, make_env, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
+from .starts import starts
 
 __all__ = [
     "ComparisonResult",
@@ -29,5 +30,6 @@ __all__ = [
     "make_env",
     "read_run",
     "simulate",
+    "starts",
     "train",
 ]

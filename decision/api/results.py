@@ -188,8 +188,8 @@ class SimulationResult:
 def _drawn(draw: "Callable[[], Figure]", path: Place | None, width: float, type_size: float, dpi: float) -> "Figure":
     """A figure of that width, size of type and resolution, written to `path` where there is one."""
     file = None if path is None else a_path("path", path)
+    from decision.report.plots import Paper, drawn_for
     from decision.report.plots.figures import save
-    from decision.report.plots.paper import Paper, drawn_for
 
     wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
     with drawn_for(Paper(*wanted)):

@@ -40,7 +40,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from decision.engine.batsim_words import job_completed, simulation_begins
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError, LocalProtocolError, PolicyError
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import Host, Platform

@@ -66,9 +66,8 @@ def analyse_command(
       decision report analyse learned/seed0 learned/seed1 learned/seed2
     """
     from decision.experiments.audit import standing_of_tables
-    from decision.experiments.curves import load_trainings
     from decision.experiments.inputs import writable_folder
-    from decision.experiments.results import load_runs
+    from decision.experiments.results import load_runs, load_trainings
     from decision.files import load_platform
     from decision.report.plots import require_matplotlib
     from decision.rl.learning.checkpoint import kind_of

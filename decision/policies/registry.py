@@ -119,7 +119,12 @@ def _find_plain(
         return (source.guarded or source.load)(name, settings)
     if slots is not None:
         refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS))
-        _refuse_contradiction(name, settings)
+        # Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``.
+        for part in map(canonical, name.split("+")):
+            for slot, values in (("order", ORDER_LINES), ("backfill", BACKFILLS)):
+                if part in values and canonical(str(settings.get(slot, part))) != part:
+                    both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
+                    raise ConfigError(f"policy {name}: {both}; keep one of them")
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return make_policy(name, _class_of(name), settings)
 
@@ -131,15 +136,6 @@ def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) ->
     if isinstance(policy, ComposedPolicy):
         policy.keep_promises()
     return EstimatedPolicy(policy, outlook, name)
-
-
-def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``."""
-    for part in map(canonical, name.split("+")):
-        for slot, values in (("order", ORDER_LINES), ("backfill", BACKFILLS)):
-            if part in values and canonical(str(settings.get(slot, part))) != part:
-                both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
-                raise ConfigError(f"policy {name}: {both}; keep one of them")
 
 
 def without_estimate(spec: str) -> str:

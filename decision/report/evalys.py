@@ -22,7 +22,7 @@ from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.record import RunRecord
 
-from .plots.paper import paper
+from .plots import paper
 
 if TYPE_CHECKING:
     from evalys.jobset import JobSet

@@ -17,7 +17,7 @@ from helpers.golden import ROOT, SCHEDULES, SESSIONS
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.model.errors import DecisionError, PolicyError

@@ -17,7 +17,7 @@ from decision.batsim.conversation import Responder
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.cli.app import app
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.files.outputs_write import write_run

@@ -3,7 +3,7 @@
 import pytest
 
 from decision.papers.campaign import Parts
-from decision.papers.deepscheduling.runs import DEEPSCHEDULING, DeepSchedulingPart
+from decision.papers.deepscheduling import DEEPSCHEDULING, DeepSchedulingPart
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts, Verdict
-from decision.papers.launchpad.runs import (
+from decision.papers.launchpad import (
     BC,
     BOTH,
     HEURISTICS,

@@ -11,7 +11,7 @@ from decision.papers.topology import claims as topology
 from decision.papers.topology.claims import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
 from decision.papers.topology.parts import list_of_jobs
 from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, _by_rows, annealing, solve_epoch
-from decision.policies.placement.exact import place_exactly
+from decision.policies.placement.windows import place_exactly
 
 
 @pytest.fixture(scope="module", autouse=True)

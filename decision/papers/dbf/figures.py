@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.experiments.curves import CURVES, Columns, LearningCurve, read_curves
+from decision.experiments.results import CURVES, Columns, LearningCurve, read_curves
 from decision.model.record import Floats
 from decision.report.plots.figures import (
     BLUE,

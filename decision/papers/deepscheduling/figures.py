@@ -8,8 +8,7 @@ from matplotlib.lines import Line2D
 
 from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
-from .claims import Jobs, job_slowdowns, within_range
-from .rules import Days
+from .claims import Days, Jobs, job_slowdowns, within_range
 
 _COLORS = (BLUE, RED, GREEN, CYAN)
 _EDGES = (1.0, 1.0001, 5.0, 10.0, 50.0, np.inf)

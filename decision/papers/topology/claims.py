@@ -41,16 +41,20 @@ from .parts import (
     LOOKS,
     NETWORKS,
     TREES,
+    Compared,
     Contention,
+    Lengths,
     Models,
+    Priced,
     RepairTraining,
     ScheduledEpoch,
     WindowEpoch,
+    compared,
+    price_table,
+    priced_tasks,
     train_networks,
 )
-from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
-from .rules import EPOCHS
-from .windows import DYNAMIC_PROGRAM, HPCSCHEDULE_JOBS, PERIODS
+from .windows import DYNAMIC_PROGRAM, EPOCHS, HPCSCHEDULE_JOBS, PERIODS
 
 _PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
 _WINDOW = "window,solver=exact"

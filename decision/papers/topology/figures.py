@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.experiments.curves import read_curves
+from decision.experiments.results import read_curves
 from decision.experiments.statistics import Estimate
 from decision.model.record import Floats
 from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled

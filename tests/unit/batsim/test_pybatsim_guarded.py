@@ -13,7 +13,7 @@ import decision as d
 from decision.batsim.agent import make_agent
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.model.errors import PolicyError
 from decision.simulation import simulate_workloads

@@ -6,10 +6,8 @@ from helpers.env_toys import workload
 from helpers.policy_toys import platform
 
 from decision.model.dates import DAY_LEAD
-from decision.papers.deepscheduling import claims
-from decision.papers.deepscheduling.claims import Jobs, compare_days
-from decision.papers.deepscheduling.rules import SIMPLE_RULES, Days, play_days, rule
-from decision.papers.deepscheduling.runs import best_rule, some_days
+from decision.papers.deepscheduling import best_rule, claims, some_days
+from decision.papers.deepscheduling.claims import SIMPLE_RULES, Days, Jobs, compare_days, play_days, rule
 from decision.rl.envs import make_setup
 
 MINUTE = 60.0

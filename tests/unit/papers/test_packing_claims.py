@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from helpers.env_toys import workload
 
+from decision.papers.packing import upper_bound
 from decision.papers.packing.claims import METHODS, PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, Pair, count_claims, judged
-from decision.papers.packing.runs import upper_bound
 
 
 def test_counts_of_the_published_tables_are_those_made_by_hand():

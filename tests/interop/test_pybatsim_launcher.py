@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 from helpers.golden import ROOT, SESSIONS
 from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, platform, supply, workload
+from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder
 from decision.batsim.pybatsim import PybatsimAgent
+from decision.cli.app import app
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
-from decision.files import load_platform
+from decision.files import load_platform, load_workload
 from decision.files.outputs_write import write_run
 from decision.model.errors import PolicyError
 from decision.policies.registry import list_policies
@@ -80,6 +82,20 @@ def test_suspended_jobs_and_failing_hosts_are_the_same_under_pybatsim(policy: st
     for agent in (make_agent(policy, {}), PybatsimAgent(OURS, {"policy": policy})):
         events = failing(1) if policy in FAILING else supply(1)
         engine = EmbeddedEngine(platform(), [workload(1)], events, BY_MESSAGES)
+        write_run(tmp_path / "out", simulate_by_messages(engine, agent))
+        written.append((tmp_path / "out_jobs.csv").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_slurms_scheduler_gives_the_same_jobs_under_pybatsim(tmp_path: Path) -> None:
+    files, case = ROOT / "examples" / "slurm", tmp_path / "case"
+    read = ["slurm", "read", "--conf", files / "slurm.conf", "--jobs", files / "sacct.txt", "-o", case]
+    assert CliRunner().invoke(app, [*map(str, read)]).exit_code == 0
+    policy, hosts = f"slurm,conf={case / 'slurm.conf'}", load_platform(case / "platform.xml")
+    theirs = PybatsimAgent(OURS, {"policy": policy, "platform": str(case / "platform.xml")})
+    written = []
+    for agent in (make_agent(policy, {}, platform=hosts), theirs):
+        engine = EmbeddedEngine(hosts, [load_workload(case / "workload.json")], [], EngineOptions())
         write_run(tmp_path / "out", simulate_by_messages(engine, agent))
         written.append((tmp_path / "out_jobs.csv").read_bytes())
     assert written[0] == written[1]

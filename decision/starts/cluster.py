@@ -76,7 +76,7 @@ def moment_of(case: Case, at: int, queue: Queue | None = None, extra: Sequence[S
     if queue is None:
         if at < case.begin:
             raise ConfigError("the moment is before the case's first job; give a later one", field="at")
-        jobs, notes = [job for job in case.jobs if job.submitted <= at], ()
+        jobs, notes = [job for job in case.jobs if job.submitted <= at], tuple[str, ...]()
     else:
         now = {job.id for job in queue.jobs}
         over = [job for job in case.jobs if job.id not in now and job.started and job.start + job.runtime <= at]
@@ -180,7 +180,7 @@ def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
     now = msgspec.structs.replace(moment.case, jobs=tuple(known))
     world = build_world(now, moment.settings)
     begin_moment(world, moment.at - zero_of(now), len(known))
-    found, first = {}, {}
+    found, first = dict[str, str](), dict[str, str]()
     numbers = {job.id: number for number, job in enumerate(known)}
     ordered = sorted(
         (job for job in known if world.status[numbers[job.id]] == at_world.PENDING_JOB),
@@ -202,7 +202,7 @@ def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-def _own_reason(job: SlurmJob, world, number: int, at: int, known: Mapping[str, int]) -> str:
+def _own_reason(job: SlurmJob, world: at_world.SlurmWorld, number: int, at: int, known: Mapping[str, int]) -> str:
     if job.held:
         return "held"
     if job.begin > NEVER and job.begin > at:

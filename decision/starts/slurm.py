@@ -28,6 +28,8 @@ from .history import PENDING, RUNNING, JobLog, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
 _FIRST_LOOK = 1800  # seconds of a future before the first look at whether all have started
+_LARGE = 200  # waiting jobs, from which on cycles become rarer as a future goes on
+_CYCLES = 50  # of them at least, in a future's time so far
 _LONGEST = 120 * 86_400  # seconds of a future
 
 
@@ -143,6 +145,12 @@ class SlurmFutures:
             if (world.first_start[:known][waiting] >= 0).all() or span >= _LONGEST:
                 break
             span = min(3 * span // 2, _LONGEST)
+            # a cycle over a large queue takes long to simulate, and hours ahead a minute more or less between two
+            # decides nothing
+            if waiting.sum() > _LARGE:
+                rare = span // _CYCLES
+                world.bf_interval = max(int(world.bf_interval), rare)
+                world.sched_interval = max(int(world.sched_interval), rare)
         starts = np.where(world.first_start[:known] >= 0, world.first_start[:known] + float(zero), np.inf)
         placed = np.empty(known)
         placed[self.order] = starts
@@ -262,14 +270,16 @@ def slurm_forecast(
     futures = 1 if by_limits else futures
     draws = Draws(log, at, times or known_times(log, at), futures, seed)
     runtime, spreads = draws.runtimes(rows, [*(at - log.start[running]), *[0.0] * len(waiting)])
-    known = [*(as_running(jobs[row]) for row in running), *(as_waiting(jobs[row]) for row in waiting)]
+    known = [*(as_running(jobs[row]) for row in running.tolist()), *(as_waiting(jobs[row]) for row in waiting.tolist())]
     count = len(case.nodes) if case.linear else sum(node.cores * node.threads for node in case.nodes)
     horizon = horizon_of(float((np.median(runtime, 0) * log.size[rows]).sum()), count)
     later: list[list[SlurmJob]] = [[]]
     if by_limits:
         runtime = np.minimum(log.limit[rows], 365 * 86_400)[None, :]
     else:
-        later = [_comers(draws, jobs, group, horizon) for group in range(min(_ARRIVALS, futures))]
+        large = len(waiting) > _LARGE  # then each draw costs seconds, and those that wait are most of what decides
+        groups, horizon = (_ARRIVALS // 4, horizon / 2) if large else (_ARRIVALS, horizon)
+        later = [_comers(draws, jobs, group, horizon) for group in range(min(groups, futures))]
     limits = np.array([jobs[row].limit for row in rows])
     runtime *= np.array([(slower or {}).get(log.id[row], 1.0) for row in rows])
     if in_time is not None:

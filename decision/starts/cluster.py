@@ -19,7 +19,7 @@ from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress
 from .history import PENDING, JobLog, RunTimes
 from .judge import PRIOR, Trust
-from .slurm import as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
+from .slurm import Asked, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
 _WORTH = 0.9  # of the median wait: a change that leaves more helps little
@@ -139,7 +139,7 @@ def cluster_starts(
             futures=count,
             seed=seed,
             show=told,
-            priorities=moment.priorities,
+            asked=Asked(moment.priorities),
         )
 
     def answered(said: Forecast, trust: Trust) -> Starts:
@@ -261,9 +261,7 @@ def _start_of(
         jobs=jobs,
         futures=futures,
         seed=seed,
-        priorities=moment.priorities,
-        slower={job.id: slower},
-        in_time=ends.append,
+        asked=Asked(moment.priorities, {job.id: slower}, ends.append),
     )
     place = list(said.id).index(job.id)
     found = answer(said, moment.log, Trust(PRIOR), quantiles=quantiles).jobs[place]

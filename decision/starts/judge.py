@@ -91,7 +91,7 @@ def _with_interval(
         return np.nan, np.nan, np.nan
     rng = np.random.default_rng(0)
     drawn = [
-        measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])])
+        float(measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])]))
         for _ in range(_RESAMPLES)
     ]
     return float(measure(values)), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))

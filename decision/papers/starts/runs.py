@@ -30,7 +30,7 @@ from .rivals import Boosting, features, point
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
 _MOST = 40  # jobs of a moment
 _RETRAINED = 20  # moments after which boosting learns again
-FAR = 1e9  # seconds: a start that no future has
+_NO_START = 1e9  # seconds: a start that no future has
 
 
 class Judged(NamedTuple):
@@ -136,8 +136,8 @@ def judge_log(
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
         said = {
-            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, FAR) for level in LEVELS]).T,
-            LIMITS: point(np.minimum(limits.starts[0][judged] - at, FAR)),
+            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in LEVELS]).T,
+            LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
             LIKE: like_jobs(log, at, rows),
             BOOSTING: np.full((len(rows), len(LEVELS)), np.nan) if learnt is None else learnt,

@@ -94,7 +94,7 @@ def _place(seconds: float, longest: float) -> float:
 
 
 def _axis(marks: list[float], longest: float) -> str:
-    texts, last = [], -100.0
+    texts, last = list[str](), -100.0
     for mark in marks:
         at = _place(mark, longest)
         if not texts or (at - last >= 52 and at <= _WIDTH - 20):

@@ -182,7 +182,7 @@ def answer(
                 by=by,
                 chance=None if before is None else _chance(line, before - said.at),
                 held_by=(held_by or {}).get(name, ""),
-                unknown=_unknown(said, place),
+                unknown=_unknown(said, place, int(log.user[rows[place]]) >= 0),
             )
         )
     return Starts(
@@ -204,12 +204,12 @@ def _chance(line: F8, left: float) -> float:
     return float(min(beyond, np.interp(left, line[known], LEVELS[known]) if left < line[known][-1] else beyond))
 
 
-def _unknown(said: Forecast, place: int) -> tuple[str, ...]:
+def _unknown(said: Forecast, place: int, has_user: bool) -> tuple[str, ...]:
     basis, count = said.basis[place], int(said.jobs[place])
     found = []
     if basis == "the limit alone":
         found.append("no job has ended yet: it is taken to run to its limit")
-    elif basis in ("others' jobs of such limits", "all jobs"):
+    elif has_user and basis in ("others' jobs of such limits", "all jobs"):
         found.append("a new user: its run time is a guess from others' jobs")
     elif count < FEW_JOBS:
         found.append(f"only {count} of the user's jobs like it {'has' if count == 1 else 'have'} ended")

@@ -19,7 +19,7 @@ from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress
 from .history import PENDING, JobLog, RunTimes
 from .judge import PRIOR, Trust
-from .slurm import as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
+from .slurm import Asked, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
 _WORTH = 0.9  # of the median wait: a change that leaves more helps little
@@ -76,7 +76,7 @@ def moment_of(case: Case, at: int, queue: Queue | None = None, extra: Sequence[S
     if queue is None:
         if at < case.begin:
             raise ConfigError("the moment is before the case's first job; give a later one", field="at")
-        jobs, notes = [job for job in case.jobs if job.submitted <= at], ()
+        jobs, notes = [job for job in case.jobs if job.submitted <= at], tuple[str, ...]()
     else:
         now = {job.id for job in queue.jobs}
         over = [job for job in case.jobs if job.id not in now and job.started and job.start + job.runtime <= at]
@@ -139,7 +139,7 @@ def cluster_starts(
             futures=count,
             seed=seed,
             show=told,
-            priorities=moment.priorities,
+            asked=Asked(moment.priorities),
         )
 
     def answered(said: Forecast, trust: Trust) -> Starts:
@@ -180,7 +180,7 @@ def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
     now = msgspec.structs.replace(moment.case, jobs=tuple(known))
     world = build_world(now, moment.settings)
     begin_moment(world, moment.at - zero_of(now), len(known))
-    found, first = {}, {}
+    found, first = dict[str, str](), dict[str, str]()
     numbers = {job.id: number for number, job in enumerate(known)}
     ordered = sorted(
         (job for job in known if world.status[numbers[job.id]] == at_world.PENDING_JOB),
@@ -202,7 +202,7 @@ def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-def _own_reason(job: SlurmJob, world, number: int, at: int, known: Mapping[str, int]) -> str:
+def _own_reason(job: SlurmJob, world: at_world.SlurmWorld, number: int, at: int, known: Mapping[str, int]) -> str:
     if job.held:
         return "held"
     if job.begin > NEVER and job.begin > at:
@@ -261,9 +261,7 @@ def _start_of(
         jobs=jobs,
         futures=futures,
         seed=seed,
-        priorities=moment.priorities,
-        slower={job.id: slower},
-        in_time=ends.append,
+        asked=Asked(moment.priorities, {job.id: slower}, ends.append),
     )
     place = list(said.id).index(job.id)
     found = answer(said, moment.log, Trust(PRIOR), quantiles=quantiles).jobs[place]

@@ -5,7 +5,7 @@ and how wide intervals are. Jobs that wait at one moment have much in common, so
 blocks of moments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,13 +83,15 @@ def _blocks(moment: I8) -> list[I8]:
     return [np.flatnonzero(of == block) for block in range(count)]
 
 
-def _with_interval(values: F8, blocks: Sequence[I8], measure) -> tuple[float, float, float]:
+def _with_interval(
+    values: F8, blocks: Sequence[I8], measure: Callable[[F8], float | np.floating]
+) -> tuple[float, float, float]:
     """A measure of all values, and its 2.5 and 97.5 % among blocks that are drawn again."""
     if not len(values):
         return np.nan, np.nan, np.nan
     rng = np.random.default_rng(0)
     drawn = [
-        measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])])
+        float(measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])]))
         for _ in range(_RESAMPLES)
     ]
     return float(measure(values)), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
@@ -174,8 +176,8 @@ class Calibration:
         return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
 
 
-_TRUSTED = 0.8  # of the futures' loss: like jobs must have less to be believed instead
-_FORGOTTEN = 0.98  # of a loss, from moment to moment
+_TRUSTED = 0.95  # of the futures' loss: like jobs must have less to be believed instead
+_FORGOTTEN = 0.995  # of a loss, from moment to moment
 
 
 class Trust:

@@ -9,7 +9,7 @@ from decision.model.demand import recorded, runtimes, sizes, submit_times, wallt
 from decision.model.errors import ConfigError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
-from decision.model.workload import Workload
+from decision.model.workload import Job, Workload
 from decision.policies.policy import Policy
 from decision.simulation import simulate_workloads
 
@@ -73,7 +73,7 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
     return Told(log, hosts)
 
 
-def _with_jobs(workload: Workload, jobs: Sequence) -> Workload:
+def _with_jobs(workload: Workload, jobs: Sequence[Job]) -> Workload:
     from msgspec.structs import replace
 
     return replace(workload, jobs=jobs, trace=None)
@@ -120,8 +120,8 @@ def log_starts(
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))
     running = np.flatnonzero(states == RUNNING)
     running = running[np.argsort(log.start[running], kind="stable")]
-    hosts = [told.hosts.get(log.id[row]) for row in running.tolist()]
-    placed = None if None in hosts or not hosts else hosts
+    names = [log.id[row] for row in running.tolist()]
+    placed = [told.hosts[name] for name in names] if all(name in told.hosts for name in names) else None
 
     def at_moment(moment: float, times: RunTimes, count: int) -> Forecast:
         return forecast(platform, policy, log, moment, futures=count, seed=seed, times=times)

@@ -5,6 +5,7 @@ times and phases of slurmctld's threads. Nothing of the log before the moment is
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,6 +29,8 @@ from .history import PENDING, RUNNING, JobLog, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
 _FIRST_LOOK = 1800  # seconds of a future before the first look at whether all have started
+_LARGE = 200  # waiting jobs, from which on cycles become rarer as a future goes on
+_CYCLES = 50  # of them at least, in a future's time so far
 _LONGEST = 120 * 86_400  # seconds of a future
 
 
@@ -143,6 +146,12 @@ class SlurmFutures:
             if (world.first_start[:known][waiting] >= 0).all() or span >= _LONGEST:
                 break
             span = min(3 * span // 2, _LONGEST)
+            # a cycle over a large queue takes long to simulate, and hours ahead a minute more or less between two
+            # decides nothing
+            if waiting.sum() > _LARGE:
+                rare = span // _CYCLES
+                world.bf_interval = max(int(world.bf_interval), rare)
+                world.sched_interval = max(int(world.sched_interval), rare)
         starts = np.where(world.first_start[:known] >= 0, world.first_start[:known] + float(zero), np.inf)
         placed = np.empty(known)
         placed[self.order] = starts
@@ -220,6 +229,14 @@ def as_later(job: SlurmJob, number: int, submit: float, runtime: float) -> Slurm
     )
 
 
+class Asked(NamedTuple):
+    """What is known of the queue besides, and what else is to be found."""
+
+    priorities: Mapping[str, float] = {}  # by job that waits: what Slurm says that its priority is now
+    slower: Mapping[str, float] = {}  # by job: how many times as long it lasts as its history says
+    in_time: Callable[[float], None] | None = None  # is told of each job that waits how often it ends within its limit
+
+
 def slurm_forecast(
     case: Case,
     settings: Settings,
@@ -231,9 +248,7 @@ def slurm_forecast(
     seed: int = 0,
     times: RunTimes | None = None,
     by_limits: bool = False,
-    priorities: Mapping[str, float] | None = None,
-    slower: Mapping[str, float] | None = None,
-    in_time: Callable[[float], None] | None = None,
+    asked: Asked | None = None,
     show: Progress | None = None,
 ) -> Forecast:
     """Continue a Slurm from a moment on.
@@ -248,9 +263,7 @@ def slurm_forecast(
         seed: of all that is drawn.
         times: what is known of run times then; learnt from the log if None.
         by_limits: one future in which all jobs last for their limits, and nobody comes.
-        priorities: by job that waits, what Slurm says that its priority is now.
-        slower: by job, how many times as long it lasts as its history says.
-        in_time: is told of each job that waits in which share of the futures it ends within its limit.
+        asked: what is known or asked besides.
         show: is told how many futures are done.
     """
     jobs = case.jobs if jobs is None else jobs
@@ -262,22 +275,20 @@ def slurm_forecast(
     futures = 1 if by_limits else futures
     draws = Draws(log, at, times or known_times(log, at), futures, seed)
     runtime, spreads = draws.runtimes(rows, [*(at - log.start[running]), *[0.0] * len(waiting)])
-    known = [*(as_running(jobs[row]) for row in running), *(as_waiting(jobs[row]) for row in waiting)]
+    known = [*(as_running(jobs[row]) for row in running.tolist()), *(as_waiting(jobs[row]) for row in waiting.tolist())]
     count = len(case.nodes) if case.linear else sum(node.cores * node.threads for node in case.nodes)
     horizon = horizon_of(float((np.median(runtime, 0) * log.size[rows]).sum()), count)
     later: list[list[SlurmJob]] = [[]]
     if by_limits:
         runtime = np.minimum(log.limit[rows], 365 * 86_400)[None, :]
     else:
-        later = [_comers(draws, jobs, group, horizon) for group in range(min(_ARRIVALS, futures))]
-    limits = np.array([jobs[row].limit for row in rows])
-    runtime *= np.array([(slower or {}).get(log.id[row], 1.0) for row in rows])
-    if in_time is not None:
-        for share in (runtime <= limits + 1.0).mean(0)[len(running) :].tolist():
-            in_time(share)
-    runtime = np.minimum(runtime, np.maximum(limits, 1.0))
+        large = len(waiting) > _LARGE  # then each draw costs seconds, and those that wait are most of what decides
+        groups, horizon = (_ARRIVALS // 4, horizon / 2) if large else (_ARRIVALS, horizon)
+        later = [_comers(draws, jobs, group, horizon) for group in range(min(groups, futures))]
+    asked = asked or Asked()
+    runtime = _within_limits(runtime, [jobs[row] for row in rows], len(running), asked)
     usage = usage_at(replace(case, jobs=tuple(jobs)), settings, at) if settings.multifactor else None
-    futures_of = SlurmFutures(case, settings, int(at), known, later, usage, priorities or {})
+    futures_of = SlurmFutures(case, settings, int(at), known, later, usage, asked.priorities)
     starts = np.full((futures, len(waiting)), np.inf)
     for future in range(futures):
         starts[future] = futures_of.run(future, runtime[future], seed)[len(running) :]
@@ -294,6 +305,16 @@ def slurm_forecast(
         jobs=np.array([spread.jobs for spread in own], np.int64),
         starts=starts,
     )
+
+
+def _within_limits(runtime: F8, jobs: Sequence[SlurmJob], running: int, asked: Asked) -> F8:
+    """Run times (futures, n) as jobs last with what they ask for now; `asked` is told of those after the running."""
+    limits = np.array([job.limit for job in jobs])
+    lasts = runtime * np.array([asked.slower.get(job.id, 1.0) for job in jobs])
+    if asked.in_time is not None:
+        for share in (lasts <= limits + 1.0).mean(0)[running:].tolist():
+            asked.in_time(share)
+    return np.minimum(lasts, np.maximum(limits, 1.0))
 
 
 def _gone(job: SlurmJob, at: float) -> bool:

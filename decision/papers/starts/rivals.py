@@ -39,7 +39,7 @@ class Boosting:
 
     def __init__(self) -> None:
         try:
-            from sklearn.ensemble import HistGradientBoostingRegressor
+            from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped,import-not-found,unused-ignore]
         except ImportError:
             raise ConfigError("gradient boosting needs scikit-learn: pip install scikit-learn") from None
         self._make = HistGradientBoostingRegressor

@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from .rivals import Boosting, features, point
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
 _MOST = 40  # jobs of a moment
 _RETRAINED = 20  # moments after which boosting learns again
-FAR = 1e9  # seconds: a start that no future has
+_NO_START = 1e9  # seconds: a start that no future has
 
 
 class Judged(NamedTuple):
@@ -116,7 +116,7 @@ def judge_log(
     log, rng = given.log, np.random.default_rng(seed)
     early = max(8, moments // 4)
     times, since = RunTimes(), -np.inf
-    boosting, parts = Boosting(), []
+    boosting, parts = Boosting(), list[Any]()
     ats = moments_of(log, moments + early, seed, given.skipped)
     for number, at in enumerate(ats.tolist()):
         known_times(log, at, times, since)
@@ -136,8 +136,8 @@ def judge_log(
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
         said = {
-            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, FAR) for level in LEVELS]).T,
-            LIMITS: point(np.minimum(limits.starts[0][judged] - at, FAR)),
+            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in LEVELS]).T,
+            LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
             LIKE: like_jobs(log, at, rows),
             BOOSTING: np.full((len(rows), len(LEVELS)), np.nan) if learnt is None else learnt,
@@ -153,7 +153,7 @@ def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tup
     return ours, rows_of(ours, given.log)
 
 
-def _teach(boosting: Boosting, parts: list, log: JobLog, at: float) -> None:
+def _teach(boosting: Boosting, parts: list[Any], log: JobLog, at: float) -> None:
     """Let boosting learn from earlier moments what has started by now."""
     known = [part[3][log.start[part[2]] <= at] for part in parts]
     left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
@@ -161,7 +161,7 @@ def _teach(boosting: Boosting, parts: list, log: JobLog, at: float) -> None:
         boosting.learn(np.concatenate(known), np.concatenate(left))
 
 
-def _joined(given: Judged, parts: list, early: int) -> Results:
+def _joined(given: Judged, parts: list[Any], early: int) -> Results:
     log = given.log
     rows = np.concatenate([part[2] for part in parts])
     moment = np.concatenate([np.full(len(part[2]), part[0]) for part in parts])
@@ -234,8 +234,11 @@ def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, s
     cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
     if (path / CASE_FILE).is_file():
         return of_case(path.name, load_case(path), cycles)
-    names = {"nodes": "nodes.txt", "partitions": "partitions.txt", "assoc": "assoc.txt", "qos": "qos.txt"}
-    found = {key: path / name for key, name in names.items() if (path / name).is_file()}
+    found: dict[str, Any] = {
+        name: path / f"{name}.txt"
+        for name in ("nodes", "partitions", "assoc", "qos")
+        if (path / f"{name}.txt").is_file()
+    }
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
         made = read_case(Sources(conf=path / "slurm.conf", jobs=path / "sacct.txt", **found))
         write_case(*made, Path(temporary))

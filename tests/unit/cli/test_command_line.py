@@ -19,6 +19,8 @@ COMMANDS = (
     "run",
     "showcase",
     "compare",
+    "starts",
+    "slurm starts",
     "serve",
     "replay",
     "policies",

@@ -518,12 +518,13 @@ class Aligner:
         ways = self._ways(parts, extra) if extra >= 0 else []
         return ways[0] if len(ways) == 1 else None
 
+    def is_apart(self, at: int, fields: Sequence[str]) -> bool:
+        """Whether no text next to the name in a column has the delimiter."""
+        return not any(self._delimiter in fields[other] for other in self._near[at])
+
     def is_sure(self, fields: Sequence[str]) -> bool:
         """Whether names next to a text with a delimiter are such as other records have."""
-        return all(
-            fields[at] in known or not any(self._delimiter in fields[other] for other in self._near[at])
-            for at, known in self._known.items()
-        )
+        return all(fields[at] in known or self.is_apart(at, fields) for at, known in self._known.items())
 
     def _ways(self, parts: Sequence[str], extra: int) -> list[list[str]]:
         """At most two ways that differ in what is read: widths of columns from the last to the first."""

@@ -260,10 +260,15 @@ class _Table:
         self._account.records += len(rows.fields)
         odd = [line in rows.odd for line in rows.lines] if rows.odd else [False] * len(rows.lines)
         for at in self._aligner.learns:
-            self._aligner.learn(at, {fields[at] for is_odd, fields in zip(odd, rows.fields, strict=True) if not is_odd})
+            known = zip(odd, rows.fields, strict=True)
+            names = {fields[at] for is_odd, fields in known if not is_odd or self._aligner.is_apart(at, fields)}
+            self._aligner.learn(at, names)
         if rows.odd:
             sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
-            self._account.leave_out("malformed", compress(rows.lines, np.logical_not(sure)))
+            unsure = compress(rows.lines, np.logical_not(sure))
+            self._account.leave_out(
+                "malformed", unsure, "a name beside a text with the delimiter is of no other record"
+            )
             rows = SacctRows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
             if not rows.lines:
                 return

@@ -176,6 +176,15 @@ def test_commas_between_columns_and_in_lists_are_told_apart(tmp_path: Path, wher
     assert workload.nb_res == 3
 
 
+def test_names_beside_texts_with_commas_are_those_of_other_records(tmp_path: Path) -> None:
+    head = "JobID,JobName,User,Submit,Start,End,Elapsed,State,NNodes,NCPUS,AllocTRES,NodeList\n"
+    times = "2023-05-01T10:00:00,2023-05-01T10:00:05,2023-05-01T11:00:05,01:00:00,COMPLETED"
+    rows = [f"{job},{name},{times},1,16,cpu=16,mem=1G,n{job}\n" for job, name in enumerate(("x,y,u", "z,u", "x,y,v"))]
+    workload = _read(tmp_path, head + "".join(rows))
+    assert [job.id for job in workload.jobs] == ["w0!0", "w0!1"]
+    assert dropped_text(workload).startswith("1 whose fields do not fit (line 4; line 4: a name beside")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -11,6 +11,7 @@ from decision.model.errors import ConfigError
 from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command, with_groups
+from .network_options import LevelOptions, NetworkOptions, read_links, write_networked
 from .options import (
     PAPER,
     DpiOption,
@@ -23,7 +24,6 @@ from .options import (
     TypeSizeOption,
     WidthOption,
 )
-from .platform_tables import LevelOptions, NetworkOptions, read_links, write_networked
 
 if TYPE_CHECKING:
     from decision.files.generate.platforms import SwitchTimes

@@ -1,6 +1,7 @@
 """Figures 2 to 4 of DeepScheduling's paper, from our days: means over seeds, percentiles and extremes."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline
 from .claims import Days, Jobs, job_slowdowns, within_range
 
 _COLORS = (BLUE, RED, GREEN, CYAN)
-_LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), "-.")  # what lies on another is seen through its gaps
+_LINES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), "-.")  # what lies on another is seen through its gaps
 _WIDTHS = (4.0, 2.4, 1.6, 1.6)  # points: the first drawn is the widest
 _EDGES = (1.0, 1.0001, 5.0, 10.0, 50.0, np.inf)
 _NAMES = ("1", "1 to 5", "5 to 10", "10 to 50", "above")

@@ -121,7 +121,8 @@ class Simulation:
         ...             sim.start(job)
         ...     if sim.step() and sim.now > 3:
         ...         break
-        3 s: w0!2 has ended
+        4 s: w0!1 has ended
+        4 s: w0!3 has ended
         >>> then = sim.copy()  # as it is now, for another future
         >>> then.run_until(100)
         >>> sim.now < then.now

@@ -3,9 +3,9 @@
 Design
 ------
 A `QuestionSource` gives a question, the cluster and an empty plan, and takes the plan with the next one: so whoever
-steps it is to the simulation what a policy is. The embedded engine is asked directly. Batsim's conversation is that of every other
-run (`run_to_folder`), in a thread, with a policy that hands each question over and waits; so events, times, checks and
-errors are those of a run. Rejected: a second conversation with Batsim, for this alone.
+steps it is to the simulation what a policy is. The embedded engine is asked directly. Batsim's conversation is that of
+every other run (`run_to_folder`), in a thread, with a policy that hands each question over and waits; so events, times,
+checks and errors are those of a run. Rejected: a second conversation with Batsim, for this alone.
 """
 
 import copy

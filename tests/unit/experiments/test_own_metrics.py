@@ -102,7 +102,7 @@ def test_a_metric_that_fails_says_where():
     def failing(jobs, hosts):
         return jobs.nothing
 
-    with pytest.raises(d.ConfigError, match=r"metric failing: it failed: AttributeError: .*test_own_metrics.py:\d+"):
+    with pytest.raises(d.DecisionError, match=r"metric failing: it failed: AttributeError: .*test_own_metrics.py:\d+"):
         d.compare("toy", "toy", ["easy", "fcfs"], metrics=[failing], whole=True)
     with pytest.raises(d.ConfigError, match=r"processes: failing is an object of this process; take 1, or name the"):
         d.compare("toy", "toy", ["easy", "fcfs"], metrics=[failing], whole=True, processes=2)

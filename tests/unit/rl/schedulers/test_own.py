@@ -164,7 +164,7 @@ def broken(**methods):
         (broken(mask=lambda self, view: [0, 0]), "Broken.mask: must allow one of 2 actions at least"),
         (broken(reward=lambda self, view: None), "Broken.reward: must give a finite number; found nan"),
         (broken(act=lambda self, view, action, plan: plan.start(view.queue[0], [7])), "host 7 does not exist"),
-        (broken(act=lambda self, view, action, plan: plan.start(0)), "w0!1 needs 3 hosts, 1 free"),
+        (broken(act=lambda self, view, action, plan: plan.start(0)), "job number 0 needs 3 hosts, 1 free"),
         (
             broken(act=lambda self, view, action, plan: plan.start(view.queue[0], [])),
             "w0!1 needs 3 hosts, and was given 0",

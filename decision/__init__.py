@@ -57,9 +57,20 @@ _HOMES = {
     "shipped_platforms": "model.computer",
     "shipped_workloads": "model.computer",
     "simulate": "api",
+    "starts": "api",
     "train": "api",
 }
 __all__ = ["__version__", *_HOMES]
+
+
+class _Launched:
+    """Makes the scheduler that pybatsim's launcher asks for (`decision.pybatsim`)."""
+
+    def __call__(self, options: object) -> object:
+        return import_module(f"{__name__}.pybatsim").Policy(options)
+
+
+Decision = _Launched()  # of decision.pybatsim:Policy, pybatsim reads what is before the first dot, and capitalises it
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ from .api import make_env as make_env
 from .api import policy_from as policy_from
 from .api import read_run as read_run
 from .api import simulate as simulate
+from .api import starts as starts
 from .api import train as train
 from .files import load_platform as load_platform
 from .files import load_workload as load_workload

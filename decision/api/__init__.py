@@ -17,6 +17,7 @@ from .comparisons import compare, evaluate, intervals
 from .learning import gates, make_env, policy_from, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
+from .starts import starts
 from .stepped import Simulation
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "policy_from",
     "read_run",
     "simulate",
+    "starts",
     "train",
 ]

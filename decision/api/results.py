@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison, Row
     from decision.experiments.metric_list import Summary
     from decision.experiments.own_metrics import JobResults
+    from decision.report.evalys import EvalysRun
 
 _SHOWN = 20  # rows of a comparison that a notebook shows
 
@@ -116,6 +117,35 @@ class SimulationResult:
         write_run(place / "out", self.record)
         forget_run(place)
 
+    def to_evalys(self) -> "EvalysRun":
+        """The run as evalys 4.0.7 has it, without a file between: ``jobs`` is its ``JobSet``.
+
+        Returns:
+            A named tuple: ``jobs``, ``machine_states``, ``energy``, ``pstates`` (its ``PowerStatesChanges``),
+            ``pstate_changes``, ``schedule``; all equal to what evalys and pandas read from the files of `write`.
+
+        Raises:
+            ConfigError: if evalys is not installed.
+        """
+        from decision.report.evalys import to_evalys
+
+        return to_evalys(self.record)
+
+    @classmethod
+    def from_evalys(cls, run: "EvalysRun", title: str = "evalys") -> "SimulationResult":
+        """What evalys has of a run, back: as `decision.read_run` of its files.
+
+        Args:
+            run: what `to_evalys` gave, changed or not.
+            title: for pictures.
+
+        Raises:
+            ConfigError: if a table lacks a column, or has what no run can have.
+        """
+        from decision.report.evalys import from_evalys
+
+        return cls(from_evalys(run), None, title)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}, {len(self.record.jobs.id):,} jobs>"
 
@@ -126,8 +156,8 @@ class SimulationResult:
 def _drawn(draw: "Callable[[], Figure]", path: Place | None, width: float, type_size: float, dpi: float) -> "Figure":
     """A figure of that width, size of type and resolution, written to `path` where there is one."""
     file = None if path is None else a_path("path", path)
+    from decision.report.plots import Paper, drawn_for
     from decision.report.plots.figures import save
-    from decision.report.plots.paper import Paper, drawn_for
 
     wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
     with drawn_for(Paper(*wanted)):

@@ -32,6 +32,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.experiments.compare import PredictionsWorth
     from decision.experiments.comparison import PolicyComparison
     from decision.experiments.plan import ComparisonPlan
     from decision.model.workload import Workload
@@ -190,30 +191,15 @@ def compare_command(
         windows = 50
     """
     from decision.experiments.advise import expanded
-    from decision.experiments.compare import (
-        describe_setup,
-        judge_plan,
-        read_workloads,
-        run_comparison,
-        worth_of_predictions,
-        write_worth,
-    )
+    from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
     from decision.experiments.metric_list import METRICS, find_metric
     from decision.experiments.own_metrics import own_metric
     from decision.experiments.plan import ComparisonPlan, find_baseline
     from decision.files import load_platform
     from decision.policies.registry import named_policies
 
-    from .tables import (
-        print_comparison,
-        print_dropped,
-        print_json,
-        print_machines,
-        print_unsimulated,
-        print_worth,
-        warn_of_seen_jobs,
-    )
-    from .terminal import announce_compilation, counting, printed, say
+    from .tables import print_json, print_logs, warn_of_seen_jobs
+    from .terminal import announce_compilation, counting, printed
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
@@ -246,9 +232,7 @@ def compare_command(
     )
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
-    print_dropped(logs)
-    print_machines(load_platform(platform, energy=energy), logs)
-    print_unsimulated(logs, called.values())
+    print_logs(load_platform(platform, energy=energy), logs, called.values())
     warn_of_seen_jobs(called.values(), logs)
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
@@ -257,21 +241,44 @@ def compare_command(
     asked = [name for name, spec in called.items() if spec in policy]
     named = [*asked, *(plan.policies if engines[1:] or worth else ())]
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
-    rows = worth_of_predictions(plan, comparison) if worth else []
+    rows = _worth_of_predictions(plan, comparison, output) if worth else []
     _note_limits(plan, comparison, logs, output)
-    if worth:
-        write_worth(output / "worth.csv", rows)
     with drawing.begun():
         report = _write(output, comparison, plot or is_given(context, "suffix"))
         paper = printed(report, pdf)
     if as_json:
         print_json(comparison)
-        return
+    else:
+        _print(comparison, rows, output, report, paper)
+
+
+def _print(
+    comparison: "PolicyComparison",
+    rows: "list[PredictionsWorth]",
+    output: Path,
+    report: Path | None,
+    paper: Path | None,
+) -> None:
+    """The tables of a comparison, and where its files are."""
+    from .tables import print_comparison, print_worth
+    from .terminal import say
+
     print_comparison(comparison)
     print_worth(rows)
     say(f"comparison.csv, .md, .json and runs.csv are in {output}")
     if report is not None:
         say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
+
+
+def _worth_of_predictions(
+    plan: "ComparisonPlan", comparison: "PolicyComparison", output: Path
+) -> "list[PredictionsWorth]":
+    """What predicted run times are worth, written to ``worth.csv``."""
+    from decision.experiments.compare import worth_of_predictions, write_worth
+
+    rows = worth_of_predictions(plan, comparison)
+    write_worth(output / "worth.csv", rows)
+    return rows
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:

@@ -247,6 +247,13 @@ def _print_at_a_glance(comparison: "PolicyComparison") -> None:
             stdout().print(table)
 
 
+def print_logs(platform: "Platform", workloads: Sequence["Workload"], policies: Iterable[str]) -> None:
+    """Before they run: what was left out of each workload, whether it fits the platform, and what no run looks at."""
+    print_dropped(workloads)
+    print_machines(platform, workloads)
+    print_unsimulated(workloads, policies)
+
+
 def print_dropped(workloads: Iterable["Workload"]) -> None:
     """What was left out of each file, and why."""
     from decision.model.reshape import dropped_text
@@ -260,7 +267,7 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
 
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
     """What each log says that no run looks at; nothing where a policy `slurm` has a whole case of its own."""
-    from decision.experiments.unsimulated import unsimulated
+    from decision.experiments.audit import unsimulated
     from decision.policies.spec import read_spec
 
     if any(read_spec(policy).name == "slurm" for policy in policies):

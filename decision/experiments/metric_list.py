@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 from decision.model.notebook import rows_html
-from decision.model.platform import Platform
+from decision.model.platform import FatTree, Flat, Platform
 from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, JobTable, RunRecord, lost_work
-from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, emitted, paid, peak_power, split_energy, waste_bound

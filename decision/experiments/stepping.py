@@ -16,16 +16,16 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.compiled import Allocations, HostRows
 from decision.engine.kernels import arrays as a
-from decision.engine.refusals import EngineOptions
-from decision.engine.spool import Allocations, HostRows
+from decision.engine.rules import EngineOptions
 from decision.experiments import Engine
 from decision.files.outputs_read import read_run_record
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
-from decision.policies.plan_check import check_plan
 from decision.policies.policy import Plan
+from decision.policies.prepared import check_plan
 from decision.simulation import JobNames
 from decision.state.plan_arrays import clear
 from decision.state.view import ClusterView

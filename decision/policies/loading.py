@@ -230,6 +230,7 @@ class PolicySource(NamedTuple):
     lines: Callable[[], Iterable[PolicyLine]]  # of the catalogue
     answers_messages: bool = False  # what `load` makes is a `MessageAgent`
     options: Callable[[str], Iterable[OptionLine]] = lambda _: ()  # of the policy of a name
+    guarded: Loader | None = None  # of what answers messages: makes a policy of it that can have a guard around it
 
 
 class MessageAgent(Protocol):

@@ -311,7 +311,7 @@ class ClusterView:
     @property
     def nb_free(self) -> int:
         """Hosts that can be given a job now."""
-        return int(self.arrays.nb_free)
+        return self.arrays.nb_free
 
     @property
     def power(self) -> float:

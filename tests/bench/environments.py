@@ -10,8 +10,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.files.generate.jobs import workload_of
 from decision.files.generate.platforms import full_tree, networked
-from decision.model.platform import PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, PowerState
 
 from .inputs import days_of, green_jobs, packing_jobs, workload
 from .peak import peak_megabytes

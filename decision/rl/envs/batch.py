@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import B1, F4, F8, I8, F4x2, F8x2, I1x2, I8x2
-from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
+from decision.compiling.small_kernels import first_word
 from decision.engine.kernels.server import engine
 from decision.files.text import write_files
 from decision.model.computer import check_memory
@@ -41,6 +41,7 @@ from .environment import (
     placed_jobs,
 )
 from .episode import begin_episode, measure_all, run_policy, see, step
+from .external import ExternalEngines
 from .setup import Rules, Setup
 
 ANY_ROW = -1  # instead of the first row of an episode: any
@@ -116,6 +117,9 @@ class Batch:
         self.final_mask = np.zeros((envs, setup.encoder.actions), np.int8)
         self.metrics = np.zeros((envs, len(self.metric_names)))
         self._cores = len(setup.platform.hosts)
+        self._external = ExternalEngines(setup, self.envs) if setup.engine is not None else None
+        if self._external is not None:  # threads wait for Batsims, which run side by side
+            threads = envs
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
         self._go_on, self._once = np.full(envs, GO_ON), np.ones(envs, np.int64)
         self._pool = ThreadPoolExecutor(len(self._bounds) - 2) if len(self._bounds) > 2 else None
@@ -187,6 +191,7 @@ class Batch:
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
         futures = [self._pool.submit(play, *part) for part in parts[1:] if self._pool]
         refused = [play(*parts[0])] + [future.result() for future in futures]
+        self.check()
         if any(refused):
             raise PolicyError(f"scheduler {self.setup.scheduler.name}: the engine cannot carry out what it planned")
 
@@ -221,8 +226,15 @@ class Batch:
         for env, word in zip(self.envs, state["word"], strict=True):
             env.progress.word[0] = word
 
+    def check(self) -> None:
+        """Raise what an external engine could not raise through a kernel, since the last look."""
+        if self._external is not None:
+            self._external.check()
+
     def close(self) -> None:
-        """End the threads; the environments stay readable."""
+        """End the threads, and Batsims; the environments stay readable."""
+        if self._external is not None:  # first, because threads may wait for one
+            self._external.close()
         if self._pool:
             self._pool.shutdown()
 
@@ -452,6 +464,7 @@ def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], pla
     while not (out.terminated | out.truncated).all():
         actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
         batch.step(actions, False, out)
+    batch.close()
     if placed is not None:
         placed.extend(map(placed_jobs, batch.envs))
     return np.hstack([batch.metrics, [episode_tail(env) for env in batch.envs]]), _names(batch)
@@ -472,7 +485,7 @@ def _run_policy(
             f"policy {traits.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
     if traits.needs_estimate:
-        for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
+        for row in np.flatnonzero(setup.trace.truth.estimate[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
     if setup.supply is not None:
         policy = supplied(policy, setup.supply)
@@ -514,7 +527,10 @@ def play_episode(batch: Batch, which: int, policy: int, memory: int, row: int, o
         Whether all plans could be carried out.
     """
     beginning = int(np.searchsorted(batch.setup.beginnings.row, row))
-    return bool(_play(batch.addresses[which], batch.setup.rules, batch.kernels, policy, memory, beginning, out))
+    where = batch.addresses[which], batch.setup.rules, batch.kernels
+    could = bool(_play(*where, policy, memory, beginning, out))
+    batch.check()
+    return could
 
 
 @kernel

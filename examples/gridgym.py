@@ -91,12 +91,7 @@ class SchedulingEnv(gymnasium.Env):
             row[:] = job.submit_time, job.size, job.walltime, job.user
         for job in view.running:
             agenda[job.hosts] = np.nan_to_num(job.start_time), job.walltime, job.user
-        seen = {
-            "jobs": jobs,
-            "status": [view.host_state(host) for host in range(view.nb_hosts)],
-            "agenda": agenda,
-            "time": np.array([view.now]),
-        }
+        seen = {"jobs": jobs, "status": view.host_states, "agenda": agenda, "time": np.array([view.now])}
         return {name: np.asarray(each, np.float32) for name, each in seen.items()}
 
 

@@ -56,9 +56,9 @@ class SimulationResult:
         has it) and ``bounded_slowdown`` (run times under 10 s count as 10 s); times in seconds, energy in joules (nan
         where it was not simulated). Without pandas an object that has the same columns as attributes.
         """
-        from decision.experiments.own_metrics import job_frame
+        from decision.experiments.own_metrics import job_results, jobs_table
 
-        return job_frame(self.record.jobs)
+        return job_results(self.record.jobs) if find_spec("pandas") is None else jobs_table(self.record.jobs)
 
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; printed, it is a table."""

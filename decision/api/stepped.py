@@ -14,7 +14,7 @@ from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Plan
 from decision.state.cluster import ENDED, PSTATE_SLEEP, SLEEPING, JobState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START
-from decision.state.view import ClusterView, Jobs, JobView
+from decision.state.view import ClusterView, JobsView, JobView
 
 from . import given
 from .given import Source
@@ -42,22 +42,23 @@ class SteppedView(ClusterView):
         return plan.job[: plan.nb_actions][np.isin(plan.kind[: plan.nb_actions], kinds)]
 
     @property
-    def queue(self) -> Jobs:
+    def queue(self) -> JobsView:
         """Jobs that wait, in order of submission."""
         state = self.arrays
         waiting = state.queue[: state.nb_queued]
         gone = self._planned(START, REJECT)
-        return Jobs(state, self.names, waiting[~np.isin(waiting, gone)] if len(gone) else waiting)
+        return JobsView(state, self.names, waiting[~np.isin(waiting, gone)] if len(gone) else waiting)
 
     @property
-    def running(self) -> Jobs:
+    def running(self) -> JobsView:
         """Jobs that run, by expected end, and after them those that were started since the last step."""
         state, begun = self.arrays, self._planned(START)
         numbers = state.running[: state.nb_running]
-        return Jobs(state, self.names, np.concatenate([numbers, begun]) if len(begun) else numbers)
+        return JobsView(state, self.names, np.concatenate([numbers, begun]) if len(begun) else numbers)
 
-    def _host_states(self) -> np.ndarray:
-        """What each host is doing (H,), or will be once what was asked for is done."""
+    @property
+    def host_states(self) -> np.ndarray:
+        """What each host is doing (H,), or will be once what was asked for is done: a `HostState` as a number."""
         plan, facts, states = self._plan.arrays, self.facts, self.arrays.host_state.copy()
         for k in range(plan.nb_actions):
             for i in range(plan.begin[k], plan.end[k]):
@@ -72,11 +73,11 @@ class SteppedView(ClusterView):
 
     def hosts_that(self, are: HostState) -> list[int]:
         """Ids of the hosts in a state, ascending."""
-        return np.flatnonzero(self._host_states() == are).tolist()
+        return np.flatnonzero(self.host_states == are).tolist()
 
     def host_state(self, host: int) -> HostState:
         """What a host is doing."""
-        return HostState(int(self._host_states()[host]))
+        return HostState(int(self.host_states[host]))
 
     @property
     def nb_free(self) -> int:
@@ -120,7 +121,8 @@ class Simulation:
         ...             sim.start(job)
         ...     if sim.step() and sim.now > 3:
         ...         break
-        3 s: w0!2 has ended
+        4 s: w0!1 has ended
+        4 s: w0!3 has ended
         >>> then = sim.copy()  # as it is now, for another future
         >>> then.run_until(100)
         >>> sim.now < then.now
@@ -156,7 +158,7 @@ class Simulation:
         if engine == "batsim":
             self._files = tempfile.TemporaryDirectory(prefix="decision-")
             case = _written(case, Path(self._files.name))
-        self._source: stepping.Source = (
+        self._source: stepping.QuestionSource = (
             EmbeddedSource(case) if engine == "embedded" else BatsimSource(case, text("batsim", batsim))
         )
         self._listeners: dict[str, list[Callable[..., Any]]] = {name: [] for name in EVENTS}

@@ -49,7 +49,7 @@ def job_results(jobs: JobTable) -> JobResults:
     )
 
 
-def job_frame(jobs: JobTable) -> Any:
+def jobs_table(jobs: JobTable) -> Any:
     """The same as a pandas DataFrame, final states by name; without pandas `JobResults`."""
     found = job_results(jobs)
     if find_spec("pandas") is None:
@@ -90,7 +90,7 @@ class OwnMetric(msgspec.Struct, frozen=True, kw_only=True):
     def _of(self, jobs: JobTable, hosts: int) -> float:
         function = self.function or _loaded(self.place)
         try:
-            return float(function(job_frame(jobs), hosts))
+            return float(function(jobs_table(jobs), hosts))
         except DecisionError:
             raise
         except Exception as error:

@@ -2,10 +2,10 @@
 
 Design
 ------
-A `Source` gives a question, the cluster and an empty plan, and takes the plan with the next one: so whoever steps it is
-to the simulation what a policy is. The embedded engine is asked directly. Batsim's conversation is that of every other
-run (`run_to_folder`), in a thread, with a policy that hands each question over and waits; so events, times, checks and
-errors are those of a run. Rejected: a second conversation with Batsim, for this alone.
+A `QuestionSource` gives a question, the cluster and an empty plan, and takes the plan with the next one: so whoever
+steps it is to the simulation what a policy is. The embedded engine is asked directly. Batsim's conversation is that of
+every other run (`run_to_folder`), in a thread, with a policy that hands each question over and waits; so events, times,
+checks and errors are those of a run. Rejected: a second conversation with Batsim, for this alone.
 """
 
 import copy
@@ -36,7 +36,7 @@ from .run import RealBatsim, run_to_folder
 Question = tuple[ClusterView, Plan]
 
 
-class Source(Protocol):
+class QuestionSource(Protocol):
     """Where questions come from."""
 
     def ask(self) -> Question | None:
@@ -45,7 +45,7 @@ class Source(Protocol):
     def record(self) -> RunRecord:
         """What Batsim writes, of a simulation that is over."""
 
-    def copied(self) -> tuple["Source", Question]:
+    def copied(self) -> tuple["QuestionSource", Question]:
         """The same at this question, for another future. Raises ConfigError where that cannot be."""
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class EmbeddedSource:
         self._question: Question | None = None
 
     def ask(self) -> Question | None:
-        """As of `Source`."""
+        """As of `QuestionSource`."""
         engine = self._engine
         if self._question is not None:
             check_plan(engine.state, engine.facts, engine.plan, JobNames(engine))
@@ -79,11 +79,11 @@ class EmbeddedSource:
         return view, Plan(engine.plan, engine.state, engine.facts)
 
     def record(self) -> RunRecord:
-        """As of `Source`."""
+        """As of `QuestionSource`."""
         return self._engine.record()
 
     def copied(self) -> tuple["EmbeddedSource", Question]:
-        """As of `Source`: all arrays that change are copied, what is known of jobs and hosts is shared."""
+        """As of `QuestionSource`: all arrays that change are copied, what is known of jobs and hosts is shared."""
         one, other = self._engine, copy.copy(self._engine)
         if one.has_network:
             raise ConfigError("a simulation with a network cannot be copied; leave communication out of its profiles")
@@ -160,7 +160,7 @@ class BatsimSource:
             self._puppet.questions.put(error)
 
     def ask(self) -> Question | None:
-        """As of `Source`."""
+        """As of `QuestionSource`."""
         if self._asked:
             self._puppet.answers.put(True)
         self._asked = True
@@ -176,12 +176,12 @@ class BatsimSource:
         return question
 
     def record(self) -> RunRecord:
-        """As of `Source`."""
+        """As of `QuestionSource`."""
         assert self._record is not None
         return self._record
 
-    def copied(self) -> tuple[Source, Question]:
-        """As of `Source`: Batsim cannot be copied."""
+    def copied(self) -> tuple[QuestionSource, Question]:
+        """As of `QuestionSource`: Batsim cannot be copied."""
         raise ConfigError("a simulation in Batsim cannot be copied; take engine='embedded'", field="engine")
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 Design
 ------
-Lists of jobs (`Jobs`) are views of the cluster's own numbers: a queue of 10,000 jobs costs what is read of it. Columns
-of them are arrays of numpy, for observations; single jobs are objects, for rules.
+Lists of jobs (`JobsView`) are views of the cluster's own numbers: a queue of 10,000 jobs costs what is read of it.
+Columns of them are arrays of numpy, for observations; single jobs are objects, for rules.
 """
 
 import math
@@ -140,7 +140,7 @@ class JobView:
         return f"<job {self.id}: {self.size} hosts, walltime {self.walltime:g} s, {self.state.name.lower()}>"
 
 
-class Jobs(Sequence[JobView]):
+class JobsView(Sequence[JobView]):
     """Jobs in an order: a sequence of `JobView`, and columns of numbers, one for each job (n,).
 
     It is a view: it costs nothing, whatever its length, and a part of it (``cluster.queue[:16]``) costs as little; a
@@ -225,10 +225,10 @@ class Jobs(Sequence[JobView]):
     @overload
     def __getitem__(self, at: int) -> JobView: ...
     @overload
-    def __getitem__(self, at: slice) -> "Jobs": ...
-    def __getitem__(self, at: int | slice) -> "JobView | Jobs":
+    def __getitem__(self, at: slice) -> "JobsView": ...
+    def __getitem__(self, at: int | slice) -> "JobView | JobsView":
         chosen = self._numbers[at]
-        return Jobs(self._state, self._names, chosen) if isinstance(at, slice) else self._job(int(chosen))
+        return JobsView(self._state, self._names, chosen) if isinstance(at, slice) else self._job(int(chosen))
 
     def __iter__(self) -> Iterator[JobView]:
         return map(self._job, self._numbers.tolist())
@@ -276,22 +276,22 @@ class ClusterView:
         return float(self.arrays.now)
 
     @property
-    def queue(self) -> Jobs:
+    def queue(self) -> JobsView:
         """Jobs that wait, in order of submission."""
         return self._jobs(self.arrays.queue, self.arrays.nb_queued)
 
     @property
-    def running(self) -> Jobs:
+    def running(self) -> JobsView:
         """Jobs that run, by expected end."""
         return self._jobs(self.arrays.running, self.arrays.nb_running)
 
     @property
-    def ended(self) -> Jobs:
+    def ended(self) -> JobsView:
         """Jobs that ended since the last decision."""
         return self._jobs(self.arrays.ended, self.arrays.nb_ended)
 
-    def _jobs(self, numbers: NDArray[np.int32], length: int) -> Jobs:
-        return Jobs(self.arrays, self.names, numbers[:length])
+    def _jobs(self, numbers: NDArray[np.int32], length: int) -> JobsView:
+        return JobsView(self.arrays, self.names, numbers[:length])
 
     def job(self, number: int) -> JobView:
         """The job with this number.
@@ -337,6 +337,13 @@ class ClusterView:
     def free_hosts(self) -> list[int]:
         """Ids of the hosts that can be given a job now, ascending."""
         return hosts_in(self.arrays.free)
+
+    @property
+    def host_states(self) -> NDArray[np.int8]:
+        """What each host is doing (H,), a `HostState` as a number."""
+        states = self.arrays.host_state.view()
+        states.flags.writeable = False
+        return states
 
     def hosts_that(self, are: HostState) -> list[int]:
         """Ids of the hosts in a state, ascending: ``cluster.hosts_that(HostState.SLEEPING)``."""

@@ -34,7 +34,7 @@ from decision.policies.prepared import NoMemory
 from decision.state.bitmap import count_hosts
 from decision.state.cluster import PSTATE_SLEEP, ClusterState, PlatformFacts, new_state, platform_facts
 from decision.state.plan_arrays import CALL_AT, REJECT, SET_PSTATE, START, new_plan
-from decision.state.view import ClusterView, Jobs, hosts_in
+from decision.state.view import ClusterView, JobsView, hosts_in
 
 from . import registry
 from .base import (
@@ -92,23 +92,25 @@ class ChoiceView(ClusterView):
         self.paid, self.over, self.since = 0.0, False, -np.inf
 
     @property
-    def queue(self) -> Jobs:
+    def queue(self) -> JobsView:
         """Jobs that wait, in order of submission; of those that come at one instant each is shown after the other."""
         return self._jobs(self._cycles.queue, self._cycles.nb_queued)
 
     @property
-    def running(self) -> Jobs:
+    def running(self) -> JobsView:
         """Jobs that run, by expected end, and after them those that this instant's choices have started."""
         state, plan = self.arrays, self._plan.arrays
         numbers = state.running[: state.nb_running]
         begun = plan.job[: plan.nb_actions][plan.kind[: plan.nb_actions] == START]
-        return Jobs(state, self.names, np.concatenate([numbers, begun]) if len(begun) else numbers)
+        return JobsView(state, self.names, np.concatenate([numbers, begun]) if len(begun) else numbers)
 
     @property
-    def ended(self) -> Jobs:
+    def ended(self) -> JobsView:
         """Jobs that ended since the last choice."""
         state = self.arrays
-        return Jobs(state, self.names, np.flatnonzero(state.end_time[: state.nb_jobs] > self.since).astype(np.int32))
+        return JobsView(
+            state, self.names, np.flatnonzero(state.end_time[: state.nb_jobs] > self.since).astype(np.int32)
+        )
 
     @property
     def nb_free(self) -> int:
@@ -206,8 +208,6 @@ class Environment:
         """What the last choice is paid, with the cluster as it is before the next one, or at the episode's end."""
         return view.paid
 
-
-METHODS = ("observe", "mask", "act", "reward")
 
 # --- The record: kernels around those of the base --------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class OwnEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True)
 @cache
 def _encoder_in(text: str) -> Encoder:
     fields = msgspec.json.decode(text)
-    return PLAIN.encoder_type(**fields) if fields["name"] == PLAIN.name else registry.read_encoder(fields)
+    return BASELESS.encoder_type(**fields) if fields["name"] == BASELESS.name else registry.read_encoder(fields)
 
 
 def _own_memory(record: "OwnScheduler", of_base: Bundle) -> OwnMemory:
@@ -495,7 +495,7 @@ def record_of(kind: type[Environment], name: str) -> OwnScheduler:
         ConfigError: if the class is not complete.
     """
     acts = kind.act is not Environment.act
-    base = PLAIN if kind.base is None else registry.find_scheduler(kind.base)
+    base = BASELESS if kind.base is None else registry.find_scheduler(kind.base)
     if not isinstance(base, ChoosingScheduler):
         raise ConfigError(f"{name}: its base {kind.base} has no environment; take dbf, or None", field="base")
     if kind.base is None and not (acts and kind.observe is not Environment.observe):
@@ -664,14 +664,14 @@ class Own:
 # --- A base of nothing -----------------------------------------------------------------------------------------------
 
 
-class PlainSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BaselessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the environment of a class without a base can be set to."""
 
     jobs: Count = 200  # placed jobs that end an episode
     online: bool = False  # whether other jobs arrive after those
 
 
-class PlainEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BaselessEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Nothing is observed."""
 
     name: str = "plain"
@@ -704,25 +704,25 @@ def _pay_nothing(state, facts, cycles, progress, memory, moment):
     return 0.0
 
 
-class Plain(ChoosingScheduler):
+class Baseless(ChoosingScheduler):
     """The base of classes that have none."""
 
     name = "plain"
     summary = "nothing"
-    Settings = PlainSettings
+    Settings = BaselessSettings
     presets = ()
-    env_id = "Plain"
+    env_id = "Baseless"
     observations: ClassVar[Mapping[str, Mapping[str, Any]]] = {"plain": {}}
-    encoder_type = PlainEncoder
+    encoder_type = BaselessEncoder
     act, observe, reward = _do_nothing, _see_nothing, _pay_nothing
 
     def encoder_fields(self, settings: Any, cores: int) -> dict[str, Any]:
         """The name."""
         return {"name": self.name}
 
-    def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> PlainEncoder:
+    def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> BaselessEncoder:
         """That of nothing."""
-        return PlainEncoder()
+        return BaselessEncoder()
 
 
-PLAIN = Plain()
+BASELESS = Baseless()

@@ -99,13 +99,13 @@ def test_what_is_no_metric_is_refused_in_one_line(metric, message):
 def test_a_metric_that_fails_says_where():
     """In one line, with the user's own."""
 
-    def broken(jobs, hosts):
+    def failing(jobs, hosts):
         return jobs.nothing
 
-    with pytest.raises(d.ConfigError, match=r"metric broken: it failed: AttributeError: .*test_own_metrics.py:\d+"):
-        d.compare("toy", "toy", ["easy", "fcfs"], metrics=[broken], whole=True)
-    with pytest.raises(d.ConfigError, match=r"processes: broken is an object of this process; take 1, or name the"):
-        d.compare("toy", "toy", ["easy", "fcfs"], metrics=[broken], whole=True, processes=2)
+    with pytest.raises(d.DecisionError, match=r"metric failing: it failed: AttributeError: .*test_own_metrics.py:\d+"):
+        d.compare("toy", "toy", ["easy", "fcfs"], metrics=[failing], whole=True)
+    with pytest.raises(d.ConfigError, match=r"processes: failing is an object of this process; take 1, or name the"):
+        d.compare("toy", "toy", ["easy", "fcfs"], metrics=[failing], whole=True, processes=2)
 
 
 def test_intervals_hold_a_series_mean_as_often_as_they_say():

@@ -121,12 +121,12 @@ def test_views_show_what_this_instant_has_started():
 
 def test_a_view_of_ten_thousand_jobs_costs_what_is_read():
     """The queue is the cluster's own array, and cannot be written."""
-    from decision.state.view import Jobs
+    from decision.state.view import JobsView
 
     env = d.make_env("dbf", *CASE, head=4, jobs=20, observe=lambda view: [len(view.queue)])
     env.reset(seed=1)
     own = env.unwrapped._batch._own[0]
-    assert isinstance(own.view.queue, Jobs)
+    assert isinstance(own.view.queue, JobsView)
     assert np.shares_memory(own.view.queue[:5]._numbers, own.view._cycles.queue)
     with pytest.raises(ValueError, match="read-only"):
         own.view.busy_until[0] = 1.0
@@ -164,11 +164,12 @@ def broken(**methods):
         (broken(mask=lambda self, view: [0, 0]), "Broken.mask: must allow one of 2 actions at least"),
         (broken(reward=lambda self, view: None), "Broken.reward: must give a finite number; found nan"),
         (broken(act=lambda self, view, action, plan: plan.start(view.queue[0], [7])), "host 7 does not exist"),
-        (broken(act=lambda self, view, action, plan: plan.start(view.job(0))), "w0!1 does not wait"),
+        (broken(act=lambda self, view, action, plan: plan.start(0)), "job number 0 needs 3 hosts, 1 free"),
         (
             broken(act=lambda self, view, action, plan: plan.start(view.queue[0], [])),
             "w0!1 needs 3 hosts, and was given 0",
         ),
+        (broken(act=lambda self, view, action, plan: plan.reject(0)), "Broken: act at t=0 s: w0!1 does not wait"),
         (5, "scheduler: give a scheduler's name, or a class that inherits from decision.Environment; found 5"),
     ],
 )

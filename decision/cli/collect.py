@@ -8,7 +8,7 @@ import typer
 from decision.model.errors import ConfigError
 
 from .command import Chosen, with_groups
-from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
+from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, Simulator, WorkloadOption
 from .train import Changes
 
 _MOST = 100_000_000
@@ -62,6 +62,7 @@ def collect_command(
     *,
     chosen: Chosen,
     events: EventsOption = None,
+    simulator: Simulator,
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.
@@ -71,6 +72,7 @@ def collect_command(
     a decision). The file keeps where episodes began and how long their jobs
     waited. What a network sees is made again from that when it learns, so the
     file serves any observation, and 200,000 transitions take less than 1 MB.
+    --engine batsim plays the episodes in a Batsim.
 
     --from takes one episode, the whole workload, from a recorded session instead,
     or from the out_jobs.csv that Batsim wrote (--from out/out).
@@ -115,11 +117,13 @@ def collect_command(
     from decision.rl.learning.choices import collect, from_session, run_starts, whole_episode, write_choices
     from decision.rl.learning.schedulers import choosing_setup
 
+    batsim = simulator.read()
+
     announce_compilation()
     log = first_log(case)
     if session is not None:
         config = whole_episode(config, log.workload)
-    setup = choosing_setup(config, log.workload, log.platform, log.events)
+    setup = choosing_setup(config, log.workload, log.platform, log.events, batsim)
     with working("recording"):
         if session is not None:
             recorded = recorded_starts(session) if session.is_file() else run_starts(session)

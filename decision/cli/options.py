@@ -16,6 +16,8 @@ from decision.report.plots.paper import Paper
 
 if TYPE_CHECKING:
     from decision.batsim.sessions import BatsimForEpisodes
+    from decision.experiments import Engine
+    from decision.experiments.run import RealBatsim
     from decision.experiments.tasks import How
     from decision.files.accounting.read import TraceOptions
     from decision.files.events import SeriesLayout
@@ -378,6 +380,18 @@ class Simulator(NamedTuple):
         from decision.rl.envs.setup import engine_of
 
         return engine_of(self.engine.value, self.batsim, self.batsim_args, self.image, self.timeout)
+
+    @property
+    def run_engine(self) -> "tuple[Engine, RealBatsim] | None":
+        """What `decision.experiments.run.run_in_batsim` takes; None for the embedded engine. Raises ConfigError."""
+        from decision.experiments import Engine
+        from decision.experiments.run import RealBatsim
+
+        batsim = self.read()
+        if batsim is None:
+            return None
+        real = RealBatsim(command=batsim.command, image=batsim.image, timeout=batsim.timeout)
+        return Engine(self.engine.value), real
 
 
 class Spread(NamedTuple):

@@ -202,6 +202,11 @@ class Session:
             reason = f"{words[0]}: cannot be started ({error.strerror})"
             raise ConfigError(f"{reason}; give the path of Batsim's executable", field="batsim") from None
 
+    @property
+    def over(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.poll() is not None
+
     def receive(self) -> bytes:
         """Wait for a message.
 

@@ -181,7 +181,8 @@ class ExternalEngine:
         clock = float(env.sim.now)
         if rules.opens_first and clock > 0.0:
             raise ConfigError(f"an episode that begins with a choice at {clock:g} s cannot be Batsim's, from 0 s on")
-        if self._ready is not None and self._ready.rows != rows:
+        # another episode than expected; or it was killed while it waited, which is no reason to stop
+        if self._ready is not None and (self._ready.rows != rows or self._ready.session.over):
             self._ready.session.end()
             self._ready = None
         ready, self._ready = self._ready or self._home.start(env, rows, clock), None
@@ -275,10 +276,11 @@ class ExternalEngines:
 
     def check(self) -> None:
         """Raise what was raised within kernels since the last look."""
+        errors = [engine.error for engine in self.engines if engine.error is not None]
         for engine in self.engines:
-            if engine.error is not None:
-                error, engine.error = engine.error, None
-                raise error
+            engine.error = None
+        if errors:  # an interruption before all
+            raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
     def close(self) -> None:
         """End all Batsims."""

@@ -15,7 +15,7 @@ from decision.model.hosts import MOST_HOSTS
 from decision.report.plots.paper import Paper
 
 if TYPE_CHECKING:
-    from decision.batsim.sessions import BatsimForEpisodes
+    from decision.batsim.episodes import BatsimForEpisodes
     from decision.experiments import Engine
     from decision.experiments.run import RealBatsim
     from decision.experiments.tasks import How
@@ -351,7 +351,7 @@ class EpisodeEngine(StrEnum):
 _simulator_option = partial(typer.Option, rich_help_panel="Simulator")
 
 
-class Simulator(NamedTuple):
+class Simulated(NamedTuple):
     """What simulates episodes, as the user wants it."""
 
     engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED

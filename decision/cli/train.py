@@ -20,7 +20,7 @@ from .options import (
     JsonOption,
     OutputFolder,
     PlatformOption,
-    Simulator,
+    Simulated,
     Spread,
     WorkloadOption,
     read_days,
@@ -194,7 +194,7 @@ def train_command(
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
-    simulator: Simulator,
+    simulator: Simulated,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -225,7 +225,7 @@ def train_command(
 
     --engine batsim starts a Batsim for each episode, so that what is learned from
     is SimGrid's simulation; with --resume it goes on from a training that began in
-    the embedded engine, which is some hundred times as fast and shows the same.
+    the embedded engine, which shows the same in a fraction of the time.
 
     With --seeds A:B, or several values in --set, there is a training for each
     combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
@@ -309,7 +309,7 @@ def _train_one(
     data: Path | None,
     resume: bool,
     spread: Spread,
-    simulator: Simulator,
+    simulator: Simulated,
     as_json: bool,
 ) -> None:
     """Do one training, and print its curve."""

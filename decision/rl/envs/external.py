@@ -23,8 +23,8 @@ from decision.batsim import announced as edc
 from decision.batsim import kernels
 from decision.batsim.announced import announced_platform
 from decision.batsim.dynamic_jobs import Suspensions
+from decision.batsim.episodes import EpisodeBatsim, EpisodeBatsims
 from decision.batsim.follower import FOLLOWED, Follower
-from decision.batsim.sessions import Session, Sessions
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.arrays import ASK, DEADLOCK, DONE, GROW
 from decision.engine.kernels.server import BEGIN_RUN, ENGINE
@@ -132,7 +132,7 @@ class _Ready(NamedTuple):
     """A Batsim that waits with the jobs of an episode."""
 
     rows: tuple[int, int]
-    session: Session
+    session: EpisodeBatsim
 
 
 class ExternalEngine:
@@ -149,7 +149,7 @@ class ExternalEngine:
     def __init__(self, home: "ExternalEngines", env: Environment) -> None:
         self._home, self._env = home, env
         self.error: BaseException | None = None
-        self._session: Session | None = None
+        self._session: EpisodeBatsim | None = None
         self._ready: _Ready | None = None
         self._follower: EpisodeFollower
         self._said: list[m.DecisionEvent] = []
@@ -250,7 +250,9 @@ class ExternalEngines:
             "--forward-unknown-events": bool(len(truth.list_end)),
         }
         self._jobs = _JobTexts(setup)
-        self._sessions = Sessions(setup.engine, setup.platform, [word for word, is_on in switches.items() if is_on])
+        self._sessions = EpisodeBatsims(
+            setup.engine, setup.platform, [word for word, is_on in switches.items() if is_on]
+        )
         self.engines = [ExternalEngine(self, env) for env in envs]
 
     def start(self, env: Environment, rows: tuple[int, int], clock: float) -> _Ready:

@@ -26,10 +26,7 @@ OURS = {"engine": "batsim", "batsim": DECISION_BATSIM}
 # our replacement takes half a second to start, so that most are played at night
 @pytest.mark.parametrize(
     "world",
-    [
-        name if name in ("dbf", "green-suspends") else pytest.param(name, marks=pytest.mark.nightly)
-        for name in WORLDS
-    ],
+    [name if name in ("dbf", "green-suspends") else pytest.param(name, marks=pytest.mark.nightly) for name in WORLDS],
 )
 def test_episodes_in_a_batsim_are_those_of_the_embedded_engine(world):
     found, choices = difference(WORLDS[world], 2, 3, **OURS)

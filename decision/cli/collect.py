@@ -8,7 +8,7 @@ import typer
 from decision.model.errors import ConfigError
 
 from .command import Chosen, with_groups
-from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, Simulated, WorkloadOption
+from .options import EpisodeOptions, EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
 from .train import Changes
 
 _MOST = 100_000_000
@@ -62,7 +62,7 @@ def collect_command(
     *,
     chosen: Chosen,
     events: EventsOption = None,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.

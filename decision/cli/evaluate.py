@@ -16,12 +16,12 @@ from .options import (
     DaysOption,
     DecideLimitOption,
     EnergyOption,
+    EpisodeOptions,
     EventsOption,
     JsonOption,
     PlatformOption,
     SeedOption,
     ShakeOption,
-    Simulated,
     WorkloadOption,
     read_days,
 )
@@ -43,7 +43,7 @@ def evaluate_runs(
     seed: int,
     decide_limit: float,
     output: Path | None,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
@@ -102,7 +102,7 @@ def evaluate_whole(
     seed: int,
     decide_limit: float,
     output: Path | None,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """One run of the whole workload under each policy."""
@@ -203,7 +203,7 @@ def evaluate_command(
     days: DaysOption = None,
     energy: EnergyOption = False,
     events: EventsOption = None,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Compare learned policies with heuristics on the same jobs.
@@ -309,7 +309,7 @@ def gates_command(
     events: EventsOption = None,
     *,
     chosen: Chosen,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a checkpoint may be deployed, on a log that it has not seen.

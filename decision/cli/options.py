@@ -351,7 +351,7 @@ class EpisodeEngine(StrEnum):
 _simulator_option = partial(typer.Option, rich_help_panel="Simulator")
 
 
-class Simulated(NamedTuple):
+class EpisodeOptions(NamedTuple):
     """What simulates episodes, as the user wants it."""
 
     engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED

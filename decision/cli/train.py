@@ -16,11 +16,11 @@ from decision.model.errors import ConfigError
 
 from .command import Chosen, refuse_unused, typed_command, with_groups
 from .options import (
+    EpisodeOptions,
     EventsOption,
     JsonOption,
     OutputFolder,
     PlatformOption,
-    Simulated,
     Spread,
     WorkloadOption,
     read_days,
@@ -194,7 +194,7 @@ def train_command(
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -309,7 +309,7 @@ def _train_one(
     data: Path | None,
     resume: bool,
     spread: Spread,
-    simulator: Simulated,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """Do one training, and print its curve."""

@@ -250,7 +250,7 @@ class ExternalEngines:
             "--forward-unknown-events": bool(len(truth.list_end)),
         }
         self._jobs = _JobTexts(setup)
-        self._sessions = EpisodeBatsims(
+        self._batsims = EpisodeBatsims(
             setup.engine, setup.platform, [word for word, is_on in switches.items() if is_on]
         )
         self.engines = [ExternalEngine(self, env) for env in envs]
@@ -258,10 +258,10 @@ class ExternalEngines:
     def start(self, env: Environment, rows: tuple[int, int], clock: float) -> _Ready:
         """A Batsim that simulates these rows of the trace."""
         workload = self._jobs.workload(*rows)
-        if self._sessions.new:
+        if self._batsims.new:
             workload = b"".join(converted_lines(workload, "5", "the episode"))
         events = b"".join(self._events(clock)) if len(env.truth.list_end) else None
-        return _Ready(rows, self._sessions.start(workload, events))
+        return _Ready(rows, self._batsims.start(workload, events))
 
     def _events(self, clock: float) -> Iterator[bytes]:
         """The supply of power as Batsim's external events: the last one that is over by then, and all later ones."""
@@ -272,7 +272,7 @@ class ExternalEngines:
             hosts, *forecast = truth.event_host[first : truth.event_host_end[event]].tolist()
             time = max(float(truth.event_time[event]), clock)
             fields: dict[str, Any] = {"type": POWER_SUPPLY, "hosts": hosts, "forecast": forecast}
-            if self._sessions.new:
+            if self._batsims.new:
                 fields = {"type": GENERIC, "data": msgspec.json.encode(fields).decode()}
             yield with_short_numbers(msgspec.json.encode({"timestamp": time, **fields})) + b"\n"
 
@@ -286,7 +286,7 @@ class ExternalEngines:
 
     def close(self) -> None:
         """End all Batsims."""
-        self._sessions.close()
+        self._batsims.close()
 
 
 class _JobTexts:

@@ -63,7 +63,7 @@ class EvolutionLearner:
         self._go_from(scheduler.first_weights(self._rng).ravel())
         threads = self._evolve.threads or available_cores()
         self._batch = Batch(setup, threads, 1)
-        self._batches = [self._batch]
+        self._batches: list[Batch] = [self._batch]
         self._pool = ThreadPoolExecutor(threads)
         self._references = scheduler.references()
 
@@ -75,7 +75,7 @@ class EvolutionLearner:
         self.columns: tuple[str, ...] = ("episodes", "reward", *curves, "best_reward", "spread")
         self._rng = np.random.default_rng(config.seed)
         self.play_elsewhere: Play | None = None
-        self._batches: list[Batch] = []
+        self._batches = []
 
     def _go_from(self, first: NDArray[np.float64]) -> None:
         self._evolution = CmaEs(first, self._evolve.spread, self._evolve.population)

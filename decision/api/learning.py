@@ -48,8 +48,11 @@ def train(
     time_zone: str | None = None,
     resume: bool = False,
     report: "Callable[[Report], None]" = lambda _: None,
+    engine: str = "embedded",
+    batsim: str | None = None,
+    batsim_args: str = "",
 ) -> Path:
-    """Train a learned scheduler in the embedded engine.
+    """Train a learned scheduler in the embedded engine, or in a Batsim.
 
     Args:
         scheduler: ``dbf``, ``rlscheduler``, ``inspector`` or ``ranking``; or where a `decision.Environment`'s class is:
@@ -69,6 +72,9 @@ def train(
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
+        engine: ``embedded``, or ``batsim`` or ``docker``, which start a Batsim for each episode.
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
+        batsim_args: more of its options, in one text.
 
     Returns:
         The checkpoint, whose path is a policy's name.
@@ -87,9 +93,11 @@ def train(
     require_learning()
     from decision.experiments.inputs import first_log
     from decision.experiments.training import check_resumable, train_to_folder
+    from decision.rl.envs.setup import engine_of
     from decision.rl.learning.config import load_config
     from decision.rl.schedulers import find_scheduler
 
+    external = engine_of(engine, batsim, batsim_args)
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted, resume = mapping("changes", changes, _CHANGES), flag("resume", resume)
     if steps is not None:
@@ -104,7 +112,7 @@ def train(
     case = _read_files(platform, workload, (), False, selection)
     if resume:
         check_resumable(output)
-    return train_to_folder(first_log(case), config, output, resume=resume, report=report)
+    return train_to_folder(first_log(case), config, output, resume=resume, report=report, engine=external)
 
 
 def gates(
@@ -209,6 +217,7 @@ def make_env(
         actions: with `action`, how many there are.
         options: of `decision.rl.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...; of single environments
             also ``render_mode`` and ``dict_observation``.
+            ``engine="batsim"`` plays each episode in a Batsim, and ``batsim``, ``batsim_args``, ``timeout`` say which.
 
     Raises:
         ConfigError: if Gymnasium is not installed, there is no such environment, or an option makes no sense.

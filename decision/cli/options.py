@@ -15,7 +15,9 @@ from decision.model.hosts import MOST_HOSTS
 from decision.report.plots import Paper
 
 if TYPE_CHECKING:
-    from decision.batsim.sessions import BatsimForEpisodes
+    from decision.batsim.episodes import BatsimForEpisodes
+    from decision.experiments import Engine
+    from decision.experiments.run import RealBatsim
     from decision.experiments.tasks import How
     from decision.files.accounting.read import TraceOptions
     from decision.files.events import SeriesLayout
@@ -349,7 +351,7 @@ class EpisodeEngine(StrEnum):
 _simulator_option = partial(typer.Option, rich_help_panel="Simulator")
 
 
-class Simulator(NamedTuple):
+class EpisodeOptions(NamedTuple):
     """What simulates episodes, as the user wants it."""
 
     engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
@@ -378,6 +380,18 @@ class Simulator(NamedTuple):
         from decision.rl.envs.setup import engine_of
 
         return engine_of(self.engine.value, self.batsim, self.batsim_args, self.image, self.timeout)
+
+    @property
+    def run_engine(self) -> "tuple[Engine, RealBatsim] | None":
+        """What `decision.experiments.run.run_in_batsim` takes; None for the embedded engine. Raises ConfigError."""
+        from decision.experiments import Engine
+        from decision.experiments.run import RealBatsim
+
+        batsim = self.read()
+        if batsim is None:
+            return None
+        real = RealBatsim(command=batsim.command, image=batsim.image, timeout=batsim.timeout)
+        return Engine(self.engine.value), real
 
 
 class Spread(NamedTuple):

@@ -16,13 +16,13 @@ from decision.model.errors import ConfigError
 
 from .command import Chosen, refuse_unused, typed_command, with_groups
 from .options import (
+    EpisodeOptions,
     EventsOption,
     JsonOption,
     OutputFile,
     OutputFolder,
     PlatformOption,
     SeedOption,
-    Simulator,
     Spread,
     WorkloadOption,
     read_days,
@@ -196,7 +196,7 @@ def train_command(
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
-    simulator: Simulator,
+    simulator: EpisodeOptions,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -227,7 +227,7 @@ def train_command(
 
     --engine batsim starts a Batsim for each episode, so that what is learned from
     is SimGrid's simulation; with --resume it goes on from a training that began in
-    the embedded engine, which is some hundred times as fast and shows the same.
+    the embedded engine, which shows the same in a fraction of the time.
 
     With --seeds A:B, or several values in --set, there is a training for each
     combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
@@ -311,7 +311,7 @@ def _train_one(
     data: Path | None,
     resume: bool,
     spread: Spread,
-    simulator: Simulator,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """Do one training, and print its curve."""
@@ -530,6 +530,7 @@ def collect_command(
     *,
     chosen: Chosen,
     events: EventsOption = None,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.
@@ -539,6 +540,7 @@ def collect_command(
     a decision). The file keeps where episodes began and how long their jobs
     waited. What a network sees is made again from that when it learns, so the
     file serves any observation, and 200,000 transitions take less than 1 MB.
+    --engine batsim plays the episodes in a Batsim.
 
     --from takes one episode, the whole workload, from a recorded session instead,
     or from the out_jobs.csv that Batsim wrote (--from out/out).
@@ -583,11 +585,12 @@ def collect_command(
     from decision.rl.learning.choices import collect, from_session, run_starts, whole_episode, write_choices
     from decision.rl.learning.schedulers import choosing_setup
 
+    batsim = simulator.read()
     announce_compilation()
     log = first_log(case)
     if session is not None:
         config = whole_episode(config, log.workload)
-    setup = choosing_setup(config, log.workload, log.platform, log.events)
+    setup = choosing_setup(config, log.workload, log.platform, log.events, batsim)
     with working("recording"):
         if session is not None:
             recorded = recorded_starts(session) if session.is_file() else run_starts(session)

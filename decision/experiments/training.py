@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from decision.batsim.sessions import BatsimForEpisodes
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
 from decision.rl.learning.checkpoint import read_manifest

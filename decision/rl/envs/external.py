@@ -23,8 +23,8 @@ from decision.batsim import announced as edc
 from decision.batsim import kernels
 from decision.batsim.announced import announced_platform
 from decision.batsim.dynamic_jobs import Suspensions
+from decision.batsim.episodes import EpisodeBatsim, EpisodeBatsims
 from decision.batsim.follower import FOLLOWED, Follower
-from decision.batsim.sessions import Session, Sessions
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.arrays import ASK, DEADLOCK, DONE, GROW
 from decision.engine.kernels.server import BEGIN_RUN, ENGINE
@@ -137,7 +137,7 @@ class _Ready(NamedTuple):
     """A Batsim that waits with the jobs of an episode."""
 
     rows: tuple[int, int]
-    session: Session
+    session: EpisodeBatsim
 
 
 class ExternalEngine:
@@ -154,7 +154,7 @@ class ExternalEngine:
     def __init__(self, home: "ExternalEngines", env: Environment) -> None:
         self._home, self._env = home, env
         self.error: BaseException | None = None
-        self._session: Session | None = None
+        self._session: EpisodeBatsim | None = None
         self._ready: _Ready | None = None
         self._follower: EpisodeFollower
         self._said: list[m.DecisionEvent] = []
@@ -186,7 +186,8 @@ class ExternalEngine:
         clock = float(env.sim.now)
         if rules.opens_first and clock > 0.0:
             raise ConfigError(f"an episode that begins with a choice at {clock:g} s cannot be Batsim's, from 0 s on")
-        if self._ready is not None and self._ready.rows != rows:
+        # another episode than expected; or it was killed while it waited, which is no reason to stop
+        if self._ready is not None and (self._ready.rows != rows or self._ready.session.over):
             self._ready.session.end()
             self._ready = None
         ready, self._ready = self._ready or self._home.start(env, rows, clock), None
@@ -254,16 +255,18 @@ class ExternalEngines:
             "--forward-unknown-events": bool(len(truth.list_end)),
         }
         self._jobs = _JobTexts(setup)
-        self._sessions = Sessions(setup.engine, setup.platform, [word for word, is_on in switches.items() if is_on])
+        self._batsims = EpisodeBatsims(
+            setup.engine, setup.platform, [word for word, is_on in switches.items() if is_on]
+        )
         self.engines = [ExternalEngine(self, env) for env in envs]
 
     def start(self, env: Environment, rows: tuple[int, int], clock: float) -> _Ready:
         """A Batsim that simulates these rows of the trace."""
         workload = self._jobs.workload(*rows)
-        if self._sessions.new:
+        if self._batsims.new:
             workload = b"".join(converted_lines(workload, "5", "the episode"))
         events = b"".join(self._events(clock)) if len(env.truth.list_end) else None
-        return _Ready(rows, self._sessions.start(workload, events))
+        return _Ready(rows, self._batsims.start(workload, events))
 
     def _events(self, clock: float) -> Iterator[bytes]:
         """The supply of power as Batsim's external events: the last one that is over by then, and all later ones."""
@@ -274,20 +277,21 @@ class ExternalEngines:
             hosts, *forecast = truth.event_host[first : truth.event_host_end[event]].tolist()
             time = max(float(truth.event_time[event]), clock)
             fields: dict[str, Any] = {"type": POWER_SUPPLY, "hosts": hosts, "forecast": forecast}
-            if self._sessions.new:
+            if self._batsims.new:
                 fields = {"type": GENERIC, "data": msgspec.json.encode(fields).decode()}
             yield with_short_numbers(msgspec.json.encode({"timestamp": time, **fields})) + b"\n"
 
     def check(self) -> None:
         """Raise what was raised within kernels since the last look."""
+        errors = [engine.error for engine in self.engines if engine.error is not None]
         for engine in self.engines:
-            if engine.error is not None:
-                error, engine.error = engine.error, None
-                raise error
+            engine.error = None
+        if errors:  # an interruption before all
+            raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
     def close(self) -> None:
         """End all Batsims."""
-        self._sessions.close()
+        self._batsims.close()
 
 
 class _JobTexts:

@@ -272,6 +272,10 @@ class SchedulerEnv(gymnasium.Env):
             info["metrics"] = dict(zip(self._batch.metric_names, self._batch.metrics[0].tolist(), strict=True))
         return observation, float(out.reward[0]), terminated, truncated, info
 
+    def close(self) -> None:
+        """End the Batsim that simulates, where one does."""
+        self._batch.close()
+
     def render(self) -> str | None:
         """The cluster as text: the clock, a sign for each host, and the first jobs of the queue."""
         if self.render_mode is None:

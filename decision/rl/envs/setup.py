@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.batsim.sessions import DEFAULT_IMAGE, BatsimForEpisodes, read_arguments
+from decision.batsim.episodes import DEFAULT_IMAGE, BatsimForEpisodes, read_arguments
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.rules import EngineOptions, check_events, check_inputs, events_in_order

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from decision.batsim.sessions import BatsimForEpisodes
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.generate.grid5000 import find_cluster
 from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.batsim.sessions import BatsimForEpisodes
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.text import InputFacts
 from decision.files.workload import Selection
 from decision.model.computer import check_memory

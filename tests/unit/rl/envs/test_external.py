@@ -118,7 +118,7 @@ def test_one_that_hangs_is_given_up(tmp_path):
 def test_nothing_is_left_behind():
     envs = DbfVectorEnv(2, setup=setup(busy(60), **OURS))
     envs.reset(seed=1)
-    sessions = envs._batch._external._sessions
+    sessions = envs._batch._external._batsims
     running, folder = [each._process.pid for each in sessions._running], sessions.folder
     assert len(running) == 4, "two that play, and two that wait for the next episodes"
     envs.close()
@@ -132,7 +132,7 @@ from helpers.external_worlds import DECISION_BATSIM
 from decision.rl.envs import DbfVectorEnv
 envs = DbfVectorEnv(2, setup=setup(busy(60), engine="batsim", batsim=DECISION_BATSIM))
 envs.reset(seed=1)
-sessions = envs._batch._external._sessions
+sessions = envs._batch._external._batsims
 print(sessions.folder, *(each._process.pid for each in sessions._running), flush=True)
 input()
 """
@@ -170,7 +170,7 @@ def test_a_platform_that_is_another_is_refused(tmp_path):
     """As where the file has changed since it was read."""
     other = d.make_env("dbf", "cluster256", "lublin_256", head=4, tail=2, jobs=10).unwrapped.setup.platform
     env = DbfEnv(workload=busy(40), platform=None, head=4, tail=2, jobs=10, **OURS)
-    env._batch._external._sessions._platform = Path(other.path)
+    env._batch._external._batsims._platform = Path(other.path)
     with pytest.raises(ConfigError, match="16 hosts, from host000000; Batsim has 256 hosts"):
         env.reset()
     env.close()

@@ -75,7 +75,7 @@ def read_arguments(text: str) -> tuple[str, ...]:
         raise ConfigError(f"{text!r}: {error}", field="batsim_args") from None
 
 
-class Sessions:
+class EpisodeBatsims:
     """The Batsims of some environments, on one platform.
 
     Args:
@@ -92,7 +92,7 @@ class Sessions:
         self.batsim, self._switches = batsim, tuple(switches)
         self.folder = Path(tempfile.mkdtemp(prefix="decision-"))
         self._lock, self._number, self._open = threading.Lock(), 0, True
-        self._running: set[Session] = set()
+        self._running: set[EpisodeBatsim] = set()
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(self.folder)],
             stdin=subprocess.PIPE,
@@ -115,7 +115,7 @@ class Sessions:
         write_platform(path, platform if platform.routes else replace(platform, topology=None))
         return path
 
-    def start(self, workload: bytes, events: bytes | None = None) -> "Session":
+    def start(self, workload: bytes, events: bytes | None = None) -> "EpisodeBatsim":
         """A Batsim that simulates a workload, in its own JSON, with external events.
 
         Raises:
@@ -127,7 +127,7 @@ class Sessions:
             self._number += 1
             prefix = self.folder / f"{self._number}"
             inputs = self._written(prefix, workload, events)
-            session = Session(self, prefix, self._words(prefix, inputs), self._guard.pid)
+            session = EpisodeBatsim(self, prefix, self._words(prefix, inputs), self._guard.pid)
             self._running.add(session)
             return session
 
@@ -160,7 +160,7 @@ class Sessions:
         quiet = ["--disable-schedule-tracing", "--disable-machine-state-tracing"]
         return [*start, *inputs, "-e", str(prefix), "-v", "quiet", *quiet, *self._switches, *batsim.arguments]
 
-    def forget(self, session: "Session") -> None:
+    def forget(self, session: "EpisodeBatsim") -> None:
         """It has ended."""
         self._running.discard(session)
 
@@ -175,7 +175,7 @@ class Sessions:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Session:
+class EpisodeBatsim:
     """One Batsim, and the socket that it connects to.
 
     Args:
@@ -185,7 +185,7 @@ class Session:
         group: of processes, in which it is.
     """
 
-    def __init__(self, home: Sessions, prefix: Path, words: Sequence[str], group: int) -> None:
+    def __init__(self, home: EpisodeBatsims, prefix: Path, words: Sequence[str], group: int) -> None:
         self._home, self._prefix, self._log = home, prefix, prefix.with_suffix(".log")
         contained = bool(home.batsim.image)
         advice = f"start it by hand: {shlex.join(words[:1])}"
@@ -201,6 +201,11 @@ class Session:
             self._transport.close(0)
             reason = f"{words[0]}: cannot be started ({error.strerror})"
             raise ConfigError(f"{reason}; give the path of Batsim's executable", field="batsim") from None
+
+    @property
+    def over(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.poll() is not None
 
     def receive(self) -> bytes:
         """Wait for a message.

@@ -367,6 +367,5 @@ def _deliver_slurm(
             risk = (
                 "" if one.ends_in_time is None else f"; it ends in time in {100 * one.ends_in_time:.0f} % of the cases"
             )
-            say(
-                f"{name} with {one.options}: {clock_words(low, found.at, 0.0)} to {clock_words(high, found.at, 0.0)}{risk}"
-            )
+            when_ = " to ".join(clock_words(each_, found.at, 0.0) for each_ in (low, high))
+            say(f"{name} with {one.options}: {when_}{risk}")

@@ -347,6 +347,8 @@ def _deliver_slurm(
     again: bool,
 ) -> None:
 
+    from decision.starts.words import clock_words
+
     from .terminal import say
 
     lines = {}

@@ -167,7 +167,7 @@ def deliver(
 
 def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
     """A row for each job that waits, and what is not known."""
-    from decision.starts.words import clock, span
+    from decision.starts.words import clock_words, span
 
     from .tables import simple_table
     from .terminal import note, say, stdout
@@ -177,13 +177,13 @@ def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
         return
     shares = list(found.jobs[0].by)
     heads = [f"{100 * share:g} % by" for share in shares]
-    chance = [] if found.before is None else [f"before {clock(found.before, found.at, zero)}"]
+    chance = [] if found.before is None else [f"before {clock_words(found.before, found.at, zero)}"]
     held = any(job.held_by for job in found.jobs)
     headers = ("job", "size", "limit", "waited", *heads, *chance, *(["held by"] if held else []))
-    table = simple_table(*headers, title=title or f"Starts, as seen at {clock(found.at, None, zero)}")
+    table = simple_table(*headers, title=title or f"Starts, as seen at {clock_words(found.at, None, zero)}")
     for job in found.jobs:
         row = [job.id.partition("!")[2] or job.id, f"{job.size:,}", span(job.limit), span(found.at - job.submit)]
-        row += [clock(time_, found.at, zero) for time_ in job.by.values()]
+        row += [clock_words(time_, found.at, zero) for time_ in job.by.values()]
         row += [] if job.chance is None else [f"{100 * job.chance:.0f} %"]
         table.add_row(*row, *([job.held_by] if held else []))
     stdout().print(table)
@@ -346,7 +346,8 @@ def _deliver_slurm(
     command: str,
     again: bool,
 ) -> None:
-    from decision.starts.words import clock
+
+    from decision.starts.words import clock_words
 
     from .terminal import say
 
@@ -368,4 +369,5 @@ def _deliver_slurm(
             risk = (
                 "" if one.ends_in_time is None else f"; it ends in time in {100 * one.ends_in_time:.0f} % of the cases"
             )
-            say(f"{name} with {one.options}: {clock(low, found.at, 0.0)} to {clock(high, found.at, 0.0)}{risk}")
+            when_ = " to ".join(clock_words(each_, found.at, 0.0) for each_ in (low, high))
+            say(f"{name} with {one.options}: {when_}{risk}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decision.files.text import write_files
-from decision.starts.words import clock, span
+from decision.starts.words import clock_words, span
 
 from .pages import Cell, bullets, page, section, table
 
@@ -32,7 +32,7 @@ def write_starts_page(path: Path, starts: "Starts", zero: float | None, command:
     Raises:
         ConfigError: if it cannot be written.
     """
-    title = f"When jobs start, as seen at {clock(starts.at, None, zero)}"
+    title = f"When jobs start, as seen at {clock_words(starts.at, None, zero)}"
     made = page(title, _parts(starts, zero), command)
     if again:
         made = made.replace(b"<head>", f'<head>\n<meta http-equiv="refresh" content="{_EACH}">'.encode(), 1)
@@ -59,7 +59,7 @@ def _parts(starts: "Starts", zero: float | None) -> list[str]:
 def _table(starts: "Starts", zero: float | None) -> str:
     longest = max((t - starts.at for job in starts.jobs for t in job.by.values() if math.isfinite(t)), default=3600.0)
     marks = [mark for mark in _MARKS if mark <= longest] or [0.0]
-    chance = [] if starts.before is None else [f"before {html.escape(clock(starts.before, starts.at, zero))}"]
+    chance = [] if starts.before is None else [f"before {html.escape(clock_words(starts.before, starts.at, zero))}"]
     held = any(job.held_by for job in starts.jobs)
     headers = [
         "job",
@@ -77,7 +77,7 @@ def _table(starts: "Starts", zero: float | None) -> str:
         middle = min(job.by, key=lambda share: abs(share - 0.5))
         row: list[Cell | str] = [job.id.partition("!")[2] or job.id, f"{job.size:,}", _together(span(job.limit))]
         row += [_together(span(starts.at - job.submit)), Cell("", markup=_bar(job, starts.at, longest, marks, zero))]
-        row.append(_together(clock(job.by[middle], starts.at, zero)))
+        row.append(_together(clock_words(job.by[middle], starts.at, zero)))
         row += [] if job.chance is None else [f"{100 * job.chance:.0f} %"]
         rows.append([*row, *([job.held_by] if held else []), "; ".join(job.unknown)])
     return table(headers, rows, "starts", kind="words")
@@ -108,7 +108,7 @@ def _bar(job: "JobStart", at: float, longest: float, marks: list[float], zero: f
     times = list(job.by.values())
     ends = [_place(min(t - at, longest), longest) for t in (times[0], times[-1])]
     middle = job.by[min(job.by, key=lambda share: abs(share - 0.5))]
-    words = ", ".join(f"{100 * share:g} % by {clock(t, at, zero)}" for share, t in job.by.items())
+    words = ", ".join(f"{100 * share:g} % by {clock_words(t, at, zero)}" for share, t in job.by.items())
     lines = "".join(
         f'<line x1="{_place(m, longest):.1f}" x2="{_place(m, longest):.1f}" y1="0" y2="{_HEIGHT}" stroke="#8884"/>'
         for m in marks

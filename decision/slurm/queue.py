@@ -19,8 +19,8 @@ from .records import RecordRow
 from .text import is_nothing, read_date, read_duration, read_hosts, read_minutes, write_date
 
 # What to type, so that all is there
-FORMAT = "%i|%u|%a|%P|%q|%T|%V|%S|%l|%D|%C|%m|%N|%r|%E|%Q|%M"
-SQUEUE = f'squeue -a -r -t PD,R,S,CG -o "{FORMAT}"'
+SQUEUE_FORMAT = "%i|%u|%a|%P|%q|%T|%V|%S|%l|%D|%C|%m|%N|%r|%E|%Q|%M"
+SQUEUE = f'squeue -a -r -t PD,R,S,CG -o "{SQUEUE_FORMAT}"'
 _WAITS, _RUNS = ("PENDING", "PD"), ("RUNNING", "R", "SUSPENDED", "S", "COMPLETING", "CG", "CONFIGURING", "CF")
 # squeue(1), the headers of -o, by sacct's names
 _HEADERS = {

@@ -2,7 +2,7 @@
 
 Design
 ------
-What is known at a moment is a `history.JobLog`: jobs that run and for how long they have, jobs that wait, and what has
+What is known at a moment is a `history.KnownJobs`: jobs that run and since when, jobs that wait, and what has
 ended before. `history.RunTimes` draws how long jobs last, from ended jobs alike and given how long they already ran;
 `history.Arrivals` draws who comes later, from its weeks. A future is one simulation with such draws: in the
 embedded engine under any policy (`engine`), or in the model of Slurm (`slurm`). `forecast` makes quantiles of many,

@@ -13,8 +13,8 @@ from decision.compiling.bundle import F8
 from decision.model.errors import ConfigError
 
 from .forecast import QUANTILES, Forecast, known_times
-from .history import JobLog, RunTimes
-from .judge import LEVELS, PRIOR, Trust, moments_of
+from .history import KnownJobs, RunTimes
+from .judge import KEPT_LEVELS, PRIOR_SCORES, Trust, moments_of
 from .like_jobs import like_jobs
 
 _UNEXPLAINED = (
@@ -96,10 +96,15 @@ class Starts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def learn_from_past(
-    make: Forecaster, log: JobLog, at: float, moments: int, futures: int, show: Callable[[int, int], None] | None = None
+    make: Forecaster,
+    log: KnownJobs,
+    at: float,
+    moments: int,
+    futures: int,
+    show: Callable[[int, int], None] | None = None,
 ) -> Trust:
     """Forecast at moments of the log before `at`, and compare with the starts that were known by `at`."""
-    trust = Trust(PRIOR)
+    trust = Trust(PRIOR_SCORES)
     past = log if at == np.inf else _before(log, at)
     if not moments or not len(past):
         return trust
@@ -118,12 +123,12 @@ def learn_from_past(
     return trust
 
 
-def _before(log: JobLog, at: float) -> JobLog:
+def _before(log: KnownJobs, at: float) -> KnownJobs:
     """What was known of the log by then."""
     rows = np.flatnonzero(log.submit <= at)
     start = np.where(log.start[rows] <= at, log.start[rows], np.nan)
     runtime = np.where(log.end[rows] <= at, log.runtime[rows], np.nan)
-    return JobLog(
+    return KnownJobs(
         id=[log.id[row] for row in rows.tolist()],
         submit=log.submit[rows],
         start=start,
@@ -135,13 +140,13 @@ def _before(log: JobLog, at: float) -> JobLog:
 
 
 def levels_of(said: Forecast) -> F8:
-    """(n, len(LEVELS)) seconds after the moment by which so large shares of the futures have started each job."""
-    return np.minimum(np.array([said.quantile(level) for level in LEVELS]).T - said.at, _NEVER)
+    """(n, len(KEPT_LEVELS)) seconds after the moment by which so large shares of the futures have started each job."""
+    return np.minimum(np.array([said.quantile(level) for level in KEPT_LEVELS]).T - said.at, _NEVER)
 
 
 def answer(
     said: Forecast,
-    log: JobLog,
+    log: KnownJobs,
     trust: Trust,
     *,
     quantiles: Sequence[float] = QUANTILES,
@@ -172,7 +177,7 @@ def answer(
     jobs = []
     for place, name in enumerate(said.id):
         line = moved[place]
-        by = {share: said.at + float(np.interp(share, LEVELS, line)) for share in quantiles}
+        by = {share: said.at + float(np.interp(share, KEPT_LEVELS, line)) for share in quantiles}
         jobs.append(
             JobStart(
                 id=name,
@@ -199,9 +204,9 @@ def _chance(line: F8, left: float) -> float:
     """The share of cases in which a job starts within `left` seconds, between the levels as they lie."""
     known = np.isfinite(line)
     if not known.any() or left < line[known][0]:
-        return 0.0 if not known.any() or left <= 0 else float(LEVELS[0] * left / max(line[known][0], 1e-9))
-    beyond = 1 - (1 - LEVELS[-1]) / 2
-    return float(min(beyond, np.interp(left, line[known], LEVELS[known]) if left < line[known][-1] else beyond))
+        return 0.0 if not known.any() or left <= 0 else float(KEPT_LEVELS[0] * left / max(line[known][0], 1e-9))
+    beyond = 1 - (1 - KEPT_LEVELS[-1]) / 2
+    return float(min(beyond, np.interp(left, line[known], KEPT_LEVELS[known]) if left < line[known][-1] else beyond))
 
 
 def _unknown(said: Forecast, place: int, has_user: bool) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from decision.slurm.text import NEVER
 
 from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress
-from .history import PENDING, JobLog, RunTimes
-from .judge import PRIOR, Trust
-from .slurm import Asked, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
+from .history import WAITS, KnownJobs, RunTimes
+from .judge import PRIOR_SCORES, Trust
+from .slurm import QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
 _WORTH = 0.9  # of the median wait: a change that leaves more helps little
@@ -55,7 +55,7 @@ class ClusterMoment(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     at: int  # seconds since 1970
     jobs: tuple[SlurmJob, ...]  # by submission
-    log: JobLog
+    log: KnownJobs
     reasons: Mapping[str, str] = {}
     priorities: Mapping[str, float] = {}
     notes: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ def cluster_starts(
 ) -> Starts:
     """When the jobs that wait start; arguments as of `decision.starts.log.log_starts`, times since 1970."""
     case, settings, at = moment.case, moment.settings, moment.at
-    if not (moment.log.states(at) == PENDING).any():
+    if not (moment.log.states(at) == WAITS).any():
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))
     notes, held = (*moment.notes, ALWAYS_UNKNOWN), held_by(moment)
 
@@ -139,7 +139,7 @@ def cluster_starts(
             futures=count,
             seed=seed,
             show=told,
-            asked=Asked(moment.priorities),
+            asked=QueueFacts(moment.priorities),
         )
 
     def answered(said: Forecast, trust: Trust) -> Starts:
@@ -155,7 +155,7 @@ def held_by(moment: ClusterMoment) -> dict[str, str]:
     """What holds back each job that waits: as Slurm says, else as the model finds."""
     found = {}
     states = moment.log.states(moment.at)
-    waiting = [job for job, state in zip(moment.jobs, states, strict=True) if state == PENDING]
+    waiting = [job for job, state in zip(moment.jobs, states, strict=True) if state == WAITS]
     unknown = [job for job in waiting if moment.reasons.get(job.id, "None") in ("", "None")]
     for job in waiting:
         reason = moment.reasons.get(job.id, "")
@@ -175,7 +175,7 @@ def _in_words(reason: str) -> str:
 def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
     """What the model finds at the moment itself."""
     states = moment.log.states(moment.at).tolist()
-    running, waiting = ([j for j, s in zip(moment.jobs, states, strict=True) if s == want] for want in (1, PENDING))
+    running, waiting = ([j for j, s in zip(moment.jobs, states, strict=True) if s == want] for want in (1, WAITS))
     known = sorted([*map(as_running, running), *map(as_waiting, waiting)], key=lambda job: job.submitted)
     now = msgspec.structs.replace(moment.case, jobs=tuple(known))
     world = build_world(now, moment.settings)
@@ -232,7 +232,7 @@ def suggest(
     """
     places = {job.id: row for row, job in enumerate(moment.jobs)}
     states = moment.log.states(moment.at)
-    if job_id not in places or states[places[job_id]] != PENDING:
+    if job_id not in places or states[places[job_id]] != WAITS:
         raise ConfigError(f"job {job_id} does not wait at this moment", field="job")
     row = places[job_id]
     asked = moment.jobs[row]
@@ -261,10 +261,10 @@ def _start_of(
         jobs=jobs,
         futures=futures,
         seed=seed,
-        asked=Asked(moment.priorities, {job.id: slower}, ends.append),
+        asked=QueueFacts(moment.priorities, {job.id: slower}, ends.append),
     )
     place = list(said.id).index(job.id)
-    found = answer(said, moment.log, Trust(PRIOR), quantiles=quantiles).jobs[place]
+    found = answer(said, moment.log, Trust(PRIOR_SCORES), quantiles=quantiles).jobs[place]
     return found, ends[place] if ends else 1.0
 
 

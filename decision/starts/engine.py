@@ -31,7 +31,7 @@ _STRETCH = 64  # decisions between two looks at whether all have started
 _PATIENCE = 4_000  # stretches in which no job starts
 
 
-class Placed(Bundle):
+class RunningPlaces(Bundle):
     """The hosts of jobs that run, and since when; those that wait follow them by number."""
 
     nb_running: Int
@@ -44,7 +44,7 @@ class Placed(Bundle):
     walltime: F8  # (R,) seconds
 
 
-@Interface(int, *a.WORLD, Placed, float, int).entry
+@Interface(int, *a.WORLD, RunningPlaces, float, int).entry
 def begin_future(state, facts, truth, sim, rows, plan, placed, clock, jobs):
     """Rewind to `clock`, put the jobs that run on their hosts, and let the first `jobs` of the truth come.
 
@@ -71,7 +71,7 @@ def begin_future(state, facts, truth, sim, rows, plan, placed, clock, jobs):
     return a.ASK
 
 
-class Queue(NamedTuple):
+class EngineQueue(NamedTuple):
     """Jobs as columns: those that run, then those that wait, in order of submission."""
 
     size: I8
@@ -110,7 +110,7 @@ class EngineFutures:
         ConfigError: if the jobs that run do not fit, or a policy or platform cannot be simulated.
     """
 
-    def __init__(self, platform: Platform, policy: Policy, at: float, queue: Queue, room: int) -> None:
+    def __init__(self, platform: Platform, policy: Policy, at: float, queue: EngineQueue, room: int) -> None:
         self._platform, self._policy, self._at, self._queue = platform, policy, at, queue
         known, running = len(queue.size), queue.nb_running
         if not (queue.size[running:] <= len(platform.hosts)).all():
@@ -135,7 +135,7 @@ class EngineFutures:
         truth.size[:known], truth.user[:known] = queue.size, queue.user
         begin = np.cumsum([0, *map(len, queue.hosts)])
         pairs = [pair for hosts in queue.hosts for pair in hosts]
-        self._placed = Placed(
+        self._placed = RunningPlaces(
             nb_running=running,
             nb_known=known,
             begin=begin.astype(np.int64),

@@ -10,8 +10,8 @@ from decision.compiling.bundle import F8, I8
 from decision.model.platform import Platform
 from decision.policies.policy import Policy
 
-from .engine import Comers, EngineFutures, Queue
-from .history import HOUR, PENDING, RUNNING, Arrivals, JobLog, Luck, RunTimes, Spread, kind_number
+from .engine import Comers, EngineFutures, EngineQueue
+from .history import HOUR, UNDER_WAY, WAITS, Arrivals, KnownJobs, Luck, RunTimes, TimeSpread, kind_number
 
 QUANTILES = (0.1, 0.5, 0.9)
 _LONGEST_HORIZON = 14 * 24 * HOUR  # for which later arrivals are drawn
@@ -53,14 +53,14 @@ def quantile_of(starts: F8, share: float) -> F8:
     return np.where(np.isfinite(ordered[high]), mixed, ordered[high if place > low else low])
 
 
-def known_times(log: JobLog, at: float, times: RunTimes | None = None, since: float = -np.inf) -> RunTimes:
+def known_times(log: KnownJobs, at: float, times: RunTimes | None = None, since: float = -np.inf) -> RunTimes:
     """What the jobs that ended by `at` (and after `since`) tell of run times, and that others still run."""
     times = times or RunTimes()
     end, states = log.end, log.states(at)
     ended = np.flatnonzero((end <= at) & (end > since))
     for row in ended[np.argsort(end[ended], kind="stable")].tolist():
         times.learn(int(log.user[row]), int(log.size[row]), float(log.limit[row]), float(log.runtime[row]))
-    running = np.flatnonzero(states == RUNNING).tolist()
+    running = np.flatnonzero(states == UNDER_WAY).tolist()
     times.watch((int(log.user[r]), int(log.size[r]), float(log.limit[r]), at - float(log.start[r])) for r in running)
     return times
 
@@ -76,18 +76,18 @@ class Draws:
         seed: of all that is drawn.
     """
 
-    def __init__(self, log: JobLog, at: float, times: RunTimes, futures: int, seed: int) -> None:
+    def __init__(self, log: KnownJobs, at: float, times: RunTimes, futures: int, seed: int) -> None:
         self._log, self._at, self._times, self._seed = log, at, times, seed
         self._luck = Luck(seed, futures)
         self._arrivals = Arrivals(log.submit, at)
         self._known = np.where(log.end <= at, log.runtime, np.nan)
 
-    def spread(self, row: int, elapsed: float = 0.0) -> Spread:
+    def spread(self, row: int, elapsed: float = 0.0) -> TimeSpread:
         """How long the job of a row of the log may last."""
         log = self._log
         return self._times.spread(int(log.user[row]), int(log.size[row]), float(log.limit[row]), elapsed)
 
-    def runtimes(self, rows: Iterable[int], elapsed: Iterable[float]) -> tuple[F8, list[Spread]]:
+    def runtimes(self, rows: Iterable[int], elapsed: Iterable[float]) -> tuple[F8, list[TimeSpread]]:
         """(futures, n) seconds that jobs last in all that have run for `elapsed` seconds, and how they may spread."""
         log, columns, spreads = self._log, [], []
         for row, ran in zip(rows, elapsed, strict=True):
@@ -122,7 +122,7 @@ def horizon_of(work: float, hosts: int) -> float:
 def forecast(
     platform: Platform,
     policy: Policy,
-    log: JobLog,
+    log: KnownJobs,
     at: float,
     *,
     futures: int = 200,
@@ -150,7 +150,7 @@ def forecast(
         ConfigError: if the jobs that run do not fit on the platform, or a job that waits is larger.
     """
     states = log.states(at)
-    running, waiting = np.flatnonzero(states == RUNNING), np.flatnonzero(states == PENDING)
+    running, waiting = np.flatnonzero(states == UNDER_WAY), np.flatnonzero(states == WAITS)
     running = running[np.argsort(log.start[running], kind="stable")]
     running = running[np.cumsum(log.size[running]) <= len(platform.hosts)]
     futures = 1 if by_limits else futures
@@ -163,7 +163,7 @@ def forecast(
     if hosts is None:
         firsts = np.concatenate([[0], np.cumsum(log.size[running])]).tolist()
         hosts = [[(first, last - 1)] for first, last in pairwise(firsts)]
-    queue = Queue(log.size[rows], log.limit[rows], log.user[rows], log.submit[rows], log.start[running], hosts)
+    queue = EngineQueue(log.size[rows], log.limit[rows], log.user[rows], log.submit[rows], log.start[running], hosts)
     if by_limits:
         runtime, horizon = np.minimum(log.limit[rows], _UNLIMITED)[None, :], 0.0
     later = [draws.later(future, horizon) for future in range(futures)]

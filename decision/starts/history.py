@@ -11,22 +11,22 @@ import numpy as np
 from decision.compiling.bundle import F8, I8
 from decision.model.dates import DAY
 
-WEEK = 7.0 * DAY
+SEVEN_DAYS = 7.0 * DAY
 HOUR = 3600.0
-RECENT = 24  # run times that are remembered of each kind of jobs
+_RECENT = 24  # run times that are remembered of each kind of jobs
 EVERYBODY = 240  # and of the widest kinds
-PRIOR = 3.0  # jobs of a kind that weigh as much as all wider kinds
-FADE = 0.93  # what a job counts against the next one of its kind
+_PRIOR = 3.0  # jobs of a kind that weigh as much as all wider kinds
+_FADE = 0.93  # what a job counts against the next one of its kind
 # Jobs of one study are all short or all long. Of 0.4, 0.8 and 0.95 this held most intervals on CTC, Theta and Curie, at
 # no larger loss.
 COMMON = 0.8  # share of their luck that jobs of a user with the same limit have in common
 STRATUM = 25  # futures among which run times are spread evenly
 LONGEST = 400.0 * DAY  # seconds: of jobs of which nothing is known at all
 
-ENDED, RUNNING, PENDING, UNKNOWN = range(4)
+OVER, UNDER_WAY, WAITS, NOT_YET = range(4)
 
 
-class JobLog(msgspec.Struct, frozen=True, kw_only=True):
+class KnownJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs as a log has them, by submission; times in seconds on one clock, nan where something did not happen."""
 
     id: Sequence[str]
@@ -48,11 +48,11 @@ class JobLog(msgspec.Struct, frozen=True, kw_only=True):
     def states(self, at: float) -> I8:
         """(n,) What each job was at a time: ENDED, RUNNING, PENDING, or UNKNOWN as long as it was not submitted."""
         started, ended = self.start <= at, self.end <= at  # nan is neither
-        known = np.where(ended, ENDED, np.where(started, RUNNING, PENDING))
-        return np.where(self.submit <= at, known, UNKNOWN)
+        known = np.where(ended, OVER, np.where(started, UNDER_WAY, WAITS))
+        return np.where(self.submit <= at, known, NOT_YET)
 
 
-class Spread(NamedTuple):
+class TimeSpread(NamedTuple):
     """How long a job may last: ``below[i]`` is the share of cases in which it lasts at most ``seconds[i]``."""
 
     seconds: F8  # ascending
@@ -82,13 +82,13 @@ class RunTimes:
     def __init__(self) -> None:
         self._ended: dict[tuple[object, ...], deque[float]] = {}
         self._running: defaultdict[tuple[object, ...], list[float]] = defaultdict(list)
-        self._spreads: dict[tuple[object, ...], Spread] = {}
+        self._spreads: dict[tuple[object, ...], TimeSpread] = {}
 
     def learn(self, user: int, size: int, limit: float, runtime: float) -> None:
         """A job has ended after so many seconds."""
         share = max(1.0, runtime) / _unit(limit)
         for kind in _kinds(user, size, limit):
-            room = EVERYBODY if kind[0] in ("class", "all") else RECENT
+            room = EVERYBODY if kind[0] in ("class", "all") else _RECENT
             self._ended.setdefault(kind, deque(maxlen=room)).append(share)
         self._spreads.clear()
 
@@ -100,7 +100,7 @@ class RunTimes:
             for kind in _kinds(user, size, limit):
                 self._running[kind].append(elapsed / _unit(limit))
 
-    def spread(self, user: int, size: int, limit: float, elapsed: float = 0.0) -> Spread:
+    def spread(self, user: int, size: int, limit: float, elapsed: float = 0.0) -> TimeSpread:
         """How long a job may last that has run for so many seconds.
 
         The estimate of Kaplan and Meier (1958) from jobs that ended and from those that still run, each kind weighing
@@ -111,7 +111,7 @@ class RunTimes:
             self._spreads[key] = self._estimate(user, size, limit, elapsed)
         return self._spreads[key]
 
-    def _estimate(self, user: int, size: int, limit: float, elapsed: float) -> Spread:
+    def _estimate(self, user: int, size: int, limit: float, elapsed: float) -> TimeSpread:
         unit, left = _unit(limit), 1.0
         values, weights, over = [], [], []
         basis, known = "the limit alone", 0
@@ -119,11 +119,11 @@ class RunTimes:
             ended, running = self._ended.get(kind, ()), self._running.get(kind, ())
             if not ended:
                 continue
-            counts = FADE ** np.arange(len(ended))[::-1]
+            counts = _FADE ** np.arange(len(ended))[::-1]
             total = counts.sum()
             if known == 0:
                 basis, known = _BASIS[str(kind[0])], len(ended)
-            share = 1.0 if kind[0] == "all" else total / (total + PRIOR)
+            share = 1.0 if kind[0] == "all" else total / (total + _PRIOR)
             # those that run weigh as the latest that ended: they began not long ago
             each = left * share / (total + len(running))
             values += [*ended, *running]
@@ -132,7 +132,7 @@ class RunTimes:
             left *= 1 - share
         longest = limit if np.isfinite(limit) else LONGEST
         if not values:
-            return Spread(np.zeros(0), np.zeros(0), longest, basis, 0)
+            return TimeSpread(np.zeros(0), np.zeros(0), longest, basis, 0)
         seconds = np.array(values) * unit
         done = np.array(over)
         # at one time ends come before those who only are known to have run so long
@@ -147,7 +147,7 @@ class RunTimes:
             longest = 2 * max(elapsed, float(seconds[-1]) if len(seconds) else 1.0)
         if not len(seconds):  # no job alike took so long: anything up to the limit
             seconds, below = np.array([elapsed + 1.0]), np.array([0.0])
-        return Spread(seconds, below, max(longest, elapsed + 1.0), basis, known)
+        return TimeSpread(seconds, below, max(longest, elapsed + 1.0), basis, known)
 
 
 _BASIS = {
@@ -211,8 +211,8 @@ class Arrivals:
         first = float(self._submit[0]) if len(self._submit) else at
         span = at - first
         self._first = first
-        self._period = WEEK if span >= WEEK else DAY if span >= 2 * DAY else 0.0
-        self._block = DAY if span >= WEEK else 6 * HOUR if span >= 2 * DAY else max(60.0, span / 8)
+        self._period = SEVEN_DAYS if span >= SEVEN_DAYS else DAY if span >= 2 * DAY else 0.0
+        self._block = DAY if span >= SEVEN_DAYS else 6 * HOUR if span >= 2 * DAY else max(60.0, span / 8)
 
     def draw(self, rng: np.random.Generator, horizon: float, most: int) -> tuple[I8, F8]:
         """Rows of the log and the times at which they come again, up to `horizon` seconds after the moment."""

@@ -12,13 +12,17 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8
 
-from .history import JobLog
+from .history import KnownJobs
 
-LEVELS = np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])  # of the quantiles that are kept
-COVERED = {50: (3, 5), 80: (2, 6), 95: (0, 8)}  # percent: places of the interval's ends in LEVELS
+KEPT_LEVELS = np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])  # of the quantiles that are kept
+COVERED = {50: (3, 5), 80: (2, 6), 95: (0, 8)}  # percent: places of the interval's ends in KEPT_LEVELS
 _PINBALL = (2, 3, 4, 5, 6)  # places of those whose loss is counted: 0.1, 0.25, 0.5, 0.75, 0.9
 MEDIAN = 4
-CLASSES = {"minutes": (0.0, 3600.0), "hours": (3600.0, 86_400.0), "days": (86_400.0, np.inf)}  # seconds that were left
+WAIT_CLASSES = {
+    "minutes": (0.0, 3600.0),
+    "hours": (3600.0, 86_400.0),
+    "days": (86_400.0, np.inf),
+}  # seconds that were left
 _BLOCKS = 20
 _RESAMPLES = 400
 
@@ -33,7 +37,7 @@ class Cases(NamedTuple):
 
     def among(self, name: str) -> np.ndarray:
         """(n,) whether each is of a class."""
-        low, high = CLASSES[name]
+        low, high = WAIT_CLASSES[name]
         return (self.left >= low) & (self.left < high)
 
 
@@ -47,8 +51,8 @@ class Score(NamedTuple):
     width: float  # seconds: of the middle interval of 80 %
 
 
-def score(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
-    """Judge quantiles (n, len(LEVELS)) of the seconds that jobs still wait; a point forecast repeats its only value."""
+def score_quantiles(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
+    """Judge quantiles (n, len(KEPT_LEVELS)) of the seconds that jobs still wait; a point repeats one value."""
     chosen = np.arange(len(cases.left)) if rows is None else np.flatnonzero(rows)
     left, said, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
     inside = {
@@ -68,7 +72,7 @@ def score(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
 
 def pinball(left: F8, quantiles: F8) -> F8:
     """(n, 5) losses in seconds of the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9."""
-    said, levels = quantiles[:, _PINBALL], LEVELS[list(_PINBALL)]
+    said, levels = quantiles[:, _PINBALL], KEPT_LEVELS[list(_PINBALL)]
     off = left[:, None] - said
     return np.maximum(levels * off, (levels - 1) * off)
 
@@ -100,7 +104,7 @@ def _with_interval(
 _WARM = 0.1  # of the jobs, before the first moment
 
 
-def moments_of(log: JobLog, count: int, seed: int, skipped: frozenset[str] = frozenset()) -> F8:
+def moments_of(log: KnownJobs, count: int, seed: int, skipped: frozenset[str] = frozenset()) -> F8:
     """Times at which jobs wait, spread evenly over all such times after the first tenth of the jobs."""
     rng = np.random.default_rng(seed)
     chosen = np.isfinite(log.start) & (log.start > log.submit + 1)
@@ -130,8 +134,8 @@ _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
 
 
-# The median scores of ten logs and recordings that `decision reproduce starts` judged, at LEVELS: what others missed.
-PRIOR = np.array([-1.8, -1.4, -1.2, -0.8, -0.2, 0.3, 0.8, 1.0, 1.1])
+# The median scores of ten logs and recordings that `decision reproduce starts` judged, at KEPT_LEVELS.
+PRIOR_SCORES = np.array([-1.8, -1.4, -1.2, -0.8, -0.2, 0.3, 0.8, 1.0, 1.1])
 
 
 class Calibration:
@@ -144,8 +148,8 @@ class Calibration:
     """
 
     def __init__(self, prior: F8 | None = None) -> None:
-        """`prior`: (len(LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
-        self._prior, self._scores, self._levels = prior, [0.0][:0], LEVELS.copy()
+        """`prior`: (len(KEPT_LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
+        self._prior, self._scores, self._levels = prior, [0.0][:0], KEPT_LEVELS.copy()
 
     @property
     def learnt(self) -> int:
@@ -153,15 +157,15 @@ class Calibration:
         return len(self._scores)
 
     def learn(self, quantiles: F8, left: F8) -> None:
-        """Forecasts (n, len(LEVELS)) and the seconds (n,) that jobs really waited."""
+        """Forecasts (n, len(KEPT_LEVELS)) and the seconds (n,) that jobs really waited."""
         for first in range(0, len(left), _AT_ONCE):
             said, took = quantiles[first : first + _AT_ONCE], left[first : first + _AT_ONCE]
             below = (took[:, None] <= self.apply(said)).sum(0)
-            self._levels = np.clip(self._levels + _STEP * (LEVELS * len(took) - below), 0.002, 0.998)
+            self._levels = np.clip(self._levels + _STEP * (KEPT_LEVELS * len(took) - below), 0.002, 0.998)
             self._scores = (self._scores + scores(said, took).tolist())[-_KEPT:]
 
     def apply(self, quantiles: F8) -> F8:
-        """Quantiles (n, len(LEVELS)) as they should have been."""
+        """Quantiles (n, len(KEPT_LEVELS)) as they should have been."""
         low, middle, high = _spread_of(quantiles)
         logs = np.log(np.maximum(quantiles, 0.0) + _OFFSET)
         off = logs - middle[:, None]
@@ -205,7 +209,7 @@ class Trust:
         return bool(self._loss[1] >= _TRUSTED * self._loss[0])
 
     def learn(self, futures: F8, alike: F8, left: F8) -> None:
-        """Both forecasts (n, len(LEVELS)) of jobs that have started, and the seconds (n,) that they really waited."""
+        """Both forecasts (n, len(KEPT_LEVELS)) of jobs that have started, and the seconds (n,) that they waited."""
         if not len(left):
             return
         said = (self._futures.apply(futures), self._alike.apply(alike))
@@ -214,12 +218,12 @@ class Trust:
         self._alike.learn(alike, left)
 
     def apply(self, futures: F8, alike: F8) -> F8:
-        """Quantiles (n, len(LEVELS)) of those that are believed."""
+        """Quantiles (n, len(KEPT_LEVELS)) of those that are believed."""
         return self._futures.apply(futures) if self.by_futures else self._alike.apply(alike)
 
 
 def scores(quantiles: F8, left: F8) -> F8:
-    """(n,) how far off forecasts (n, len(LEVELS)) were, in units of their own spread."""
+    """(n,) how far off forecasts (n, len(KEPT_LEVELS)) were, in units of their own spread."""
     low, middle, high = _spread_of(quantiles)
     off = np.log(np.maximum(left, 0.0) + _OFFSET) - middle
     return off / np.where(off > 0, high, low)

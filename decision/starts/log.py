@@ -15,7 +15,7 @@ from decision.simulation import simulate_workloads
 
 from .answer import ALWAYS_UNKNOWN, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress, forecast, known_times
-from .history import PENDING, RUNNING, JobLog, RunTimes
+from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _PAST_FUTURES = 40  # futures of each earlier moment
 
@@ -25,7 +25,7 @@ Intervals = Sequence[tuple[int, int]]
 class Told(NamedTuple):
     """A log, and on which hosts jobs ran where that is known."""
 
-    log: JobLog
+    log: KnownJobs
     hosts: dict[str, Intervals]
 
 
@@ -61,7 +61,7 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
         for row in now.tolist():
             name = workload.jobs[row].id
             hosts[name] = parse_intervals(table.allocation[place[name]])
-    log = JobLog(
+    log = KnownJobs(
         id=names,
         submit=submit[rows],
         start=start[rows],
@@ -116,9 +116,9 @@ def log_starts(
     told = log_until(platform, workload, policy, at, as_recorded)
     log = told.log
     states = log.states(at)
-    if not (states == PENDING).any():
+    if not (states == WAITS).any():
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))
-    running = np.flatnonzero(states == RUNNING)
+    running = np.flatnonzero(states == UNDER_WAY)
     running = running[np.argsort(log.start[running], kind="stable")]
     names = [log.id[row] for row in running.tolist()]
     placed = [told.hosts[name] for name in names] if all(name in told.hosts for name in names) else None
@@ -142,7 +142,7 @@ def log_starts(
     )
 
 
-def _notes(log: JobLog, as_recorded: bool, hosts: int, running: np.ndarray) -> list[str]:
+def _notes(log: KnownJobs, as_recorded: bool, hosts: int, running: np.ndarray) -> list[str]:
     notes = []
     fits = int((np.cumsum(log.size[running]) <= hosts).sum())
     if fits < len(running):

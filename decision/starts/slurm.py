@@ -25,7 +25,7 @@ from decision.slurm.simulate import completing_times
 from decision.slurm.text import NEVER
 
 from .forecast import Draws, Forecast, Progress, horizon_of, known_times
-from .history import PENDING, RUNNING, JobLog, RunTimes
+from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
 _FIRST_LOOK = 1800  # seconds of a future before the first look at whether all have started
@@ -57,12 +57,12 @@ def begin_moment(w, now, nb_known):
     w.nb_submitted, w.now = nb_known, now
 
 
-def slurm_log(case: Case, jobs: Sequence[SlurmJob] | None = None) -> JobLog:
+def slurm_log(case: Case, jobs: Sequence[SlurmJob] | None = None) -> KnownJobs:
     """Jobs of a case as columns; `jobs` in place of the case's own. A job's size is its nodes where it gets them whole,
     else its cpus."""
     jobs = case.jobs if jobs is None else jobs
     users: dict[str, int] = {}
-    return JobLog(
+    return KnownJobs(
         id=[job.id for job in jobs],
         submit=np.array([job.submit for job in jobs], np.float64),
         start=np.array([job.start if job.started else np.nan for job in jobs], np.float64),
@@ -229,7 +229,7 @@ def as_later(job: SlurmJob, number: int, submit: float, runtime: float) -> Slurm
     )
 
 
-class Asked(NamedTuple):
+class QueueFacts(NamedTuple):
     """What is known of the queue besides, and what else is to be found."""
 
     priorities: Mapping[str, float] = {}  # by job that waits: what Slurm says that its priority is now
@@ -242,13 +242,13 @@ def slurm_forecast(
     settings: Settings,
     at: int,
     *,
-    log: JobLog | None = None,
+    log: KnownJobs | None = None,
     jobs: Sequence[SlurmJob] | None = None,
     futures: int = 200,
     seed: int = 0,
     times: RunTimes | None = None,
     by_limits: bool = False,
-    asked: Asked | None = None,
+    asked: QueueFacts | None = None,
     show: Progress | None = None,
 ) -> Forecast:
     """Continue a Slurm from a moment on.
@@ -269,7 +269,7 @@ def slurm_forecast(
     jobs = case.jobs if jobs is None else jobs
     log = log or slurm_log(case, jobs)
     states = log.states(at)
-    running, waiting = np.flatnonzero(states == RUNNING), np.flatnonzero(states == PENDING)
+    running, waiting = np.flatnonzero(states == UNDER_WAY), np.flatnonzero(states == WAITS)
     waiting = np.array([row for row in waiting.tolist() if not _gone(jobs[row], at)], np.int64)
     rows = np.concatenate([running, waiting]).tolist()
     futures = 1 if by_limits else futures
@@ -285,7 +285,7 @@ def slurm_forecast(
         large = len(waiting) > _LARGE  # then each draw costs seconds, and those that wait are most of what decides
         groups, horizon = (_ARRIVALS // 4, horizon / 2) if large else (_ARRIVALS, horizon)
         later = [_comers(draws, jobs, group, horizon) for group in range(min(groups, futures))]
-    asked = asked or Asked()
+    asked = asked or QueueFacts()
     runtime = _within_limits(runtime, [jobs[row] for row in rows], len(running), asked)
     usage = usage_at(replace(case, jobs=tuple(jobs)), settings, at) if settings.multifactor else None
     futures_of = SlurmFutures(case, settings, int(at), known, later, usage, asked.priorities)
@@ -307,7 +307,7 @@ def slurm_forecast(
     )
 
 
-def _within_limits(runtime: F8, jobs: Sequence[SlurmJob], running: int, asked: Asked) -> F8:
+def _within_limits(runtime: F8, jobs: Sequence[SlurmJob], running: int, asked: QueueFacts) -> F8:
     """Run times (futures, n) as jobs last with what they ask for now; `asked` is told of those after the running."""
     limits = np.array([job.limit for job in jobs])
     lasts = runtime * np.array([asked.slower.get(job.id, 1.0) for job in jobs])
@@ -329,7 +329,7 @@ def _comers(draws: Draws, jobs: Sequence[SlurmJob], group: int, horizon: float) 
     return [as_later(jobs[row], number, time, ran) for number, (row, time, ran) in enumerate(drawn)]
 
 
-def rows_of(forecast: Forecast, log: JobLog) -> I8:
+def rows_of(forecast: Forecast, log: KnownJobs) -> I8:
     """(n,) Rows of the log of a forecast's jobs."""
     places = {name: row for row, name in enumerate(log.id)}
     return np.array([places[name] for name in forecast.id], np.int64)

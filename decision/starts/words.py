@@ -21,7 +21,7 @@ def span(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-def clock(seconds: float, at: float | None, zero: float | None) -> str:
+def clock_words(seconds: float, at: float | None, zero: float | None) -> str:
     """A time: on the log's clock where it has one, and without the day where that is the moment's; else after `at`.
 
     Args:

@@ -29,7 +29,7 @@ Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder of table.md
 
 
 @with_groups
-def starts_command(
+def judge_starts_command(
     logs: Logs,
     policy: Policy = "easy",
     hosts: Hosts = None,

@@ -6,24 +6,21 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8
 from decision.model.errors import ConfigError
-from decision.starts.history import PENDING, RUNNING, JobLog
-from decision.starts.judge import LEVELS
+from decision.starts.history import UNDER_WAY, WAITS, KnownJobs
+from decision.starts.judge import KEPT_LEVELS
 
 _OFFSET = 60.0  # seconds
 
 
 def point(left: F8) -> F8:
     """A forecast of one time (n,) as quantiles that are all the same."""
-    return np.repeat(np.maximum(0.0, left)[:, None], len(LEVELS), axis=1)
+    return np.repeat(np.maximum(0.0, left)[:, None], len(KEPT_LEVELS), axis=1)
 
 
-FEATURES = ("size", "limit", "waited", "ahead", "work ahead", "running", "hosts in use", "work running", "hour", "day")
-
-
-def features(log: JobLog, at: float, rows: I8) -> F8:
+def features(log: KnownJobs, at: float, rows: I8) -> F8:
     """(n, F) what is known of the queue at a moment, for each job."""
     states = log.states(at)
-    waiting, running = np.flatnonzero(states == PENDING), np.flatnonzero(states == RUNNING)
+    waiting, running = np.flatnonzero(states == WAITS), np.flatnonzero(states == UNDER_WAY)
     limit = np.minimum(log.limit, 30 * 86_400.0)
     work = log.size[waiting] * limit[waiting]
     left = np.maximum(0.0, log.start[running] + limit[running] - at)
@@ -48,11 +45,11 @@ class Boosting:
     def learn(self, known: F8, left: F8) -> None:
         """Features (n, F) and what was left (n,) in seconds, of jobs that have started."""
         target = np.log(np.maximum(0.0, left) + _OFFSET)
-        make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in LEVELS)
+        make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in KEPT_LEVELS)
         self._models = [model.fit(known, target) for model in make] if len(left) >= 30 else ()
 
     def say(self, known: F8) -> F8 | None:
-        """Quantiles (n, len(LEVELS)); None before it has learnt."""
+        """Quantiles (n, len(KEPT_LEVELS)); None before it has learnt."""
         if not self._models:
             return None
         said = np.column_stack([model.predict(known) for model in self._models])

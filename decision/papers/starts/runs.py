@@ -19,8 +19,8 @@ from decision.policies import find_policy
 from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
 from decision.slurm.text import read_date
 from decision.starts.forecast import Forecast, forecast, known_times
-from decision.starts.history import JobLog, RunTimes
-from decision.starts.judge import LEVELS, Cases, Trust, moments_of
+from decision.starts.history import KnownJobs, RunTimes
+from decision.starts.judge import KEPT_LEVELS, Cases, Trust, moments_of
 from decision.starts.like_jobs import like_jobs
 from decision.starts.log import log_until
 from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
@@ -37,15 +37,15 @@ class Judged(NamedTuple):
     """A log and how its moments are forecast."""
 
     name: str
-    log: JobLog
+    log: KnownJobs
     futures: Callable[[float, RunTimes, int], Forecast]
     limits: Callable[[float, RunTimes], Forecast]
     plan: Callable[[float], Mapping[str, float]] | None = None  # by job: when it is planned to start
     skipped: frozenset[str] = frozenset()  # jobs that are not judged
 
 
-class Results(NamedTuple):
-    """What was forecast of one log, by who forecast it: quantiles (n, len(LEVELS)) of the seconds left."""
+class LogForecasts(NamedTuple):
+    """What was forecast of one log, by who forecast it: quantiles (n, len(KEPT_LEVELS)) of the seconds left."""
 
     name: str
     cases: Cases
@@ -60,7 +60,7 @@ def plain_platform(hosts: int) -> Platform:
     return Platform(hosts=tuple(Host(id=i, name=f"h{i:06d}", pstates=one) for i in range(hosts)))
 
 
-def of_log(name: str, log: JobLog, hosts: int, policy: str) -> Judged:
+def of_log(name: str, log: KnownJobs, hosts: int, policy: str) -> Judged:
     """A log whose starts are those of a policy, or taken for them."""
     platform, chosen = plain_platform(hosts), find_policy(policy, {})
 
@@ -108,7 +108,7 @@ def read_plans(path: Path) -> Callable[[float], Mapping[str, float]] | None:
 
 def judge_log(
     given: Judged, moments: int, futures: int, seed: int = 0, show: Callable[[int, int], None] | None = None
-) -> Results:
+) -> LogForecasts:
     """Forecast at moments of a log; a quarter as many come before those that are judged, to calibrate.
 
     Everything that learns, learns at each moment from what had happened by then.
@@ -136,11 +136,11 @@ def judge_log(
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
         said = {
-            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in LEVELS]).T,
+            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in KEPT_LEVELS]).T,
             LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
             LIKE: like_jobs(log, at, rows),
-            BOOSTING: np.full((len(rows), len(LEVELS)), np.nan) if learnt is None else learnt,
+            BOOSTING: np.full((len(rows), len(KEPT_LEVELS)), np.nan) if learnt is None else learnt,
         }
         parts.append((number, at, rows, known, said))
         if show:
@@ -153,7 +153,7 @@ def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tup
     return ours, rows_of(ours, given.log)
 
 
-def _teach(boosting: Boosting, parts: list[Any], log: JobLog, at: float) -> None:
+def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
     """Let boosting learn from earlier moments what has started by now."""
     known = [part[3][log.start[part[2]] <= at] for part in parts]
     left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
@@ -161,17 +161,17 @@ def _teach(boosting: Boosting, parts: list[Any], log: JobLog, at: float) -> None
         boosting.learn(np.concatenate(known), np.concatenate(left))
 
 
-def _joined(given: Judged, parts: list[Any], early: int) -> Results:
+def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
     log = given.log
     rows = np.concatenate([part[2] for part in parts])
     moment = np.concatenate([np.full(len(part[2]), part[0]) for part in parts])
     at = np.concatenate([np.full(len(part[2]), part[1]) for part in parts])
     cases = Cases(moment, at, at - log.submit[rows], log.start[rows] - at)
     said = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
-    return Results(given.name, cases, said, rows, moment >= early)
+    return LogForecasts(given.name, cases, said, rows, moment >= early)
 
 
-def calibrated(results: Results, prior: F8 | None = None) -> F8:
+def trusted_quantiles(results: LogForecasts, prior: F8 | None = None) -> F8:
     """The futures' quantiles, widened by what was missed before: at each moment by jobs that had started by then.
 
     `prior` are the scores of other logs, which count until this one has its own.

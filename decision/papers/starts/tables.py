@@ -7,31 +7,33 @@ import numpy as np
 
 from decision.papers.campaign import ResultTable
 from decision.report.plots.figures import BLUE, RED, Picture, new_figure, save, styled
-from decision.starts.judge import CLASSES, COVERED, LEVELS, MEDIAN, Score, score
+from decision.starts.judge import COVERED, MEDIAN, WAIT_CLASSES, Score, score_quantiles
 from decision.starts.words import span
 
-from .runs import OURS, RAW, Results, calibrated
+from .runs import OURS, RAW, LogForecasts, trusted_quantiles
 
 _COLUMNS = ("forecast", "jobs", "50 %", "80 %", "95 %", "pinball loss, s", "median error, s", "width of 80 %, s")
 _MARKS = (0, 5, 10, 30, 60, 120, 360, 1440, 4320, 10_080)  # minutes
 _SHOWN = 20  # forecasts in the picture
 
 
-def result_tables(results: Sequence[Results]) -> tuple[ResultTable, ...]:
+def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
     """A table of each log: who forecast it how well; the futures also by how long jobs still waited."""
     return tuple(_table(each) for each in results)
 
 
-def _table(results: Results) -> ResultTable:
-    rows, said = [], {OURS: calibrated(results), **results.said}
+def _table(results: LogForecasts) -> ResultTable:
+    rows, said = [], {OURS: trusted_quantiles(results), **results.said}
     for name, quantiles in said.items():
         told = results.judged & np.isfinite(quantiles).all(1)
         if told.any():
-            rows.append(_row(name, score(results.cases, quantiles, told), is_point=_is_point(quantiles[told])))
-    for kind in CLASSES:
+            rows.append(
+                _row(name, score_quantiles(results.cases, quantiles, told), is_point=_is_point(quantiles[told]))
+            )
+    for kind in WAIT_CLASSES:
         among = results.judged & results.cases.among(kind)
         if among.any():
-            rows.append(_row(f"{OURS}: {kind}", score(results.cases, said[OURS], among), False))
+            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
     return ResultTable(results.name, _COLUMNS, rows)
 
 
@@ -50,13 +52,13 @@ def _with_ends(found: tuple[float, float, float], scale: float, unit: str) -> st
     return f"{value:,.0f}{unit} ({low:,.0f}-{high:,.0f})"
 
 
-def sentence(results: Sequence[Results]) -> str:
+def sentence(results: Sequence[LogForecasts]) -> str:
     """How the futures stand among all, over the logs."""
     held = lowest = 0
     for each in results:
-        said = {OURS: calibrated(each), **{name: q for name, q in each.said.items() if name != RAW}}
+        said = {OURS: trusted_quantiles(each), **{name: q for name, q in each.said.items() if name != RAW}}
         told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
-        scores = {name: score(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
+        scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
         ours = scores[OURS]
         held += abs(ours.covered[80][0] - 0.8) <= 0.04 and abs(ours.covered[95][0] - 0.95) <= 0.03
         lowest += ours.pinball[0] <= min(found.pinball[0] for found in scores.values())
@@ -66,17 +68,17 @@ def sentence(results: Sequence[Results]) -> str:
     )
 
 
-def save_picture(results: Results, path: Path) -> None:
+def save_picture(results: LogForecasts, path: Path) -> None:
     """Twenty forecasts of a log against what happened."""
     save(twenty_forecasts(results).figure, path)
 
 
 @styled
-def twenty_forecasts(results: Results) -> Picture:
+def twenty_forecasts(results: LogForecasts) -> Picture:
     """Twenty forecasts, spread evenly over the judged ones, against what happened."""
     rows = np.flatnonzero(results.judged)
     rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
-    said, left = calibrated(results)[rows] / 60, results.cases.left[rows] / 60
+    said, left = trusted_quantiles(results)[rows] / 60, results.cases.left[rows] / 60
     figure = new_figure(34)
     axes = figure.subplots()
     places = np.arange(len(rows))
@@ -97,5 +99,5 @@ def twenty_forecasts(results: Results) -> Picture:
         f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of "
         f"80 %, marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."
     )
-    alt = f"Bars from quantile {LEVELS[2]:g} to {LEVELS[6]:g} with crosses, {held} of {len(rows)} on the bars."
+    alt = f"Bars from quantile 0.1 to 0.9 with crosses, {held} of {len(rows)} on the bars."
     return Picture(figure, caption, alt)

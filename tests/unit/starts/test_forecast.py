@@ -11,7 +11,7 @@ from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
 from decision.starts.forecast import forecast, quantile_of
-from decision.starts.history import JobLog
+from decision.starts.history import KnownJobs
 from decision.starts.log import log_starts
 
 
@@ -20,10 +20,10 @@ def _platform(hosts: int) -> Platform:
     return Platform(hosts=tuple(Host(id=i, name=f"h{i}", pstates=one) for i in range(hosts)))
 
 
-def _log(*jobs: tuple[float, float, float, int, float]) -> JobLog:
+def _log(*jobs: tuple[float, float, float, int, float]) -> KnownJobs:
     """From (submit, start, runtime, size, limit); of one user."""
     columns = [np.array(column, np.float64) for column in zip(*jobs, strict=True)]
-    return JobLog(
+    return KnownJobs(
         id=[f"w0!{number}" for number in range(len(jobs))],
         submit=columns[0],
         start=columns[1],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.starts.history import WEEK, Arrivals, Luck, RunTimes
+from decision.starts.history import SEVEN_DAYS, Arrivals, Luck, RunTimes
 
 
 def _times(*runtimes: float) -> RunTimes:
@@ -59,11 +59,11 @@ def test_random_numbers_belong_to_jobs_and_are_spread_evenly() -> None:
 
 
 def test_arrivals_come_at_the_hour_and_weekday_of_earlier_weeks() -> None:
-    mondays = np.array([week * WEEK + 9 * 3600.0 + minute for week in range(5) for minute in (0.0, 60.0)])
-    at = 5 * WEEK  # a week after the last one, at midnight
+    mondays = np.array([week * SEVEN_DAYS + 9 * 3600.0 + minute for week in range(5) for minute in (0.0, 60.0)])
+    at = 5 * SEVEN_DAYS  # a week after the last one, at midnight
     rows, times = Arrivals(mondays, at).draw(np.random.default_rng(0), 2 * 86_400.0, 100)
     assert times.tolist() == [at + 9 * 3600.0, at + 9 * 3600.0 + 60.0]
-    assert (mondays[rows] % WEEK == times % WEEK).all()
+    assert (mondays[rows] % SEVEN_DAYS == times % SEVEN_DAYS).all()
 
 
 def test_what_comes_after_the_moment_is_not_drawn() -> None:

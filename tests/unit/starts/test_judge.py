@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.starts.judge import LEVELS, Calibration, Cases, moments_of, pinball, score
+from decision.starts.judge import KEPT_LEVELS, Calibration, Cases, moments_of, pinball, score_quantiles
 from tests.unit.starts.test_forecast import _log
 
 
@@ -11,7 +11,7 @@ def _forecasts(count: int, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Waits around an hour, and quantiles that are `width` times as wide as they should be."""
     rng = np.random.default_rng(0)
     normal = np.sort(rng.standard_normal(20_000))
-    quantiles = np.quantile(normal, LEVELS) * width * 0.5
+    quantiles = np.quantile(normal, KEPT_LEVELS) * width * 0.5
     middle = np.log(rng.uniform(1800, 7200, count))
     return np.exp(middle[:, None] + quantiles), np.exp(middle + 0.5 * rng.standard_normal(count))
 
@@ -19,7 +19,7 @@ def _forecasts(count: int, width: float) -> tuple[np.ndarray, np.ndarray]:
 def test_forecasts_that_are_right_cover_what_they_say() -> None:
     said, left = _forecasts(4000, 1.0)
     cases = Cases(np.arange(4000) // 10, np.zeros(4000), np.zeros(4000), left)
-    found = score(cases, said)
+    found = score_quantiles(cases, said)
     for percent in (50, 80, 95):
         share, low, high = found.covered[percent]
         assert share == pytest.approx(percent / 100, abs=0.03)
@@ -27,7 +27,7 @@ def test_forecasts_that_are_right_cover_what_they_say() -> None:
 
 
 def test_the_pinball_loss_is_that_of_the_definition() -> None:
-    said = np.repeat([[10.0]], len(LEVELS), axis=1)
+    said = np.repeat([[10.0]], len(KEPT_LEVELS), axis=1)
     assert pinball(np.array([20.0]), said)[0].tolist() == pytest.approx([1.0, 2.5, 5.0, 7.5, 9.0])
     assert pinball(np.array([0.0]), said)[0].tolist() == pytest.approx([9.0, 7.5, 5.0, 2.5, 1.0])
 

@@ -214,10 +214,11 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
 
 
 _LaunchpadBudget = Annotated[
-    Literal["smoke", "standard", "steady", "first", "full"],
+    Literal["smoke", "standard", "steady", "battery", "violations", "first", "full"],
     typer.Option(
         "--budget",
-        help="Number and length of trainings: a minute or hours, steady with full power; first and full: the paper's.",
+        help="Number and length of trainings: standard: hours, steady: with full power, battery: with one, violations: "
+        "late jobs cost their value; first and full: the paper's, days.",
     ),
 ]
 

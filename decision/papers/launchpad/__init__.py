@@ -63,19 +63,20 @@ class GreenWorld(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def world(hosts: int, intermittent: bool, seed: int, jobs: int) -> GreenWorld:
-    """Jobs and power that depend on the seed."""
+def world(hosts: int, intermittent: bool, seed: int, jobs: int, battery: float = 0.0) -> GreenWorld:
+    """Jobs and power that depend on the seed; a battery that can power all hosts for so many hours."""
     model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=WORLD_STEP, price_by_qos=True)
     workload = green_workload(np.random.default_rng([seed, hosts]), jobs, model)
     platform = networked(Flat(hosts, Link(1.25e9, 0.0)), (PowerState(1e9),))
-    return GreenWorld(platform, workload, _supply(workload, hosts, seed) if intermittent else ())
+    return GreenWorld(platform, workload, _supply(workload, hosts, seed, battery) if intermittent else ())
 
 
-def _supply(workload: Workload, hosts: int, seed: int) -> tuple[MachineEvent, ...]:
+def _supply(workload: Workload, hosts: int, seed: int, battery: float) -> tuple[MachineEvent, ...]:
     rows = worths(workload)
     assert rows is not None
     steps = int(rows[:, DEADLINE].max() / WORLD_STEP) + _MOST_STEPS_MORE
-    model, rng = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP), np.random.default_rng([seed, hosts, 1])
+    model = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP, battery=battery * hosts)
+    rng = np.random.default_rng([seed, hosts, 1])
     return power_events(rng, green_power(rng, model), model)
 
 
@@ -327,6 +328,7 @@ class _Budget(NamedTuple):
     intermittent: bool = True  # power
     learned_jobs: int = 20_000  # of the world that is learned in
     samples: int = 1000  # of the bootstrap
+    battery: float = 0.0  # hours for which it can power all hosts
 
 
 _ALL = (
@@ -349,11 +351,14 @@ _FEW = tuple(Learner(method, data) for method, data in _PAIRS)
 _SIZES = (10, 20, 30, 40, 50, 100)
 _PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
 _PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
+_BATTERY = 4.0  # hours
 _CLONED = Learner(BC, "qos"), Learner(OFFLINE, "combo")
 _BUDGETS = {
     "smoke": _Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
     "standard": _Budget(_STANDARD, 5, 10, _EFFORT),
     "steady": _Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
+    "battery": _Budget(_STANDARD, 5, 10, _EFFORT, battery=_BATTERY),
+    "violations": _Budget(_STANDARD, 5, 10, _EFFORT._replace(changes=("env.violation_cost=1.0",))),
     "first": _Budget({10: _CLONED}, 1, 10, _PAPER),
     "full": _Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
 }
@@ -416,12 +421,12 @@ def _do_part(task: LaunchpadPart) -> None:
 def _tested(task: LaunchpadPart) -> GreenWorld:
     """The world of the rollouts of a seed."""
     jobs = task.budget.rollouts * task.budget.effort.jobs
-    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs)
+    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs, task.budget.battery)
 
 
 def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float64]]:
     budget, folder = task.budget, training_folder(task)
-    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs)
+    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs, budget.battery)
     data = task.folder / f"{task.hosts}-{learner.data}.choices"
     if learner.data and not data.exists():
         record_data(learned, learner.data, budget.effort, data)

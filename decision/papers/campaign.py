@@ -128,6 +128,7 @@ class Campaign(NamedTuple, Generic[_B, _P]):
     show: Callable[[Asked[_B, _P]], Shown]
     few: Callable[[_B], str] = str  # of what the budget smoke has too little to say something, in words
     kept: Callable[[str], str] = str  # the folder of a budget's parts; another budget may have some of the same
+    price: Callable[[Asked[_B, _P]], str] = lambda _: ""  # what the paper's own trainings take that are left, a line
 
     def reproduce(self, how: Parts, budget: str = "smoke", *, only_finished: bool = False) -> Findings:
         """Do what is missing, write ``table.md`` and the figures into ``FOLDER/BUDGET``.
@@ -147,16 +148,17 @@ class Campaign(NamedTuple, Generic[_B, _P]):
         if not only_finished:
             finish(self.work, wanted, how, writable_folder(kept))
         done = [part for part in wanted if part.written[0].exists()]
-        shown = self.show(Asked(budget, chosen, folder, done, wanted, how))
+        asked = Asked(budget, chosen, folder, done, wanted, how)
+        shown = self.show(asked)
         finished = f"{len(done)} of {len(wanted)} parts are finished"
         if not shown.tables:
-            return Findings((), f"{folder}: {finished}")
+            return Findings((), "\n".join(filter(None, (f"{folder}: {finished}", self.price(asked)))))
         files = {"table.md": tables_markdown(shown.tables).encode(), **shown.files}
         write_files({folder / name: [content] for name, content in files.items()})
         notes = shown.notes or f"{folder}: {', '.join(files)}; {finished}"
         if budget == "smoke" and not shown.notes:
             notes += f"\nsmoke shows that all runs: so {self.few(chosen)} say nothing else"
-        return Findings(shown.tables, notes)
+        return Findings(shown.tables, "\n".join(filter(None, (notes, self.price(asked)))))
 
 
 class _Kept(NamedTuple):
@@ -232,7 +234,7 @@ class Kind(StrEnum):
     NO_WORSE = "no worse"  # equal or above
 
 
-VERDICT_COLUMNS = "verdict", "by ours"  # of tables of claims: of the paper's own method, and of ours in its place
+VERDICT_COLUMNS = "verdict", "by ours", "learned by"  # of claims: of the paper's own method, of ours in its place
 
 
 class Verdict(StrEnum):
@@ -266,6 +268,43 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
     return Verdict.REFUTED if beside else Verdict.UNDECIDED
 
 
+class Agent(NamedTuple):
+    """Who learned, and how much of the paper's own training that was."""
+
+    name: str  # of the preset
+    own: bool  # whether networks, rewards and settings are the paper's
+    share: float  # of the paper's steps
+
+    def __str__(self) -> str:
+        return f"{'own' if self.own else 'ours'} ({self.name}), {100 * self.share:.2g} % of its steps"
+
+
+class Price(NamedTuple):
+    """What the trainings of a paper's own agent take, by speeds that were measured."""
+
+    steps: float  # of one, or updates
+    per_core: float  # in a second of one core
+    per_gpu: float  # in a second of one H200; 0 where that was not measured
+
+    def hours(self, trainings: float) -> tuple[float, float]:
+        """Of two cores, and of one GPU: nan where that was not measured."""
+        seconds = trainings * self.steps
+        return seconds / self.per_core / 7200, seconds / self.per_gpu / 3600 if self.per_gpu else math.nan
+
+
+def price_line(prices: Sequence[tuple[Price, float]]) -> str:
+    """What is left of the paper's own trainings, in hours.
+
+    Args:
+        prices: of each kind of training, and how many of these there are still to do, of one that was begun its rest.
+    """
+    left = math.fsum(number for _, number in prices)
+    hours = [price.hours(number) for price, number in prices if number]
+    cores, gpus = (math.fsum(column) for column in zip(*hours, strict=True)) if hours else (0.0, 0.0)
+    gpu = "not measured" if math.isnan(gpus) else f"{gpus:,.3g} hours of one H200"
+    return f"the paper's own trainings that are left: {left:,.3g}; {cores:,.3g} hours of two cores, {gpu}"
+
+
 LEAST_RUNS = 3  # the interval of fewer says nothing of the next one
 
 
@@ -281,17 +320,20 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool, runs: int) -> tuple[str, str]:
+def verdicts(
+    kind: Kind, found: Estimate | None, margin: float, *, agent: Agent | None, runs: int
+) -> tuple[str, str, str]:
     """What is known of a claim, and what ours says of it, for `VERDICT_COLUMNS`.
 
     Args:
         kind: what the claim says.
         found: the difference; None where nothing was tried.
         margin: up to which differences count as equal.
-        as_written: whether all that was compared is as the paper has it.
+        agent: who learned what was compared; None where nothing of it was learned.
         runs: of whichever side has fewest, rules without chance left out.
     """
     known = known_of(kind, found, margin, runs)
-    if as_written or found is None:
-        return known, ""
-    return Verdict.NOT_TRIED.value, known
+    if agent is None or found is None:
+        return known, "", ""
+    who = f"{agent}, {counted(runs, 'run')}"
+    return (known, "", who) if agent.own else (Verdict.NOT_TRIED.value, known, who)

@@ -33,8 +33,11 @@ Log = Annotated[
     Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
 ]
 BudgetOption = Annotated[
-    Literal["smoke", "standard", "full"],
-    typer.Option("--budget", help="Number and length of trainings: a minute, hours or days."),
+    Literal["smoke", "standard", "first", "full"],
+    typer.Option(
+        "--budget",
+        help="Number and length of trainings: a minute or hours; first and full: the paper's, days or weeks.",
+    ),
 ]
 Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
 
@@ -133,8 +136,10 @@ def _result_table(found: "ResultTable", whole: bool) -> Table:
 # The papers, by name.
 
 _DbfBudget = Annotated[
-    Literal["smoke", "standard", "splits", "full"],
-    typer.Option("--budget", help="Number of runs: minutes, hours or days."),
+    Literal["smoke", "standard", "splits", "first", "full"],
+    typer.Option(
+        "--budget", help="Number of runs: minutes or hours; first and full: the paper's networks, days or weeks."
+    ),
 ]
 
 
@@ -209,9 +214,11 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
 
 
 _LaunchpadBudget = Annotated[
-    Literal["smoke", "standard", "steady", "full"],
+    Literal["smoke", "standard", "steady", "battery", "violations", "first", "full"],
     typer.Option(
-        "--budget", help="Number and length of trainings: a minute, hours or days; steady is standard with full power."
+        "--budget",
+        help="Number and length of trainings: standard: hours, steady: with full power, battery: with one, violations: "
+        "late jobs cost their value; first and full: the paper's, days.",
     ),
 ]
 
@@ -237,7 +244,15 @@ def launchpad_command() -> "Campaign[Any, Any]":
     return LAUNCHPAD
 
 
-@_by_budget("packing", BudgetOption)
+_PackingBudget = Annotated[
+    Literal["smoke", "standard", "first", "tuned", "full"],
+    typer.Option(
+        "--budget", help="Number and length of trainings: a minute or hours; first, full, tuned (a grid): the paper's."
+    ),
+]
+
+
+@_by_budget("packing", _PackingBudget)
 def packing_command() -> "Campaign[Any, Any]":
     """Packing for utilization with predicted run times, against chance.
 
@@ -326,7 +341,10 @@ def topology_command(
         ),
     ] = None,
     budget: Annotated[
-        Literal["smoke", "standard", "full"], typer.Option("--budget", help="Number of runs: seconds, an hour or days.")
+        Literal["smoke", "standard", "first", "full"],
+        typer.Option(
+            "--budget", help="Number of runs: a minute or an hour; first and full: the paper's networks, days."
+        ),
     ] = "smoke",
     output: PartsFolder = None,
     *,

@@ -109,6 +109,32 @@ def test_what_a_heuristic_does_is_read_from_an_observation(name):
     np.testing.assert_array_equal(heuristic_choices(seen.observation[rows], name, 10), seen.action[rows])
 
 
+def test_a_world_with_a_battery_moves_power_to_when_there_is_little():
+    def hosts(battery):
+        return np.array([event.hosts[0] for event in world(10, True, 3, 200, battery).events])
+
+    plain, stored = hosts(0.0), hosts(LAUNCHPAD.budgets["battery"].battery)
+    assert world(10, True, 3, 200).workload == world(10, True, 3, 200, 4.0).workload
+    few = plain <= np.quantile(plain, 0.25)
+    assert stored[few].mean() > plain[few].mean()
+    assert stored.sum() <= plain.sum() * 1.02
+
+
+def test_a_violation_costs_nothing_or_the_value_by_the_budget():
+    tested, paid = world(10, True, 3, 3 * JOBS), {}
+    for name in ("standard", "violations"):
+        effort = LAUNCHPAD.budgets[name].effort._replace(jobs=JOBS)
+        config = learner_config(Learner(BC, "qos"), effort, 0)
+        setup = choosing_setup(config, tested.workload, tested.platform, events=tested.events)
+        paid[name] = evaluate(lambda _, masks: masks.argmax(1), setup, first=np.arange(3) * JOBS)
+    free, costly = paid["standard"], paid["violations"]
+    assert (free["violated_share"] > 0).all()
+    np.testing.assert_allclose(free["value_share"], costly["value_share"])
+    np.testing.assert_allclose(
+        costly["return"] / free["return"], 1 - free["violated_share"] / free["value_share"], rtol=1e-6
+    )
+
+
 def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp_path):
     effort = LAUNCHPAD.budgets["standard"].effort
     steps = {method: learner_config(Learner(method, "qos"), effort, 0).learn.steps for method in (BC, OFFLINE, ONLINE)}

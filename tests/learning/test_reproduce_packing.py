@@ -1,9 +1,39 @@
 """Packing against chance, with the smoke budget as it is."""
 
+import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts
-from decision.papers.packing import PACKING, PACKING_BUDGETS, PackingPart
+from decision.papers.packing import (
+    PACKING,
+    PACKING_BUDGETS,
+    PackingPart,
+    _learn_and_test,
+    made_half,
+    packed_utilization,
+    setup_of,
+)
+from decision.rl.learning.deploy import learned_policy
+
+
+def test_the_best_triple_of_the_grid_is_tested_by_its_trainings(tmp_path):
+    smoke = PACKING_BUDGETS["smoke"]
+    budget = smoke._replace(steps=512, grid=((64, 256, 1), (64, 128, 2)), tries=2, changes=("env.steps=500",))
+    task = PackingPart(budget=budget, seed=0, learned="WL2_RND", method="baseline", folder=tmp_path)
+    found = _learn_and_test(task)
+    (folder,) = tmp_path.iterdir()
+    trained = {path.name for path in folder.iterdir()}
+    assert trained == {"64-256-1-0", "64-256-1-1", "64-128-2-0", "64-128-2-1"}
+    means = []
+    for triple in ("64-256-1", "64-128-2"):
+        values = []
+        for seed in range(2):
+            policy = learned_policy(folder / f"{triple}-{seed}" / "packing.ckpt")
+            policy.actor.reset(0)
+            setup = setup_of(made_half(0, "WL2_RND", "a", budget.jobs), encoder=policy.encoder)
+            values.append(packed_utilization(policy.actor.together, setup))
+        means.append(np.mean(values))
+    assert found["WL2_RNDa"]["baseline"] == pytest.approx(max(means))
 
 
 @pytest.mark.nightly

@@ -21,7 +21,7 @@ from decision.files import load_swf
 from decision.files.text import InputFacts, file_facts, write_files
 from decision.files.workload import Selection
 from decision.model.workload import Workload
-from decision.papers.campaign import Asked, Campaign, Findings, Parts, Shown
+from decision.papers.campaign import Agent, Asked, Campaign, Findings, Parts, Price, Shown, price_line
 from decision.rl.envs import PlacedJobs, equal_hosts, write_metrics
 from decision.rl.learning.checkpoint import read_manifest
 from decision.rl.learning.config import TrainConfig, load_config
@@ -74,9 +74,9 @@ _INSPECTOR = "inspector"  # preset
 _AS_IN_THE_PAPER = ("env.paper=true", "env.cluster=cores", "env.jobs=1000")
 
 
-def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
-    """DBF with a window of so many jobs from the head of the queue and from its tail."""
-    changes = (f"env.head={head}", f"env.tail={tail}", *_AS_IN_THE_PAPER)
+def _window(head: int, tail: int, preset: str = "dbf-compact", *more: str) -> Candidate:
+    """DBF with a window of so many jobs from the head of the queue and from its tail, and more changes to a preset."""
+    changes = (f"env.head={head}", f"env.tail={tail}", *_AS_IN_THE_PAPER, *more)
     return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
 
 
@@ -107,11 +107,17 @@ _WHOLE_QUEUE = (128, 0)  # the widest of figure 4
 _COMPACT = tuple(_window(*split) for split in (*_SPLITS, _WHOLE_QUEUE))
 _PAPERS_AGENT = "dbf-paper"
 _FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in (*_SPLITS, _WHOLE_QUEUE))
+_STEPS = 299_700_000  # of 100,000 episodes
+# Ours in `first`: 32 environments act together, and each step is learned from once; the paper says neither.
+_FASTER = ("learn.envs=32", "learn.rollout=94", "learn.epochs=1")
+_FIRST = tuple(_window(*split, _PAPERS_AGENT, *_FASTER) for split in ((10, 0), (9, 1), (20, 0), (10, 10), (32, 0)))
+_PRICE = Price(_STEPS, per_core=282.0, per_gpu=4951.0)  # one environment, four epochs
 DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),
     "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard", 20),
-    "full": _Budget(299_700_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
+    "first": _Budget(_STEPS // 20, 1, 100, HORIZONS, 16, _FIRST, "first", 20),
+    "full": _Budget(_STEPS, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
 }
 
 
@@ -202,7 +208,12 @@ def reproduce_dbf(swf: Path, how: Parts, budget: str = "smoke", *, only_finished
         return [TrainingRun(swf, digest, budget, learned, seed, folder) for seed, learned in keys]
 
     campaign = Campaign(
-        DBF_BUDGETS, parts_of, learn_and_compare, partial(_show, swf), kept=lambda name: DBF_BUDGETS[name].runs
+        DBF_BUDGETS,
+        parts_of,
+        learn_and_compare,
+        partial(_show, swf),
+        kept=lambda name: DBF_BUDGETS[name].runs,
+        price=_left,
     )
     return campaign.reproduce(how, budget, only_finished=only_finished)
 
@@ -220,8 +231,9 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
         {policy: [read_horizons(path) for path in kept[policy]] for policy in results if policy in kept}
     )
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
-    own = all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window)
-    claims = judged_claims(results, own, _checkpoints_of(runs))
+    presets = dict.fromkeys(c.preset for c in asked.budget.learned if c.window)
+    agent = Agent(", ".join(presets), list(presets) == [_PAPERS_AGENT], asked.budget.steps / _STEPS)
+    claims = judged_claims(results, agent, _checkpoints_of(runs))
     files = {
         "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
         "results.csv": results_csv(results).encode(),
@@ -231,6 +243,13 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     if missing:
         notes += f"\nnot finished: {missing.total()} of {len(asked.wanted)} runs; table.md says of which policies"
     return Shown((summary(results), claims, by_horizon), files, notes)
+
+
+def _left(asked: Asked[_Budget, TrainingRun]) -> str:
+    """What the paper's own trainings of all windows take, but for what this budget has done of them."""
+    full, share = DBF_BUDGETS["full"], asked.budget.steps / _STEPS
+    done = sum(share for run in asked.done if run.learned.preset == _PAPERS_AGENT)
+    return price_line([(_PRICE, full.seeds * len(_FULL) - done)])
 
 
 def _results_of(run: TrainingRun) -> list[Result]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.experiments.statistics import Estimate, interquartile_mean, middle_mean
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, ResultTable, markdown_table, verdicts
+from decision.papers.campaign import VERDICT_COLUMNS, Agent, Kind, ResultTable, markdown_table, verdicts
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 # Results of DBF's runs: a row for each run, and a table of the policies with confidence intervals.
@@ -258,12 +258,12 @@ class _Claim(NamedTuple):
     beside: float = 0.0  # what it is compared with
 
 
-def judged_claims(results: Results, as_written: bool, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
+def judged_claims(results: Results, agent: Agent, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
     """Each claim that there are runs for, with its change and what that says.
 
     Args:
         results: of the policies.
-        as_written: whether networks and steps are the paper's.
+        agent: who learned.
         checkpoints: by policy, of each of its runs.
     """
     rows = []
@@ -272,7 +272,7 @@ def judged_claims(results: Results, as_written: bool, checkpoints: Mapping[str, 
     for claim in (*claims, *_soon(checkpoints)):
         value, low, high = (100 * each for each in claim.found)
         beside = Estimate(*(each - claim.beside for each in claim.found))
-        known = verdicts(claim.kind, beside, MARGINS[claim.metric], as_written=as_written, runs=claim.runs)
+        known = verdicts(claim.kind, beside, MARGINS[claim.metric], agent=agent, runs=claim.runs)
         rows.append((claim.what, f"{value:+z.0f} % ({low:+z.0f} to {high:+z.0f})", *known))
     by_share: dict[float, list[str]] = {}
     for name, margin in MARGINS.items():

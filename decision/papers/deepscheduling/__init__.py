@@ -28,16 +28,19 @@ from decision.model.platform import Platform
 from decision.model.record import Floats
 from decision.model.workload import Workload
 from decision.papers.campaign import (
+    VERDICT_COLUMNS,
+    Agent,
     Asked,
     Campaign,
     Kind,
     Part,
+    Price,
     ResultTable,
     Shown,
-    Verdict,
     counted,
-    known_of,
+    price_line,
     training_folder,
+    verdicts,
 )
 from decision.rl.envs import PlacedJobs, Setup, evaluate, make_setup
 from decision.rl.learning.config import load_config
@@ -120,6 +123,7 @@ _SHORT = ("learn.envs=4", "learn.rollout=64", "learn.minibatch=128", "learn.epoc
 _BUDGETS = {
     "smoke": _Budget(("orion",), 20, 1, 512, changes=_SHORT, timeouts=(300,), patience=(0, 300), samples=10),
     "standard": _Budget(_ALL, None, 5, 2_000_000),
+    "first": _Budget(("orion",), None, 1, 25_000_000, preset=_PAPERS_AGENT),
     "full": _Budget(_ALL, None, 10, 25_000_000, preset=_PAPERS_AGENT),
 }
 _ORDERS, _ALLOCATIONS = ("fcfs", "sjf", "saf"), ("first-fit", "pack")
@@ -282,13 +286,12 @@ _ON = {  # what the paper says of one cluster alone
 _MARGIN = 0.02  # of waste, waits, slowdowns and counts: what counts as equal
 
 
-def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change, runs: int) -> str:
-    """What is known of a claim; of the learned agent only where it is the paper's own that was trained."""
+def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change, runs: int) -> tuple[str, str, str]:
+    """What is known of a claim; nothing where the paper claims nothing."""
     if kind is None:
-        return ""
-    if own == _HELD_OUT and budget.preset != _PAPERS_AGENT:
-        return Verdict.NOT_TRIED.value
-    return known_of(kind, change, _MARGIN, runs)
+        return "", "", ""
+    agent = Agent(budget.preset, budget.preset == _PAPERS_AGENT, budget.steps / _PRICE.steps)
+    return verdicts(kind, change, _MARGIN, agent=agent if own == _HELD_OUT else None, runs=runs)
 
 
 def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
@@ -309,7 +312,8 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
         runs = (
             len(test[own]) if own == _HELD_OUT else days - learned
         )  # rules have no chance in them: days are their runs
-        judged.append((label, published, str(change), _verdict(budget, said, own, change, runs)))
+        known = _verdict(budget, said, own, change, runs)
+        judged.append((label, published, str(change), *known))
     rows: list[tuple[str, str, str]] = []
     first_fit = test[_FIRST_FIT][0]
     rows.append(("waste of all energy, First-Fit", "", f"{first_fit.waste.sum() / first_fit.joules.sum():.1%}"))
@@ -320,7 +324,9 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     rows += joint_rows(test, best_rule(test, rest, FIRST_FIT, WAIT), rest, budget.samples)
     seeds = counted(len(found[_HELD_OUT]), "seed")
     title = f"{cluster}: {days - learned} held-out days, {seeds} (95 % over seeds and days)"
-    return ResultTable(title, ("claim", "paper", "here", "verdict"), [*judged, *((*row, "") for row in rows)])
+    return ResultTable(
+        title, ("claim", "paper", "here", *VERDICT_COLUMNS), [*judged, *((*row, "", "", "") for row in rows)]
+    )
 
 
 def some_days(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
@@ -361,6 +367,17 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     return rows
 
 
+_PRICE = Price(25e6, per_core=345.0, per_gpu=0.0)
+
+
+def _left(asked: Asked[_Budget, DeepSchedulingPart]) -> str:
+    """What the paper's own trainings of all clusters and seeds take."""
+    full, done = _BUDGETS["full"], 0.0
+    if asked.budget.preset == _PAPERS_AGENT:
+        done = sum(part.who == _HELD_OUT for part in asked.done) * asked.budget.steps / _PRICE.steps
+    return price_line([(_PRICE, full.seeds * len(full.clusters) - done)])
+
+
 def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
     """Each claim with its number; figures 2 to 4 of the clusters that there are parts for."""
     from decision.report.plots.figures import drawn
@@ -383,7 +400,12 @@ def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
 
 
 DEEPSCHEDULING = Campaign(
-    _BUDGETS, _parts_of, _do_part, _show, few=lambda budget: f"few days ({budget.days}) and steps ({budget.steps})"
+    _BUDGETS,
+    _parts_of,
+    _do_part,
+    _show,
+    few=lambda budget: f"few days ({budget.days}) and steps ({budget.steps})",
+    price=_left,
 )
 
 # DeepScheduling (Casagrande et al., AINA 2020): servers that sleep, one learned agent for each cluster.

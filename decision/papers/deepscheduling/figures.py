@@ -1,7 +1,7 @@
 """Figures 2 to 4 of DeepScheduling's paper, from our days: means over seeds, percentiles and extremes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline
 from .claims import Days, Jobs, job_slowdowns, within_range
 
 _COLORS = (BLUE, RED, GREEN, CYAN)
-_LINES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), "-.")  # what lies on another is seen through its gaps
+_GAPS = (None, (6.0, 2.0), (1.5, 1.5), (4.0, 1.5, 1.0, 1.5))  # what lies on another is seen through its gaps
 _WIDTHS = (4.0, 2.4, 1.6, 1.6)  # points: the first drawn is the widest
 _EDGES = (1.0, 1.0001, 5.0, 10.0, 50.0, np.inf)
 _NAMES = ("1", "1 to 5", "5 to 10", "10 to 50", "above")
@@ -47,11 +47,16 @@ def cumulative(cluster: str, found: ByPolicy, jobs: Jobs, learned_days: int) -> 
     about = f"means up to each day (figure 2); {_spread(found)}; dotted: the days learned from end"
     headline(figure, f"{cluster}: {about}")
     signs = [
-        Line2D([], [], color=color, linestyle=line, linewidth=width, label=name)
-        for color, line, width, name in zip(_COLORS, _LINES, _WIDTHS, found, strict=False)
+        Line2D([], [], color=_COLORS[at], linestyle=_line(at), linewidth=_WIDTHS[at], label=name)
+        for at, name in enumerate(found)
     ]
     outer_legend(figure, signs, below=True)
     return figure
+
+
+def _line(at: int) -> Literal["-"] | tuple[float, tuple[float, ...]]:
+    gaps = _GAPS[at]
+    return "-" if gaps is None else (0.0, gaps)
 
 
 def _courses(days: Days, jobs: Jobs) -> Floats:
@@ -65,7 +70,7 @@ def _courses(days: Days, jobs: Jobs) -> Floats:
 def _draw_seeds(axes: Axes, values: Floats, at: int) -> None:
     """The mean of (seeds, days) values; where there are several seeds, their percentiles and extremes."""
     upto = np.arange(1, values.shape[1] + 1)
-    axes.plot(upto, values.mean(0), color=_COLORS[at], linestyle=_LINES[at], linewidth=_WIDTHS[at])
+    axes.plot(upto, values.mean(0), color=_COLORS[at], linestyle=_line(at), linewidth=_WIDTHS[at])
     if len(values) > 1:
         low, high = np.percentile(values, _BAND, axis=0)
         axes.fill_between(upto, low, high, color=_COLORS[at], alpha=0.25, linewidth=0)

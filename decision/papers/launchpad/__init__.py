@@ -31,7 +31,7 @@ from decision.model.demand import DEADLINE, submit_times, worths
 from decision.model.platform import Flat, Link, Platform, PowerState
 from decision.model.record import Floats
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
-from decision.papers.campaign import Asked, Campaign, Part, Shown, training_folder
+from decision.papers.campaign import Agent, Asked, Campaign, Part, Price, Shown, price_line, training_folder
 from decision.rl.envs import Setup, evaluate, make_setup
 from decision.rl.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.rl.learning.choices import collect, write_choices
@@ -63,19 +63,20 @@ class GreenWorld(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def world(hosts: int, intermittent: bool, seed: int, jobs: int) -> GreenWorld:
-    """Jobs and power that depend on the seed."""
+def world(hosts: int, intermittent: bool, seed: int, jobs: int, battery: float = 0.0) -> GreenWorld:
+    """Jobs and power that depend on the seed; a battery that can power all hosts for so many hours."""
     model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=WORLD_STEP, price_by_qos=True)
     workload = green_workload(np.random.default_rng([seed, hosts]), jobs, model)
     platform = networked(Flat(hosts, Link(1.25e9, 0.0)), (PowerState(1e9),))
-    return GreenWorld(platform, workload, _supply(workload, hosts, seed) if intermittent else ())
+    return GreenWorld(platform, workload, _supply(workload, hosts, seed, battery) if intermittent else ())
 
 
-def _supply(workload: Workload, hosts: int, seed: int) -> tuple[MachineEvent, ...]:
+def _supply(workload: Workload, hosts: int, seed: int, battery: float) -> tuple[MachineEvent, ...]:
     rows = worths(workload)
     assert rows is not None
     steps = int(rows[:, DEADLINE].max() / WORLD_STEP) + _MOST_STEPS_MORE
-    model, rng = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP), np.random.default_rng([seed, hosts, 1])
+    model = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP, battery=battery * hosts)
+    rng = np.random.default_rng([seed, hosts, 1])
     return power_events(rng, green_power(rng, model), model)
 
 
@@ -327,6 +328,7 @@ class _Budget(NamedTuple):
     intermittent: bool = True  # power
     learned_jobs: int = 20_000  # of the world that is learned in
     samples: int = 1000  # of the bootstrap
+    battery: float = 0.0  # hours for which it can power all hosts
 
 
 _ALL = (
@@ -349,10 +351,15 @@ _FEW = tuple(Learner(method, data) for method, data in _PAIRS)
 _SIZES = (10, 20, 30, 40, 50, 100)
 _PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
 _PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
+_BATTERY = 4.0  # hours
+_CLONED = Learner(BC, "qos"), Learner(OFFLINE, "combo")
 _BUDGETS = {
     "smoke": _Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
     "standard": _Budget(_STANDARD, 5, 10, _EFFORT),
     "steady": _Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
+    "battery": _Budget(_STANDARD, 5, 10, _EFFORT, battery=_BATTERY),
+    "violations": _Budget(_STANDARD, 5, 10, _EFFORT._replace(changes=("env.violation_cost=1.0",))),
+    "first": _Budget({10: _CLONED}, 1, 10, _PAPER),
     "full": _Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
 }
 _RULES, _POSSIBLE = "rules", "possible"
@@ -414,12 +421,12 @@ def _do_part(task: LaunchpadPart) -> None:
 def _tested(task: LaunchpadPart) -> GreenWorld:
     """The world of the rollouts of a seed."""
     jobs = task.budget.rollouts * task.budget.effort.jobs
-    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs)
+    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs, task.budget.battery)
 
 
 def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float64]]:
     budget, folder = task.budget, training_folder(task)
-    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs)
+    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs, budget.battery)
     data = task.folder / f"{task.hosts}-{learner.data}.choices"
     if learner.data and not data.exists():
         record_data(learned, learner.data, budget.effort, data)
@@ -430,8 +437,9 @@ def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float6
 def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results:
     """The numbers of finished parts."""
     smallest = min(budget.learners)
-    own = set(budget.effort.presets.values()) == {_PAPERS_AGENT}
-    found = claims.Results({}, {}, {}, {}, {}, budget.samples, own)
+    presets = list(dict.fromkeys(budget.effort.presets.values()))
+    agent = Agent(", ".join(presets), presets == [_PAPERS_AGENT], budget.effort.unit / _PAPER.unit)
+    found = claims.Results({}, {}, {}, {}, {}, budget.samples, agent)
     for task in done:
         numbers = dict(np.load(task.file))
         if task.contender == _POSSIBLE:
@@ -452,6 +460,23 @@ def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results
 
 def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArray[np.float64]) -> None:
     values.setdefault(hosts, {}).setdefault(name, {})[seed] = shares
+
+
+_PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 where that was measured
+    BC: Price(5e5, 14.8, 0.0),
+    OFFLINE: Price(5e5, 4.1, 0.0),
+    ONLINE: Price(1e6, 3.7, 75.0),
+    BOTH: Price(1.05e6, 3.7, 75.0),
+}
+
+
+def _left(asked: Asked[_Budget, LaunchpadPart]) -> str:
+    """What the paper's own trainings at 10 hosts take; larger datacenters have as many times the image."""
+    full, done = _BUDGETS["full"], set[Learner]()
+    if set(asked.budget.effort.presets.values()) == {_PAPERS_AGENT}:
+        done = {part.contender for part in asked.done if isinstance(part.contender, Learner)}
+    left = [learner for learner in full.learners[10] if learner not in done]
+    return price_line([(_PRICES[each.method], full.seeds) for each in left]) + ", at 10 hosts"
 
 
 def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
@@ -481,7 +506,12 @@ def _figures(found: claims.Results) -> dict[str, bytes]:
 
 
 LAUNCHPAD = Campaign(
-    _BUDGETS, _parts_of, _do_part, _show, few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)"
+    _BUDGETS,
+    _parts_of,
+    _do_part,
+    _show,
+    few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)",
+    price=_left,
 )
 
 # Launchpad (Venkataswamy et al., JSSPP 2024): a green datacenter, learned from heuristics' choices and online.

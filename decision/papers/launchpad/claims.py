@@ -17,7 +17,17 @@ import numpy as np
 
 from decision.experiments.statistics import Estimate, middle_mean
 from decision.model.record import Floats
-from decision.papers.campaign import LEAST_RUNS, VERDICT_COLUMNS, Kind, ResultTable, Verdict, counted, judge, verdicts
+from decision.papers.campaign import (
+    LEAST_RUNS,
+    VERDICT_COLUMNS,
+    Agent,
+    Kind,
+    ResultTable,
+    Verdict,
+    counted,
+    judge,
+    verdicts,
+)
 
 HEURISTICS = {  # by the paper's names, and more
     "QoS": "qos+first-fit",
@@ -157,7 +167,7 @@ class Results(NamedTuple):
     agreement: dict[str, dict[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
     possible: dict[str, Floats]  # mix: (2,) likewise, the most
     samples: int  # of the bootstrap
-    own: bool  # whether those who learn are the paper's own agents
+    agent: Agent  # who learns
 
 
 def value_table(found: Results) -> ResultTable:
@@ -191,11 +201,9 @@ def claim_table(found: Results) -> ResultTable:
             if change is None:
                 without += 1
                 continue
-            own, runs = (
-                found.own or {claim.own, claim.other} <= RULES.keys(),
-                _runs(found, size, claim.own, claim.other),
-            )
-            known = verdicts(claim.kind, change, WITHIN, as_written=own, runs=runs)
+            agent = None if {claim.own, claim.other} <= RULES.keys() else found.agent
+            runs = _runs(found, size, claim.own, claim.other)
+            known = verdicts(claim.kind, change, WITHIN, agent=agent, runs=runs)
             rows.append((claim.name, str(claim), str(size), str(change), *known))
     rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
     equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
@@ -227,7 +235,7 @@ def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
                 ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
                 change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
                 what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
-                known = verdicts(Kind.EQUAL, change, WITHIN, as_written=found.own, runs=len(by_seed))
+                known = verdicts(Kind.EQUAL, change, WITHIN, agent=found.agent, runs=len(by_seed))
                 rows.append(("C8", what, str(min(found.values)), str(change), *known))
     return rows
 
@@ -248,7 +256,7 @@ def _time_rows(found: Results) -> list[tuple[str, ...]]:
         what = f"{longer} takes longer than {shorter} to reach QoS less {WITHIN}"
         shown = f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
         runs = len(one.keys() & other.keys())
-        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own, runs=runs)
+        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), agent=found.agent, runs=runs)
         rows.append(("C9", what, str(min(found.values)), shown, *known))
     return rows
 
@@ -293,7 +301,7 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
             change = mean_difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
             runs = len(own.keys() & other.keys())
-            known = verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own, runs=runs)
+            known = verdicts(Kind.NO_WORSE, change, WITHIN, agent=found.agent, runs=runs)
             rows.append(("C10", what, str(size), str(change), *known))
     return rows
 

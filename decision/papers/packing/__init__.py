@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from decision.files.text import write_files
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
-from decision.papers.campaign import Asked, Campaign, ResultTable, Shown
+from decision.papers.campaign import Asked, Campaign, Price, ResultTable, Shown, price_line
 from decision.rl.envs import Setup
 from decision.rl.envs.batch import ChooseAll
 from decision.rl.learning.config import NetworkConfig
@@ -41,6 +41,7 @@ from .claims import (
     PackingBudget,
     PackingPart,
     Pair,
+    agent_of,
     count_claims,
     interval,
     judged,
@@ -138,9 +139,31 @@ def _learn_and_test(task: PackingPart) -> dict[str, dict[str, float]]:
     hidden = task.budget.widths[METHODS.index(task.method) == 2]
     estimate = "none" if task.method == "baseline" else "given"
     own = (f"env.estimate={estimate}", f"learn.steps={task.budget.steps}", f"network.hidden={list(hidden)}")
-    policy = learned(task, "packing-nn1", (*own, *task.budget.changes))
+    changes = (*own, *task.budget.changes)
     halves = [(task.learned, "a"), *((name, "b") for name in WORKLOADS)]
-    return {f"{name}{half}": {task.method: _tested(policy, task, name, half)} for name, half in halves}
+    policies = _tuned(task, changes) if task.budget.grid else [learned(task, "packing-nn1", changes)]
+    return {
+        f"{name}{half}": {task.method: float(np.mean([_tested(policy, task, name, half) for policy in policies]))}
+        for name, half in halves
+    }
+
+
+def _tuned(task: PackingPart, changes: Sequence[str]) -> list[LearnedPolicy]:
+    """The trainings of the triple of T, M and K whose mean utilization of the own half a is best, as in the paper.
+
+    Each training is kept, so that an interrupted search goes on.
+    """
+    best, most = [], -np.inf
+    for steps, batch, epochs in task.budget.grid:
+        triple = (f"learn.rollout={steps}", f"learn.minibatch={batch}", f"learn.epochs={epochs}")
+        tries = [
+            learned(task, "packing-nn1", (*changes, *triple), seed, f"{steps}-{batch}-{epochs}-{seed}")
+            for seed in range(task.budget.tries)
+        ]
+        value = float(np.mean([_tested(policy, task, task.learned, "a") for policy in tries]))
+        if value > most:
+            best, most = tries, value
+    return best
 
 
 def _tested(policy: LearnedPolicy, task: PackingPart, name: str, half: str) -> float:
@@ -171,7 +194,7 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
         budget = next(iter(pairs)).budget
-        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], budget == PACKING_BUDGETS["full"]))
+        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], agent_of(budget)))
     return (*tables, *worth_tables(found), *for_all_tables(found))
 
 
@@ -263,6 +286,17 @@ def _shown(value: object) -> str:
     return f"{value:+.3f}" if isinstance(value, float) else str(value)
 
 
+_PRICES = {"baseline": Price(4e6, 184.0, 26_100.0), "NN1": Price(4e6, 184.0, 26_100.0), "NN2": Price(4e6, 86.0, 0.0)}
+
+
+def _left(asked: Asked[PackingBudget, PackingPart]) -> str:
+    """What a training of each network on each workload of a pair takes, without the search of the best triples."""
+    done = [
+        task.method for task in asked.done if task.learned and asked.budget.widths == PACKING_BUDGETS["full"].widths
+    ]
+    return price_line([(price, max(len(WORKLOADS) - done.count(method), 0)) for method, price in _PRICES.items()])
+
+
 def _show(asked: Asked[PackingBudget, PackingPart]) -> Shown:
     return Shown(_tables({task: json.loads(task.file.read_text()) for task in asked.done}))
 
@@ -347,6 +381,7 @@ PACKING = Campaign(
     _do_part,
     _show,
     few=lambda budget: f"few jobs ({budget.jobs}) and steps ({budget.steps})",
+    price=_left,
 )
 
 # Takizawa, Nomura and Matsuba: packing for utilization with predicted run times, against chance and a bound.

@@ -19,7 +19,7 @@ from decision.files.generate.paper_workloads import predicted_runtimes
 from decision.files.text import InputFacts
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, Part, ResultTable, counted, training_folder, verdicts
+from decision.papers.campaign import VERDICT_COLUMNS, Agent, Kind, Part, ResultTable, counted, training_folder, verdicts
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.rl.envs.batch import ChooseAll
 from decision.rl.learning.config import load_config
@@ -158,19 +158,19 @@ class Pair(NamedTuple):
         return max(self.rules[half]["SJF"], self.rules[half]["FCFS"])
 
 
-def judged(pairs: list[Pair], as_written: bool) -> ResultTable:
+def judged(pairs: list[Pair], agent: Agent) -> ResultTable:
     """Each claim with its difference, and what that says.
 
     Args:
         pairs: of the seeds.
-        as_written: whether networks and trainings are the paper's.
+        agent: who learned.
     """
     rows = []
     for what, kind, cells in _CLAIMS:
         means = np.array([[np.mean(list(cells(pair)))] for pair in pairs])
         found = bootstrap_mean(means, np.random.default_rng(0))
         shown = f"{found.value:+z.3f} ({found.low:+z.3f} to {found.high:+z.3f})"
-        rows.append((what, shown, *verdicts(kind, found, _MARGIN, as_written=as_written, runs=len(pairs))))
+        rows.append((what, shown, *verdicts(kind, found, _MARGIN, agent=agent, runs=len(pairs))))
     by = f"95 %, by {counted(len(pairs), 'pair')}"
     title = f"Claims: differences of utilization ({by}); within {_MARGIN} they are equal"
     return ResultTable(title, ("claim", "found", *VERDICT_COLUMNS), rows)
@@ -229,7 +229,7 @@ _CLAIMS: tuple[tuple[str, Kind, _Cells], ...] = (
 
 # What reproductions of packing share: budgets, parts, made halves, and trainings.
 
-_STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
+_CHOICES = 200_000  # of an evaluation at most: chance takes 14,000
 UTILIZATION = "packed_utilization"
 
 
@@ -243,15 +243,25 @@ class PackingBudget(NamedTuple):
     compact_steps: int  # of a training of packing-compact
     pairs: int  # of workloads that the shipped policy is tested on
     changes: tuple[str, ...] = ()  # to the preset
+    grid: tuple[
+        tuple[int, int, int], ...
+    ] = ()  # T, M and K of trainings, of which the best is taken; none: the preset's
+    tries: int = 1  # trainings of each
 
 
+_STEPS = 4_000_000  # of the paper's trainings
+_SIZES = (512, 1024, 2048, 4096, 8192)
+GRID = tuple((t, m, k) for t in _SIZES for m in _SIZES for k in (4, 8, 10) if m < 8 * t)  # table 3, and algorithm 1
 _SMALL = ("learn.minibatch=512", "learn.lr=1e-3", "learn.epochs=4")  # 4 is in the paper's grid, too
+_WIDTHS = (1024, 512, 256), (2048, 512, 256)  # of NN1 and NN2
 PACKING_BUDGETS = {
     "smoke": PackingBudget(
         1, 60, 512, ((16,), (32,)), 512, 1, ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")
     ),
     "standard": PackingBudget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), 100_000, 20, _SMALL),
-    "full": PackingBudget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256)), 2_000_000, 20),
+    "first": PackingBudget(1, 1000, _STEPS, _WIDTHS, 100_000, 1, ("learn.epochs=4",)),
+    "full": PackingBudget(5, 1000, _STEPS, _WIDTHS, 2_000_000, 20),
+    "tuned": PackingBudget(1, 1000, _STEPS, _WIDTHS, 2_000_000, 20, grid=GRID, tries=5),
 }
 
 
@@ -276,6 +286,13 @@ class PackingPart(Part, frozen=True, kw_only=True):
         return not (self.learned or self.method)
 
 
+def agent_of(budget: PackingBudget) -> Agent:
+    """Who learns by a budget: the paper's own where networks and triples of the grid are chosen as there."""
+    own = budget.widths == _WIDTHS and budget.grid == GRID
+    name = "packing-nn1 and nn2, " + ("tuned" if budget.grid else "not tuned")
+    return Agent(name if budget.widths == _WIDTHS else "smaller networks", own, budget.steps / _STEPS)
+
+
 def made_half(seed: int, name: str, half: str, jobs: int, noise: float = 0.0) -> Workload:
     """The first jobs of a half, which say how long they run: right, but for a lognormal error of this sigma."""
     kind, _, accuracy = name.partition("_")
@@ -285,20 +302,28 @@ def made_half(seed: int, name: str, half: str, jobs: int, noise: float = 0.0) ->
     return msgspec.structs.replace(whole, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
 
 
-def learned(task: PackingPart, preset: str, changes: Sequence[str]) -> LearnedPolicy:
-    """What is learned from the task's half a; a training that was interrupted goes on."""
+def learned(task: PackingPart, preset: str, changes: Sequence[str], seed: int = -1, name: str = "") -> LearnedPolicy:
+    """What is learned from the task's half a; a training that was interrupted goes on.
+
+    Args:
+        task: names the half.
+        preset: of the training.
+        changes: to it.
+        seed: of the training; -1 is the task's.
+        name: of its folder inside the task's; none where it is the only one.
+    """
     jobs = made_half(task.seed, task.learned, "a", task.budget.jobs)
     changed = [f"env.jobs={task.budget.jobs}", "learn.threads=1", *changes]
     facts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=task.file.stem, sha256="")
     log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, facts)
-    config = load_config(preset, changed, seed=task.seed)
-    policy = learned_policy(train_to_folder(log, config, training_folder(task), resume=True))
+    config = load_config(preset, changed, seed=task.seed if seed < 0 else seed)
+    policy = learned_policy(train_to_folder(log, config, training_folder(task) / name, resume=True))
     assert isinstance(policy, LearnedPolicy)
     return policy
 
 
 def setup_of(jobs: Workload, **options: object) -> Setup:
-    return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _STEPS, **options})  # type: ignore[arg-type]
+    return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _CHOICES, **options})  # type: ignore[arg-type]
 
 
 def packed_utilization(policy: str | ChooseAll, setup: Setup) -> float:

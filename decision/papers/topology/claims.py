@@ -24,13 +24,16 @@ from decision.experiments.tasks import run_tasks
 from decision.model.record import Floats
 from decision.papers.campaign import (
     VERDICT_COLUMNS,
+    Agent,
     Asked,
     Campaign,
     Findings,
     Kind,
     Parts,
+    Price,
     ResultTable,
     Shown,
+    price_line,
     tables_markdown,
     verdicts,
 )
@@ -96,6 +99,7 @@ class _Budget(NamedTuple):
 _FEW = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
 _HELD_OUT = Lengths(24, 300), Lengths(8, 2000)
 _PAPERS = "repair-paper"  # networks as the paper's
+_FIRST = "FCN-1", "CNN-3"  # networks
 TOPOLOGY_BUDGETS = {
     "smoke": _Budget(
         *(_FEW, ("FCN-1", "CNN-3"), 2, 1, 2, 2, 5.0, 2, 20, (60,), ("first-fit", "random", "tree"), (1.0,), 10),
@@ -104,6 +108,11 @@ TOPOLOGY_BUDGETS = {
     "standard": _Budget(
         ("learn.steps=200000",),
         *(tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, _PLACES, (0.25, 0.5, 1.0), 250, _HELD_OUT),
+    ),
+    "first": _Budget(
+        (),
+        *(_FIRST, 1, 2, PERIODS, 4, 30.0, EPOCHS, 300, LENGTHS, ("first-fit", "tree"), (0.5,), 250, _HELD_OUT),
+        preset=_PAPERS,
     ),
     "full": _Budget(
         (),
@@ -122,13 +131,14 @@ class _Claim(NamedTuple):
     reward: str  # by which the networks of this row learned; empty where there are none
     verdict: str
     ours: str  # with networks that learned otherwise than the paper's
+    learned_by: str
 
 
 class _Judge(NamedTuple):
     """Gives claims their verdicts, by the rule of all papers."""
 
     paid: str
-    as_written: bool  # whether networks learn as the paper's
+    agent: Agent  # who learns
     runs: int  # seeds
 
     def __call__(
@@ -143,7 +153,7 @@ class _Judge(NamedTuple):
         network: bool = False,
     ) -> _Claim:
         """A claim that something is above 0, unless it is of another kind, of networks or without any."""
-        known = verdicts(kind, value, margin or COST, as_written=self.as_written or not network, runs=self.runs)
+        known = verdicts(kind, value, margin or COST, agent=self.agent if network else None, runs=self.runs)
         return _Claim(what, tree, found, self.paid if network else "", *known)
 
 
@@ -160,8 +170,21 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
     return Campaign(
-        TOPOLOGY_BUDGETS, _trainings, train_networks, partial(_show, data / HPCSCHEDULE_JOBS if data else None)
+        TOPOLOGY_BUDGETS,
+        _trainings,
+        train_networks,
+        partial(_show, data / HPCSCHEDULE_JOBS if data else None),
+        price=_left,
     ).reproduce(how, budget)
+
+
+_PRICE = Price(3e6, per_core=77.0, per_gpu=21_340.0)  # of CNN-3
+
+
+def _left(asked: Asked[_Budget, RepairTraining]) -> str:
+    """What the paper's own trainings of all networks on both trees take, one seed of each."""
+    own = len(asked.done) if asked.budget.preset == _PAPERS and asked.budget.seeds else 0
+    return price_line([(_PRICE, max(len(TREES) * len(NETWORKS) - own, 0))])
 
 
 def _show(jobs: Path | None, asked: Asked[_Budget, RepairTraining]) -> Shown:
@@ -234,7 +257,9 @@ def _tasks(budget: _Budget, jobs: Path | None, trainings: Sequence[RepairTrainin
 def _tables(budget: _Budget, found: Found) -> Iterator[ResultTable]:
     costs = {tree: _window_costs(budget, found, tree) for tree in TREES}
     pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
-    judged = _Judge(_paid(budget), budget.preset == _PAPERS, budget.seeds)
+    steps = load_config(budget.preset, budget.training).learn.steps
+    agent = Agent(budget.preset, budget.preset == _PAPERS, steps / _PRICE.steps)
+    judged = _Judge(_paid(budget), agent, budget.seeds)
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree], judged)]
     claims += [claim for pair in pairs for claim in _price_claims(pair, judged)]
     title = f"Claims; networks of {budget.preset}"

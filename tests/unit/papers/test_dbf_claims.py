@@ -2,7 +2,10 @@
 
 import pytest
 
+from decision.papers.campaign import Agent
 from decision.papers.dbf.claims import Result, by_policy, judged_claims, large_jobs, mean_change
+
+OWN = Agent("dbf-paper", True, 1.0)
 
 
 def runs(policy, window, *waits, seeds=True, **means):
@@ -37,7 +40,7 @@ CHECKPOINTS = {"DBF 20-0": [{0: [1000.0], 50: [500.0], 1000: [400.0]}] * 3, "DBF
 
 @pytest.mark.parametrize("as_written", [True, False])
 def test_each_claim_has_its_change_and_a_verdict(as_written):
-    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, as_written, CHECKPOINTS).rows}
+    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, Agent("x", as_written, 1.0), CHECKPOINTS).rows}
     known = {what: (row[0], row[1] if as_written else row[2]) for what, row in rows.items()}
     assert known == {
         "DBF 9-1 has less wait than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
@@ -58,7 +61,7 @@ def test_each_claim_has_its_change_and_a_verdict(as_written):
 
 def test_a_side_of_one_run_decides_nothing_but_a_heuristic_needs_no_more():
     few = by_policy([*runs("DBF 32-0", (32, 0), 100), *runs("easy", None, 500, seeds=False)])
-    assert {row[2] for row in judged_claims(few, True, {}).rows} == {"undecided (1 run)"}
+    assert {row[2] for row in judged_claims(few, OWN, {}).rows} == {"undecided (1 run)"}
 
 
 def test_large_jobs_are_those_of_more_than_128_cores(tmp_path):
@@ -67,8 +70,8 @@ def test_large_jobs_are_those_of_more_than_128_cores(tmp_path):
 
 
 def test_what_the_paper_has_was_not_tried_by_networks_of_ours():
-    assert {row[2] for row in judged_claims(RESULTS, False, CHECKPOINTS).rows} == {"not tried"}
-    assert {row[3] for row in judged_claims(RESULTS, True, CHECKPOINTS).rows} == {""}
+    assert {row[2] for row in judged_claims(RESULTS, OWN._replace(own=False), CHECKPOINTS).rows} == {"not tried"}
+    assert {row[3] for row in judged_claims(RESULTS, OWN, CHECKPOINTS).rows} == {""}
 
 
 def test_a_change_of_single_runs_has_no_width():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.experiments.statistics import middle_mean
-from decision.papers.campaign import Kind, Verdict, judge
+from decision.papers.campaign import Agent, Kind, Verdict, judge
 from decision.papers.launchpad.claims import (
     CLAIMS,
     WITHIN,
@@ -86,7 +86,7 @@ def timed(own=False, times=1):
         for name, seeds in curves.items()
     }
     values = {10: {"QoS": {seed: np.full(3, 0.5) for seed in range(2 * times)}}}
-    return Results(values, {}, moments, {}, {}, 100, own)
+    return Results(values, {}, moments, {}, {}, 100, Agent("green", own, 1.0))
 
 
 def test_how_long_a_method_takes_is_until_its_rollouts_get_nearly_what_qos_gets():
@@ -100,7 +100,7 @@ def test_how_long_a_method_takes_is_until_its_rollouts_get_nearly_what_qos_gets(
 
 @pytest.mark.parametrize("own", [False, True])
 def test_which_method_takes_longer_is_judged_by_these_times(own):
-    rows = {row[1].split(" to reach")[0]: row[3:] for row in claim_table(timed(own, times=2)).rows if row[0] == "C9"}
+    rows = {row[1].split(" to reach")[0]: row[3:6] for row in claim_table(timed(own, times=2)).rows if row[0] == "C9"}
     assert rows["Offline takes longer than BC"] == (
         "2.8 times (2 times to 4 times)",
         *((HOLDS, "") if own else (NOT_TRIED, HOLDS)),

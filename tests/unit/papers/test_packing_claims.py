@@ -4,8 +4,29 @@ import numpy as np
 import pytest
 from helpers.env_toys import workload
 
+from decision.papers.campaign import Agent
 from decision.papers.packing import upper_bound
-from decision.papers.packing.claims import METHODS, PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, Pair, count_claims, judged
+from decision.papers.packing.claims import (
+    GRID,
+    METHODS,
+    PACKING_BUDGETS,
+    PUBLISHED_4,
+    PUBLISHED_5,
+    PUBLISHED_6,
+    Pair,
+    agent_of,
+    count_claims,
+    judged,
+)
+
+OWN = Agent("packing-nn1", True, 1.0)
+
+
+def test_the_papers_own_agent_has_its_widths_and_a_triple_chosen_from_its_grid():
+    assert len(GRID) == len(set(GRID)) == 66, "M is below N_envs times T"
+    agents = {name: agent_of(budget) for name, budget in PACKING_BUDGETS.items()}
+    assert {name for name, agent in agents.items() if agent.own} == {"tuned"}
+    assert (agents["full"].share, agents["standard"].share) == (1.0, 0.1)
 
 
 def test_counts_of_the_published_tables_are_those_made_by_hand():
@@ -40,7 +61,7 @@ def test_each_claim_of_the_published_tables_has_a_verdict_by_the_common_rule():
     pair = Pair(PUBLISHED_4, own | others)
     worse = Pair(PUBLISHED_4, {key: value - 0.1 for key, value in own.items()} | others)
     found = [
-        [(row[1].split()[0], *row[2:]) for row in judged(pairs, True).rows]
+        [(row[1].split()[0], *row[2:4]) for row in judged(pairs, OWN).rows]
         for pairs in ([pair] * 3, [pair, pair, worse])
     ]
     assert found[0] == [
@@ -52,7 +73,7 @@ def test_each_claim_of_the_published_tables_has_a_verdict_by_the_common_rule():
         ("+0.022", "holds", ""),
     ]
     assert found[1][0] == ("+0.026", "undecided", "")
-    assert {row[2] for row in judged([pair] * 3, False).rows} == {"not tried"}
-    assert {row[2] for row in judged([pair], True).rows} == {"undecided (1 run)"}
+    assert {row[2] for row in judged([pair] * 3, OWN._replace(own=False)).rows} == {"not tried"}
+    assert {row[2] for row in judged([pair], OWN).rows} == {"undecided (1 run)"}
     same = Pair(PUBLISHED_4, {key: 0.5 - 1e-6 * (key[1] == "NN2") for key in pair.learned})
-    assert judged([same], True).rows[-1][1] == "+0.000 (+0.000 to +0.000)", "no minus before a zero"
+    assert judged([same], OWN).rows[-1][1] == "+0.000 (+0.000 to +0.000)", "no minus before a zero"

@@ -3,7 +3,7 @@
 import pytest
 
 from decision.experiments.statistics import Estimate
-from decision.papers.campaign import Kind, Verdict, judge, verdicts
+from decision.papers.campaign import Agent, Kind, Price, Verdict, judge, price_line, verdicts
 
 INTERVALS = [(-3, -2), (-3, 0), (-1, 1), (-0.5, 0.5), (0, 3), (1, 1), (1, 3), (2, 3), (-3, 3)]
 
@@ -29,10 +29,32 @@ def test_an_interval_across_a_margin_decides_nothing():
 
 def test_fewer_than_three_runs_decide_nothing():
     found = Estimate(2.0, 2.0, 2.0)
-    known = [verdicts(Kind.ABOVE, found, 1.0, as_written=True, runs=runs) for runs in (1, 2, 3)]
-    assert known == [("undecided (1 run)", ""), ("undecided (2 runs)", ""), ("holds", "")]
-    assert verdicts(Kind.ABOVE, found, 1.0, as_written=False, runs=1) == ("not tried", "undecided (1 run)")
-    assert verdicts(Kind.ABOVE, None, 1.0, as_written=True, runs=0) == ("not tried", "")
+    known = [verdicts(Kind.ABOVE, found, 1.0, agent=None, runs=runs) for runs in (1, 2, 3)]
+    assert known == [("undecided (1 run)", "", ""), ("undecided (2 runs)", "", ""), ("holds", "", "")]
+    assert verdicts(Kind.ABOVE, None, 1.0, agent=None, runs=0) == ("not tried", "", "")
+
+
+def test_a_row_says_who_learned_and_which_share_of_the_papers_steps():
+    found = Estimate(2.0, 2.0, 2.0)
+    ours, own = Agent("dbf-compact", False, 0.0066), Agent("dbf-paper", True, 0.05)
+    assert verdicts(Kind.ABOVE, found, 1.0, agent=ours, runs=1) == (
+        "not tried",
+        "undecided (1 run)",
+        "ours (dbf-compact), 0.66 % of its steps, 1 run",
+    )
+    assert verdicts(Kind.ABOVE, found, 1.0, agent=own, runs=3) == (
+        "holds",
+        "",
+        "own (dbf-paper), 5 % of its steps, 3 runs",
+    )
+
+
+def test_hours_are_those_of_the_trainings_that_are_left():
+    one, other = Price(7.2e6, 1000.0, 4000.0), Price(3.6e6, 500.0, 0.0)
+    assert one.hours(2) == (2.0, 1.0)
+    assert "3 hours of two cores, 1.5 hours of one H200" in price_line([(one, 3.0), (other, 0.0)])
+    assert price_line([(one, 1.0), (other, 2.0)]).endswith("left: 3; 3 hours of two cores, not measured")
+    assert "left: 0; 0 hours" in price_line([(one, 0.0)])
 
 
 def test_what_nobody_ran_was_not_tried():

@@ -89,7 +89,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The parameters as configured in it."""
         return Settings(self.conf)
 
-    @property
+    @cached_property
     def begin(self) -> int:
         """Seconds since 1970 from which the simulation runs: the first submission."""
         return min((job.submitted for job in self.jobs), default=DAY)

@@ -392,6 +392,7 @@ def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
         "groups": groups,
         "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
         "verdict": found.verdict,
+        "slurm_version": case.slurm,
         "not_simulated": list(case.keys.may_matter),
         "notes": list(case.notes),
     }

@@ -21,14 +21,14 @@ USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
-    *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
+    *("enforcepartlimits", "preemptparameters", "licenses", "grestypes", "jobrequeue", "fastschedule"),
 }
 # they can change when or where jobs start, and nothing here does what they say
 _MAY_MATTER_KEYS = {
     *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
-    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),
+    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate"),
     *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
     *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
@@ -64,7 +64,14 @@ _NO_INFLUENCE_KEYS = {
     *("clifilterplugins", "cpufreqdef", "cpufreqgovernors", "dynamicfeatures", "extsensorsfreq", "extsensorstype"),
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
-    *("metricstype", "maxbatchrequeue", "salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter"),
+    *(
+        "metricstype",
+        "maxbatchrequeue",
+        "salocdefaultcommand",
+        "sallocdefaultcommand",
+        "schedulerport",
+        "schedulerrootfilter",
+    ),
 }
 
 
@@ -89,7 +96,14 @@ class KeyCount(msgspec.Struct, frozen=True):
 _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
 _QUIET_OPTIONS = {
-    *("bf_yield_rpc_cnt", "extra_constraints", "max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend"),
+    *(
+        "bf_yield_rpc_cnt",
+        "extra_constraints",
+        "max_script_size",
+        "max_rpc_cnt",
+        "enable_user_top",
+        "kill_invalid_depend",
+    ),
     *("no_env_cache",),
 }
 
@@ -131,6 +145,7 @@ _KNOWN_WORDS = {
     "TopologyParam": {"TOPOOPTIONAL", "NOINADDRANY", "NOCTLDINADDRANY", "NOINADDRANYCTLD", "ROUTEPART"},
     "SchedulerType": {"SCHED/BACKFILL", "SCHED/BUILTIN"},
     "SelectType": {"SELECT/LINEAR", "SELECT/CONS_TRES", "SELECT/CONS_RES"},
+    "PreemptParameters": {"YOUNGEST_FIRST"},
     "PreemptType": {"PREEMPT/NONE", "PREEMPT/PARTITION_PRIO", "PREEMPT/QOS"},
     "PriorityType": {"PRIORITY/BASIC", "PRIORITY/MULTIFACTOR"},
 }
@@ -138,10 +153,10 @@ _OF_PARTITIONS = {
     **{"exclusiveuser": "ExclusiveUser", "maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
     **{"selecttypeparameters": "SelectTypeParameters", "maxmempernode": "MaxMemPerNode", "reqresv": "ReqResv"},
     **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
-    **{"tresbillingweights": "TRESBillingWeights"},
+    **{"tresbillingweights": "TRESBillingWeights", "exclusive": "Exclusive"},
 }
 _OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
-_QUIET = {"", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
+_QUIET = {"NODE", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
 
 
 class Facts(NamedTuple):

@@ -92,9 +92,9 @@ def _take_first(w, job, capacity, nb_spots, cores):
     best = -1
     for i in range(nb_spots):
         node = w.spots[i]
-        if capacity[node] >= cores and (w.must_have[job] < 0 or is_named(w, job, node)):
-            if best < 0 or w.order_weight[node] < w.order_weight[best]:
-                best = node
+        fits = capacity[node] >= cores and (w.must_have[job] < 0 or is_named(w, job, node))
+        if fits and (best < 0 or w.order_weight[node] < w.order_weight[best]):
+            best = node
     if best < 0:
         return 0
     w.chosen[0] = best

@@ -18,6 +18,9 @@ _CLOSE = {
     "preempt_requeue": 0.97,
     "fair_share_qos_again2": 0.97,
     "shared_nodes": 0.97,
+    "v26_coarse_backfill": 0.99,
+    "v26_shared_nodes": 0.89,
+    "v26_preempt_requeue": 0.98,
 }
 
 
@@ -32,7 +35,13 @@ def test_jobs_start_when_slurm_started_them(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("coarse_backfill", 0.04), ("partitions", 0.04), ("preempt_requeue", 0.06), ("shared_nodes", 0.12)],
+    [
+        ("coarse_backfill", 0.04),
+        ("partitions", 0.04),
+        ("preempt_requeue", 0.06),
+        ("shared_nodes", 0.12),
+        ("v26_shared_nodes", 0.06),
+    ],
 )
 def test_the_mean_wait_is_that_of_the_log_and_the_interval_holds_it(name: str, most: float) -> None:
     case = recording(name, cycles=False)

@@ -31,17 +31,14 @@ def test_jobs_start_when_slurm_started_them(name: str) -> None:
     starts = np.array([job.start if job.started else np.nan for job in case.jobs], float)
     apart = np.abs(best.start - starts)[~np.isnan(starts)]
     assert np.mean(apart <= 30) >= _CLOSE[name]
+    waits = [(run, job.wait) for run, job in zip(best.wait, case.jobs, strict=True) if job.started]
+    simulated, recorded = np.nanmean(waits, 0)
+    assert abs(simulated / recorded - 1) <= (0.06 if "shared" in name else 0.03)
 
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [
-        ("coarse_backfill", 0.04),
-        ("partitions", 0.04),
-        ("preempt_requeue", 0.06),
-        ("shared_nodes", 0.12),
-        ("v26_shared_nodes", 0.06),
-    ],
+    [("coarse_backfill", 0.04), ("partitions", 0.04), ("preempt_requeue", 0.06), ("shared_nodes", 0.12)],
 )
 def test_the_mean_wait_is_that_of_the_log_and_the_interval_holds_it(name: str, most: float) -> None:
     case = recording(name, cycles=False)

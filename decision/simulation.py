@@ -32,7 +32,7 @@ from decision.engine.kernels import arrays as a
 from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.demand import context, has_deadlines
 from decision.model.errors import DeadlockError, DecideTimeoutError, DecisionError, PolicyError
 from decision.model.platform import Host, Platform, PowerState, SleepState
@@ -233,7 +233,7 @@ class JobNames(Sequence[str]):
         self._engine = engine
 
     def __len__(self) -> int:
-        return int(self._engine.state.nb_jobs)
+        return self._engine.state.nb_jobs
 
     @overload
     def __getitem__(self, number: int) -> str: ...

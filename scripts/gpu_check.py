@@ -25,8 +25,8 @@ from decision.files.generate.grid5000 import find_cluster
 from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.paper_workloads import topology_workload
 from decision.files.generate.platforms import Wanted, grid5000_cluster
-from decision.papers.launchpad.runs import world
-from decision.papers.packing.parts import made_half
+from decision.papers.launchpad import world
+from decision.papers.packing.claims import made_half
 from decision.papers.topology.parts import TREES, platform_of
 from decision.policies.runtimes import apply_estimates
 from decision.rl.envs.setup import Setup, equal_hosts

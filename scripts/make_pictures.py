@@ -14,8 +14,8 @@ from matplotlib import pyplot as plt
 import decision
 from decision.cli.app import app
 from decision.files.text import write_files
-from decision.report.plots.advice import advice_pictures
 from decision.report.plots.figures import BLUE, DARK, PALE, save, styled
+from decision.report.plots.results import advice_pictures
 
 LOG = "lublin_10000"
 ROOT = Path(__file__).parents[1]

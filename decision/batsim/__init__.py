@@ -11,7 +11,7 @@ copy of the state. `announced` reads the platform that Batsim announces, and has
 `dynamic_jobs` are those that the decision process registers. `decision_component` asks the component of a Batsim 5: a
 process, or a library, which has a process of its own (`library_child`).
 
-A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
+A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.prepared`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.
 
 Before it says anything, Batsim reads its files for as long as we need to load what a run needs. So the command line

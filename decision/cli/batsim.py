@@ -120,7 +120,7 @@ def batsim_command(
 
       decision batsim -p platform.xml -w workload.json -e out/easy
     """
-    from decision.engine.refusals import EngineOptions
+    from decision.engine.rules import EngineOptions
     from decision.experiments.standin import BatsimInputs, run_standin
 
     check_extra(ctx.args)

@@ -166,7 +166,7 @@ def bound_command(
           --battery-charge 4 --battery-discharge 3 --battery-efficiency 0.9
     """
     from decision.experiments.inputs import Inputs, load_inputs
-    from decision.experiments.value_bound import value_bound
+    from decision.experiments.worth import value_bound
     from decision.policies.traits import Battery
 
     from .tables import number, print_json

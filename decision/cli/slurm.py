@@ -8,6 +8,7 @@ import typer
 
 from .command import Group, add_command, typed_command
 from .options import SeedOption, TimeZoneOption
+from .starts import slurm_starts_command
 
 if TYPE_CHECKING:
     from decision.slurm.agree import Agreement
@@ -128,7 +129,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     """Waits as recorded and as simulated, the largest differences, and the verdict."""
     import numpy as np
 
-    from decision.slurm.agree import job_groups, start_differences, wait_figures
+    from decision.slurm.agree import agreement_notes, job_groups, start_differences, wait_figures
+    from decision.slurm.unstarted import never_lines
 
     from .tables import number, simple_table
     from .terminal import say, stdout
@@ -145,7 +147,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     means, (low, high) = found.means, found.interval
     table = simple_table("", "mean wait, s", "off", title="What the model is worth")
     for name, mean in means.items():
-        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
+        known = name != "recorded" and means["recorded"] > 0
+        off = f"{100 * (mean / means['recorded'] - 1):+.1f} %" if known else ""
         table.add_row(name, number(mean), off)
     stdout().print(table)
     say(
@@ -159,7 +162,9 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
     for late in start_differences(case, found):
         say(f"job {late.job}: recorded {late.recorded}, simulated {late.simulated} ({late.reason})")
-    for line in case.keys.words():
+    for line in never_lines(case, case.settings, found.best, found.started):
+        say(line)
+    for line in (*agreement_notes(case, found), *case.keys.words()):
         say(line)
     say(f"verdict: {found.verdict}")
 
@@ -266,7 +271,7 @@ def agree_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
     _write(json, agreement_document(loaded, found))
     if starts is not None:
@@ -318,6 +323,7 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
+    from decision.slurm.agree import compared_jobs
     from decision.slurm.case import load_case
     from decision.slurm.recommend import conf_diff
     from decision.slurm.sweep import default_settings, read_goal, read_goal_guard, read_vary, sweep, sweep_document
@@ -328,11 +334,11 @@ def sweep_command(
     announce_compilation()
     settings = loaded.settings
     changes = read_vary(vary) if vary else default_settings(settings)
-    numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
+    numbers = compared_jobs(loaded)
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
-    with counting("runs") as show:
+    with counting("runs", kept=output is not None) as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
@@ -384,7 +390,7 @@ def order_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = approximate(loaded, loaded.settings, order, runs, seed, show)
     rows = {"order itself": found.exact, "weights": found.by_weights, "job_submit.lua": found.by_script}
     _write(
@@ -424,3 +430,4 @@ add_command(app, "read", read_command)
 add_command(app, "agree", agree_command)
 add_command(app, "sweep", sweep_command)
 add_command(app, "order", order_command)
+add_command(app, "starts", slurm_starts_command)

@@ -1,25 +1,35 @@
 """``decision workload``: what a workload is like, and the commands that make and convert workloads."""
 
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from decision.report.plots.paper import Paper, drawn_for
+from decision.model.errors import ConfigError
+from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command
 from .options import (
     PAPER,
+    Begin,
+    ColumnName,
     DpiOption,
+    Gaps,
+    GapsOption,
     JsonOption,
+    OutputFile,
     PlotFile,
     SeedOption,
     SpeedOption,
+    TimeColumn,
     TimeFieldOption,
     TimeZoneOption,
     TypeSizeOption,
     WidthOption,
     WorkloadArgument,
+    layout_of,
     read_speed,
 )
 from .workload_audit import audit_command, clean_command, fetch_command, outages_command, sacct_command
@@ -34,11 +44,217 @@ from .workload_make import (
     price_command,
     topology_jobs_command,
 )
-from .workload_supply import supply_command
 
 if TYPE_CHECKING:
-    from decision.model.demand import Floats
+    from decision.files.events import SeriesLayout
+    from decision.files.generate.events import SupplyModel
+    from decision.model.record import Floats
     from decision.model.workload import Workload
+
+# ``decision workload supply``: power that comes and goes, as external events.
+
+_MOST = 1_000_000  # more are a mistake
+_table_option = partial(typer.Option, rich_help_panel="A table of power")
+
+Hosts = Annotated[
+    int | None, typer.Option("--hosts", help="Number of hosts; by default what --for is made for.", min=1, max=_MOST)
+]
+Steps = Annotated[
+    int | None,
+    typer.Option("--steps", help="Number of steps; by default as many as --for needs, and 60.", min=1, max=_MOST),
+]
+For = Annotated[
+    Path | None, typer.Option("--for", help="Workload that the supply is for.", metavar="FILE", dir_okay=False)
+]
+Step = Annotated[float, typer.Option("--step", help="Length of a step in seconds.", min=0.001, max=1e6)]
+Day = Annotated[float, typer.Option("--day", help="Seconds from midnight to midnight.", min=1, max=1e9)]
+Sun = Annotated[float, typer.Option("--sun", help="Share of the hosts that a clear noon powers.", min=0, max=100)]
+Wind = Annotated[float, typer.Option("--wind", help="Share of the hosts that wind powers on average.", min=0, max=100)]
+Battery = Annotated[float, typer.Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
+Floor = Annotated[int, typer.Option("--floor", help="Number of hosts that the grid always powers.", min=0, max=_MOST)]
+Forecast = Annotated[
+    int, typer.Option("--forecast", help="Steps of each forecast; 0: none, and events at changes only.", min=0, max=64)
+]
+Error = Annotated[
+    float, typer.Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10)
+]
+Rate = Annotated[
+    float | None,
+    typer.Option("--battery-rate", help="Hosts that the battery powers, or takes, at most.", min=0, max=1e9),
+]
+Efficiency = Annotated[
+    float,
+    typer.Option("--battery-efficiency", help="Share of what the battery takes that it gives back.", min=0.01, max=1),
+]
+Table = Annotated[
+    Path | None,
+    _table_option("--csv", help="Power by time, from a table (CSV or Parquet).", metavar="FILE", dir_okay=False),
+]
+
+
+class SupplyUnit(StrEnum):
+    """What a table of power counts."""
+
+    HOSTS = "hosts"
+    WATTS = "W"
+    KILOWATTS = "kW"
+    IRRADIANCE = "W/m2"
+
+
+_WATTS = {SupplyUnit.WATTS: 1.0, SupplyUnit.KILOWATTS: 1000.0}
+UnitOption = Annotated[SupplyUnit, _table_option("--unit", help="What the table counts.", case_sensitive=False)]
+Area = Annotated[float | None, _table_option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9)]
+Panels = Annotated[
+    float | None,
+    _table_option("--efficiency", help="Share of the light that panels turn into power; with W/m2.", min=1e-6, max=1),
+]
+HostWatts = Annotated[
+    float | None,
+    _table_option("--host-watts", help="What a host takes that computes; others take nothing.", min=1e-6, max=1e9),
+]
+Platform = Annotated[
+    Path | None,
+    _table_option(
+        "--platform", "-p", help="Platform that says what its hosts draw, computing and not.", metavar="FILE"
+    ),
+]
+
+
+def supply_command(
+    output: OutputFile,
+    hosts: Hosts = None,
+    workload: For = None,
+    steps: Steps = None,
+    step: Step = 60.0,
+    day: Day = 86400.0,
+    sun: Sun = 0.8,
+    wind: Wind = 0.4,
+    battery: Battery = 0.0,
+    battery_rate: Rate = None,
+    battery_efficiency: Efficiency = 1.0,
+    floor: Floor = 1,
+    forecast: Forecast = 20,
+    error: Error = 0.05,
+    table: Table = None,
+    time_column: TimeColumn = None,
+    column: ColumnName = None,
+    unit: UnitOption = SupplyUnit.HOSTS,
+    area: Area = None,
+    efficiency: Panels = None,
+    host_watts: HostWatts = None,
+    platform: Platform = None,
+    begin: Begin = None,
+    gaps: GapsOption = Gaps.REFUSE,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a supply of power that comes and goes, for --events.
+
+    At each step so many hosts may compute: what sun and wind power, or a table
+    says, smoothed by a battery, and at least what the grid powers. A battery knows
+    the last day and not what comes. The file has generic events of Batsim,
+    {"type": "power_supply", "timestamp": t, "hosts": k, "forecast": [...]}; a
+    Batsim of your own needs --forward-unknown-events, which decision run passes
+    itself.
+
+    A table in watts becomes hosts by --host-watts, or by a platform: so many may
+    compute as it feeds at full load while all others idle.
+
+    Examples:
+
+      decision workload supply --for green.json -o supply.txt
+
+      decision workload supply --hosts 50 --steps 10000 --battery 40 -o s.txt
+
+      decision workload supply --for w.json --csv pv.csv --column ghi --unit W/m2
+          --area 500 --efficiency 0.2 -p taurus -o s.txt
+    """
+    import math
+
+    import numpy as np
+
+    from decision.files import load_workload
+    from decision.files.generate.events import SupplyModel, green_power, supplied_hosts, supply_lines
+    from decision.files.text import write_files
+
+    from .tables import print_json
+    from .terminal import say
+
+    known = load_workload(workload) if workload else None
+    if known is not None and known.jobs:
+        hosts = hosts or known.nb_res
+        steps = steps or math.ceil(max(job.submit_time for job in known.jobs) / step) + 60
+    if hosts is None or steps is None:
+        raise ConfigError("give --hosts and --steps, or with --for the workload that says both")
+    if floor > hosts:
+        raise ConfigError(f"--floor {floor}: there are only {hosts} hosts; give fewer")
+    model = SupplyModel(
+        hosts=hosts,
+        steps=steps,
+        step=step,
+        day=day,
+        sun=sun,
+        wind=wind,
+        battery=battery,
+        battery_rate=math.inf if battery_rate is None else battery_rate,
+        battery_efficiency=battery_efficiency,
+        floor=floor,
+        horizon=forecast,
+        error=error,
+    )
+    rng = np.random.default_rng(seed)
+    if table is None:
+        power = green_power(rng, model)
+    else:
+        source = _Source(unit, area, efficiency, host_watts, platform)
+        power = source.power(table, layout_of(time_column, column, begin, gaps), model)
+    write_files({output: [supply_lines(rng, power, model)]})
+    mean = float(supplied_hosts(power, model).mean())
+    facts = {"path": output, "hosts": hosts, "steps": steps, "mean_hosts": mean}
+    if as_json:
+        print_json(facts)
+    else:
+        say(f"{output}: {steps:,} steps of {step:g} s, {mean:.1f} of {hosts:,} hosts on average")
+
+
+class _Source(NamedTuple):
+    """How a table of power becomes hosts."""
+
+    unit: SupplyUnit
+    area: float | None
+    efficiency: float | None
+    host_watts: float | None
+    platform: Path | None
+
+    def power(self, table: Path, layout: "SeriesLayout", model: "SupplyModel") -> "Floats":
+        """Power by step, (S,) hosts: the mean of what the table says during it."""
+        import numpy as np
+
+        from decision.files.events import read_series
+
+        scale = self._watts_of_one()
+        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
+        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
+        power = series.averages(edges) * scale
+        return power if self.unit is SupplyUnit.HOSTS else self._hosts(power)
+
+    def _watts_of_one(self) -> float:
+        """What one of the table's units is: watts, or a host."""
+        if {self.area is not None, self.efficiency is not None} != {self.unit is SupplyUnit.IRRADIANCE}:
+            raise ConfigError("--area and --efficiency go with --unit W/m2, which needs both")
+        if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not SupplyUnit.HOSTS):
+            raise ConfigError(f"--unit {self.unit.value}: watts need --host-watts or --platform, and hosts neither")
+        return _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
+
+    def _hosts(self, watts: "Floats") -> "Floats":
+        if self.platform is None:
+            return watts / (self.host_watts or 1.0)
+        from decision.files import load_platform
+        from decision.model.computer import find_platform
+        from decision.model.platform import draw_of
+
+        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
+        return within.clip(min=0).astype(float)
 
 
 Predictors = Annotated[

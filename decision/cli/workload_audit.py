@@ -16,7 +16,7 @@ from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:
     from decision.experiments.audit import Audit
-    from decision.experiments.cleaning import Oddities
+    from decision.experiments.conversion import Oddities
 
 
 @with_groups
@@ -178,8 +178,7 @@ def clean_command(
       decision workload clean log.swf -o clean.swf \\
           --filter 'user=135 and (job>=47421 and job<=50307)'
     """
-    from decision.experiments.cleaning import find_oddities
-    from decision.experiments.conversion import write_cleaned
+    from decision.experiments.conversion import find_oddities, write_cleaned
     from decision.files.workload import read_workload
 
     if (without is None) != (target is None):
@@ -244,8 +243,7 @@ def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading
           --events events.txt
     """
     from decision.experiments.audit import recorded_jobs
-    from decision.experiments.cleaning import find_outages, fitted_beside
-    from decision.experiments.conversion import write_outages
+    from decision.experiments.conversion import find_outages, fitted_beside, write_outages
     from decision.files.workload import read_workload
 
     options = reading.options()

@@ -13,7 +13,7 @@ from decision.model.record import FinalState
 from decision.model.workload import Job, MachineEvent, Workload, used_profiles
 from decision.protocol import messages as m
 
-from .refusals import DECIMALS, EngineOptions
+from .rules import DECIMALS, EngineOptions
 from .truth import LeafTask
 
 NO_MORE_JOBS = "no_more_static_job_to_submit"

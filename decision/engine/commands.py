@@ -2,7 +2,7 @@
 
 Names become jobs and hosts here; profiles, descriptions, mappings and metadata are read; who may say what is checked.
 What comes out is a `Command`, which each engine carries out in its own way. Whether a command is possible
-depends on the cluster when the command's time comes, and is left to the engine (`decision.engine.refusals`).
+depends on the cluster when the command's time comes, and is left to the engine (`decision.engine.rules`).
 
 A job is whatever the engine hands in at `submit`: an object of the reference engine, a number of the compiled one.
 """
@@ -22,7 +22,7 @@ from decision.model.workload import Composed, Job, Profile, Workload, used_profi
 from decision.protocol import messages as m
 from decision.protocol.messages import DecisionEvent, JobDescription
 
-from .refusals import ADVICE, EngineOptions, network_refusal, size_refusal
+from .rules import ADVICE, EngineOptions, network_refusal, size_refusal
 from .truth import LeafTask, check_width, flatten, is_moldable
 
 # --- Commands, read and checked --------------------------------------------------------------------------------------

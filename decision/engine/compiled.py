@@ -5,21 +5,25 @@ messages. Kernels do the work. Here arrays grow, what kernels return becomes err
 becomes a `RunRecord`.
 """
 
-from collections.abc import Mapping, Sequence
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from decision.compiling.bundle import I4
+from decision.compiling.bundle import I4, I8
 from decision.engine.kernels import arrays as a
 from decision.engine.kernels import commands as c
 from decision.engine.kernels import links
 from decision.engine.kernels.network import flows
 from decision.engine.kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, engine
 from decision.model.columns import Texts
-from decision.model.errors import PolicyError
+from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.platform import Platform
 from decision.model.record import (
@@ -28,12 +32,14 @@ from decision.model.record import (
     FinalState,
     Floats,
     HostState,
+    HostTable,
     JobTable,
     PstateTable,
     RunRecord,
 )
 from decision.model.workload import Job, MachineEvent, Workload, rest_name
 from decision.state import plan_arrays as p
+from decision.state import transitions
 from decision.state.cluster import (
     ENDED,
     INTERVALS,
@@ -48,10 +54,149 @@ from decision.state.cluster import (
 )
 from decision.state.plan_arrays import cannot_be_cut
 
-from . import refusals
-from .refusals import EngineOptions, HostNow, JobPhase, check_inputs, events_in_order
-from .spool import HOST_ROWS, Allocations, HostRows
+from . import rules
+from .rules import EngineOptions, HostNow, JobPhase, check_inputs, events_in_order
 from .truth import LeafTask, build_truth, with_job, with_leaves
+
+# What a long run makes and nobody reads before its end: it waits in files.
+#
+# Of the memory that ten million jobs need, the trace of the hosts and the allocations of jobs that are over would be
+# two fifths.
+
+HOST_ROWS = 1 << 18  # rows of the hosts' trace that stay in memory
+
+_HOST_ROW = np.dtype([("time", np.float64), ("counts", np.int32, len(HostState))])
+_INTERVAL = np.dtype([("first", np.int32), ("last", np.int32)])
+_DROP = getattr(mmap, "MADV_DONTNEED", None)  # which not every system has
+
+
+class Spool:
+    """Rows of a type in a file without a name, in the folder for temporary files."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._kind = kind
+        self._file: IO[bytes] | None = None
+        self._map: mmap.mmap | None = None
+        self.length = 0  # rows
+
+    def put(self, rows: NDArray[Any]) -> None:
+        """Add rows.
+
+        Raises:
+            ConfigError: if the file cannot be written.
+        """
+        try:
+            self._file = self._file or TemporaryFile()  # noqa: SIM115 - as long as the run
+            self._file.write(rows.data)
+            self._file.flush()
+        except OSError as error:
+            raise ConfigError(
+                f"a temporary file of a long run cannot be written ({error.strerror}); free space, or let TMPDIR name "
+                "another folder"
+            ) from None
+        self.length += len(rows)
+
+    def rows(self) -> NDArray[Any]:
+        """All rows, once all are there."""
+        if self._map is None and self._file is not None:
+            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.zeros(0, self._kind) if self._map is None else np.frombuffer(self._map, self._kind)
+
+    def take(self, which: I8) -> NDArray[Any]:
+        """These rows, once all are there; what was read of the file does not stay in memory."""
+        # A map of the file: the system reads what is asked for, and may forget it again.
+        rows = self.rows()[which]
+        if self._map is not None and _DROP is not None:
+            self._map.madvise(_DROP)
+        return rows
+
+
+class HostRows:
+    """The trace of the hosts: the rows that no longer fit into `Rows`, and then all."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(_HOST_ROW)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether some rows are in a file."""
+        return self._spool.length > 0
+
+    def put_aside(self, world: a.World) -> None:
+        """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
+        count, rows = world.sim.nb_host_rows, world.rows
+        packed = np.empty(count, _HOST_ROW)
+        packed["time"], packed["counts"] = rows.host_time[:count], rows.host_counts[:, :count].T
+        self._spool.put(packed)
+        world.sim.nb_host_rows = 0
+
+    def table(self, world: a.World) -> HostTable:
+        """All rows of a run that is over."""
+        count, rows = world.sim.nb_host_rows, world.rows
+        if not self._spool.length:
+            return HostTable(time=rows.host_time[:count], counts=rows.host_counts[:, :count].T)
+        if count:
+            self.put_aside(world)
+        table = self._spool.rows()
+        return HostTable(time=table["time"], counts=table["counts"])
+
+
+class Allocations:
+    """The hosts of jobs that are over, as intervals, where nobody asks for them before the run's end."""
+
+    def __init__(self) -> None:
+        self.unasked = False  # whether nobody does
+        self._spool = Spool(_INTERVAL)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether some intervals are in a file."""
+        return self._spool.length > 0
+
+    def put_aside(self, world: a.World) -> None:
+        """Take those out of the state of which nothing is to come. Raises ConfigError if no file can be written."""
+        over = world.state.job_state >= ENDED
+        over[[job for job in _named(world) if job < len(over)]] = False
+        self._put(world.state, over)
+
+    def intervals(self, state: ClusterState, jobs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The first and last hosts of all intervals of jobs (n,) of a run that is over, job by job."""
+        if self._spool.length:
+            self._put(state, np.ones(len(state.job_state), bool))
+        begin, count = state.alloc_first[jobs], state.alloc_count[jobs]
+        # Below -1 is the place in the file, as `transitions.put_aside` left it.
+        begin = np.where(begin < -1, -2 - begin, begin)
+        end = np.cumsum(count)
+        which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)
+        if not self._spool.length:
+            return state.interval_first[which], state.interval_last[which]
+        taken = self._spool.take(which)
+        return taken["first"], taken["last"]
+
+    def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
+        held = state.nb_intervals
+        if held:
+            first, last = np.empty((2, held), np.int32)
+            taken = transitions.put_aside(state, over, first, last, self._spool.length)
+            packed = np.empty(taken, _INTERVAL)
+            packed["first"], packed["last"] = first[:taken], last[:taken]
+            self._spool.put(packed)
+
+
+def _named(world: a.World) -> Iterable[int]:
+    """Jobs of which the policy or the engine may still ask, and some more: whatever a code could be about."""
+    state, sim = world.state, world.sim
+    yield from state.ended[: state.nb_ended].tolist()
+    waiting = np.arange(world.sim.mail_head, world.sim.mail_tail)
+    codes = (
+        sim.code[: world.sim.nb_activities],
+        sim.instant[: world.sim.nb_instant],
+        sim.actor[: world.sim.nb_actors],
+        sim.mail[waiting & (len(sim.mail) - 1)],
+    )
+    for code in np.concatenate(codes).tolist():
+        yield from (code >> 4, code >> 8)  # a message on its way is a code of which the rest is a code
+
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
@@ -83,8 +228,8 @@ class CompiledEngine:
         check_inputs(platform, workloads, events, options)
         lists = self._event_lists(events)
         self.platform, self.options, self.events = platform, options, [event for listed in lists for event in listed]
-        refusals.check_events(self.events, len(platform.hosts))
-        truth, self.names = build_truth(workloads, lists, refusals.network_refusal(platform))
+        rules.check_events(self.events, len(platform.hosts))
+        truth, self.names = build_truth(workloads, lists, rules.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
         if options.may_register or truth.leaf_bytes.any():
@@ -113,6 +258,11 @@ class CompiledEngine:
         """Where a decision is written; another object after arrays have grown."""
         return self.world.plan
 
+    @property
+    def has_network(self) -> bool:
+        """Whether jobs may communicate, so that the engine's state is not in `world` alone."""
+        return self._network is not links.NO_NETWORK
+
     def _ask(self, operation: int, now: float = 0.0) -> int:
         """What `engine` does, and returns."""
         return int(engine.from_python(*a.addresses(self.world), operation, now))
@@ -135,14 +285,14 @@ class CompiledEngine:
             if code == a.DEADLOCK:
                 waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.nb_queued]]
                 dark = len(self.state.host_state) - int(self.state.supply)
-                raise refusals.deadlock(self.now, waiting, bool(self.world.sim.registration_open), dark)
+                raise rules.deadlock(self.now, waiting, bool(self.world.sim.registration_open), dark)
             if code == a.BAD_COMMAND:
                 raise self.refuse(self._why_not(self.world.sim.refused_command))
             self.grow()
             code = self._ask(ADVANCE)
         self._over = code == a.DONE
         if self._over and self.world.sim.changed_away:
-            refusals.warn_of_change_away(int(self.world.sim.changed_away) - 1, float(self.world.sim.changed_away_at))
+            rules.warn_of_change_away(int(self.world.sim.changed_away) - 1, float(self.world.sim.changed_away_at))
         return code
 
     def reply(self, now: float) -> None:
@@ -191,7 +341,7 @@ class CompiledEngine:
     def make_room(self, commands: int, intervals: int) -> None:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
-        jobs = int(state.nb_jobs) + commands + len(self.world.truth.size)
+        jobs = state.nb_jobs + commands + len(self.world.truth.size)
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
@@ -252,25 +402,25 @@ class CompiledEngine:
         plan = self.plan
         kind, job = int(plan.kind[at]), int(plan.job[at])
         if kind == p.CALL_AT:
-            return refusals.call_refusal(float(plan.time[at]))
+            return rules.call_refusal(float(plan.time[at]))
         if kind == p.SET_PSTATE:
             pstate = int(plan.value[at])
-            reason = refusals.switch_refusal([self._host(host) for host in self._hosts_of(at)], pstate)
+            reason = rules.switch_refusal([self._host(host) for host in self._hosts_of(at)], pstate)
             return reason or f"pstate {pstate}: no hosts given, or one of them twice"
         if kind == p.START:
             return self._why_not_start(at, job)
         if kind == p.REJECT:
-            return refusals.phase_refusal(self.job(job).id, "be rejected", self._phase(job))
+            return rules.phase_refusal(self.job(job).id, "be rejected", self._phase(job))
         if kind == p.KILL and (uncut := c.first_uncuttable(self.world, at)) >= 0:
             return cannot_be_cut(self.job(uncut).id, self.job(uncut).profile)
         if kind == p.KILL:
-            return refusals.never_executed(self.job(c.first_unkillable(self.world, at)).id)
+            return rules.never_executed(self.job(c.first_unkillable(self.world, at)).id)
         wanted = "RUNNING" if kind == c.START_ELSEWHERE else FinalState(int(plan.value[at])).name
         return self.why_not_become(job, wanted)
 
     def why_not_become(self, job: int, wanted: str) -> str:
         """Why CHANGE_JOB_STATE to `wanted` is impossible for a job."""
-        return refusals.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
+        return rules.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
 
     def _why_not_start(self, at: int, job: int) -> str:
         facts, hosts = self.job(job), self._hosts_of(at)
@@ -279,9 +429,9 @@ class CompiledEngine:
         truth = self.world.truth
         moldable = bool(truth.moldable[truth.profile[self.world.sim.truth_of[job]]])
         return (
-            refusals.phase_refusal(facts.id, "start", self._phase(job))
-            or refusals.size_refusal(facts.id, facts.size, moldable, len(hosts))
-            or refusals.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
+            rules.phase_refusal(facts.id, "start", self._phase(job))
+            or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
+            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
             or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
         )
 
@@ -351,8 +501,8 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         pstates=_pstate_table(engine) if engine.world.sim.switches_on else None,
         time_in_state=_time_in_state(engine.world.sim),
         joules=float(engine.world.sim.last_joules - engine.world.sim.first_joules),
-        nb_switches=int(engine.world.sim.nb_switched_hosts),
-        nb_grouped_switches=int(engine.world.sim.nb_switches),
+        nb_switches=engine.world.sim.nb_switched_hosts,
+        nb_grouped_switches=engine.world.sim.nb_switches,
     )
 
 
@@ -415,7 +565,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_energy_rows
     # A sum and what did not fit into it: as wide as Batsim's long double.
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
@@ -426,7 +576,7 @@ def _energy_table(engine: CompiledEngine) -> EnergyTable:
 
 
 def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_pstate_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_pstate_rows
     hosts = (*engine.platform.hosts, *engine.platform.storage)
     at_start = sorted({host.initial_pstate for host in hosts})
     first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]

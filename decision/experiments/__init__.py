@@ -17,7 +17,7 @@ means the same here as elsewhere. Rejected: paired tests, which separate more po
 such runs. Learning curves are read from the files of trainings, without torch. Seeds are grouped where their
 checkpoints say that nothing else differs; rejected: by the names of folders, which would be a guess.
 
-What logs are: `audit` says what one can answer (`unsimulated`: what a simulation leaves out), `cleaning` proposes what
+What logs are: `audit` says what one can answer and a simulation leaves out, `conversion` proposes what
 to leave out, `descriptions` describes, `fetch` brings public ones; `value_bound` is what no schedule of one can exceed.
 
 A real Batsim writes its tables line by line, so it writes them into a hidden folder in the run's own, from which whole

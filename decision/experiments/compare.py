@@ -36,7 +36,7 @@ from .audit import RECORDED, agreement, recorded_jobs, standing
 from .comparison import MeasuredRun, PolicyComparison, compare_runs, default_metrics, judge_runs
 from .groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .inputs import Inputs, LoadedInputs, one_speed, writable_folder
-from .metric_list import METRICS, Metric, measure_run
+from .metric_list import Metric, measure_run, metric_named
 from .plan import (
     ComparedRun,
     ComparisonPlan,
@@ -117,6 +117,7 @@ def perform_run(run: ComparedRun) -> Result:
     digests = run.digests[: 2 + len(run.inputs.events)]
     begin = None if run.midnight is None else DAY_LEAD
     metrics = measure_run(record, case.platform, *_known_of_jobs(run.inputs, digests), begin)
+    metrics |= {own.name: own.of_run(record.jobs, len(case.platform.hosts)) for own in run.own_metrics}
     if run.near_record and run.choice.policy != RECORDED:
         metrics |= agreement(record, inputs_of(msgspec.structs.replace(run, copy=0)).workloads[0])
     whole = run.window is None and run.midnight is None
@@ -126,6 +127,8 @@ def perform_run(run: ComparedRun) -> Result:
         return _known(metrics) | found
     part = _counted_part(run.inputs, digests)
     judged = judge_run(record.jobs, part, len(case.platform.hosts))
+    for own in run.own_metrics:
+        judged.metrics[own.name], judged.without[own.name] = own.of_part(record.jobs, part, len(case.platform.hosts))
     return {**_known(metrics | judged.metrics), **found, _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
 
@@ -334,7 +337,7 @@ def _finished_whole(
     outcomes = [outcome_of(whole, run, found) for run, found in zip(runs, results, strict=True) if found is not None]
     if len(outcomes) < len(runs):
         return None
-    metrics = [METRICS[name] for name in dict.fromkeys(row.metric for row in windowed.rows)]
+    metrics = [metric_named(name) for name in dict.fromkeys(row.metric for row in windowed.rows)]
     return judge_plan(whole, outcomes, workloads, windowed.baseline, metrics=metrics)
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from decision import __version__
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.dates import DAY_LEAD, chosen_days, of_day
 from decision.model.demand import offered_load, runtimes
 from decision.model.platform import Platform

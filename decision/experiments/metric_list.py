@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 from decision.model.notebook import rows_html
-from decision.model.platform import Platform
+from decision.model.platform import FatTree, Flat, Platform
 from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, JobTable, RunRecord, lost_work
-from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, emitted, paid, peak_power, split_energy, waste_bound
@@ -96,6 +95,14 @@ METRICS: dict[str, Metric] = {
         Metric("grid", "host-seconds", "lower", "computing beyond supply and battery, where power has a limit"),
     )
 }
+
+
+OWN: set[str] = set()  # metrics of users' own, which `decision.experiments.own_metrics` adds
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of a name that results have; one of a user's own may be known to another process alone."""
+    return METRICS.get(name) or Metric(name, "", "lower", "a user's own", -math.inf)
 
 
 _DEFINED_IN: dict[str, object] = {

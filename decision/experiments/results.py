@@ -1,7 +1,8 @@
 """Runs side by side: read, named and summarised; and busy hosts and waiting jobs over time, as step functions."""
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from decision.files.outputs_read import read_run_record
 from decision.files.run_facts import RUN, RunFacts, read_facts
+from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import without_folders
 from decision.model.platform import Platform
@@ -71,12 +73,22 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
         ConfigError: if a run is named twice.
         InputError: if a place has no run, its files cannot be read, or no job ran in it.
     """
+    found, facts = _found(places)
+    names = run_names(found, facts)
+    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+
+
+def records_of(places: Sequence[Path]) -> dict[str, RunRecord]:
+    """Runs by name, with times as their files have them; places and errors as `load_runs`."""
+    found, facts = _found(places)
+    return {name: _record(place) for name, place in zip(run_names(found, facts), found, strict=True)}
+
+
+def _found(places: Sequence[Path]) -> tuple[list[Path], list[RunFacts | None]]:
     found = [run for place in places for run in runs_in(place) or [place]]
     if len({place.resolve() for place in found}) < len(found):
         raise ConfigError(f"{', '.join(map(str, places))}: a run is named twice")
-    facts = [read_facts(place if place.is_dir() else place.parent) for place in found]
-    names = run_names(found, facts)
-    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+    return found, [read_facts(place if place.is_dir() else place.parent) for place in found]
 
 
 def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
@@ -90,11 +102,16 @@ def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[
 
 
 def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
+    record = _record(place)
+    known = facts is not None and GROUPS_FILE in facts.files
+    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
+
+
+def _record(place: Path) -> RunRecord:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    known = facts is not None and GROUPS_FILE in facts.files
-    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
+    return record
 
 
 def runs_in(place: Path) -> list[Path]:
@@ -187,3 +204,96 @@ def waste_of(record: RunRecord, platform: Platform | None) -> tuple[float, float
     if platform is None or not any(host.sleep for host in platform.hosts):
         return math.nan, math.nan
     return split_energy(record, platform).waste, waste_bound(record, platform)
+
+
+# Learning curves: what ``decision train`` wrote of trainings, those of several seeds together.
+
+CURVES = "progress.csv"  # of a training's folder
+_LEAST_SEEDS = 3  # for a mean and a band
+_NEEDED = ("steps", "reward")  # columns that there are
+
+Columns = dict[str, Floats]  # by name, nan where a row has no value
+
+
+class LearningCurve(NamedTuple):
+    """One training, or several of the same thing whose seeds alone differ."""
+
+    name: str
+    seeds: list[Columns]  # one, or at least `_LEAST_SEEDS`
+
+
+def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable | None]) -> list[LearningCurve]:
+    """Read the curves in folders that ``decision train`` wrote.
+
+    Args:
+        folders: one of each training.
+        kind_of: the same for trainings that differ in their seed alone; None where that is unknown. Where there
+            are fewer than three of a kind, each is by itself.
+
+    Raises:
+        ConfigError: if a folder is named twice.
+        InputError: if curves cannot be read.
+    """
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ConfigError(f"{', '.join(map(str, folders))}: a training is named twice")
+    kinds: dict[Hashable, list[tuple[str, Columns]]] = {}
+    for folder, name in zip(folders, short_names(folders), strict=True):
+        kinds.setdefault(kind_of(folder) or folder, []).append((name, read_curves(folder / CURVES)))
+    return [training for members in kinds.values() for training in _together(members)]
+
+
+def _together(members: list[tuple[str, Columns]]) -> list[LearningCurve]:
+    if len(members) < _LEAST_SEEDS:
+        return [LearningCurve(name, [curves]) for name, curves in members]
+    name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
+    return [LearningCurve(name, [curves for _, curves in members])]
+
+
+def read_curves(path: Path) -> Columns:
+    """The columns of a training's curves; an incomplete last line is left out.
+
+    Raises:
+        InputError: if it cannot be read, is of another kind, or has no row yet.
+    """
+    lines = read_bytes(path).decode("utf-8", "replace").split("\n")[:-1]
+    header, *rows = list(csv.reader(lines)) or [[]]
+    lacking = [name for name in _NEEDED if name not in header]
+    if lacking:
+        raise InputError(f"{path}: has no column {lacking[0]}; curves are what decision train writes")
+    if not rows:
+        raise InputError(f"{path}: no iteration has ended yet; wait for the first")
+    table = np.array([_numbers(path, number, row, len(header)) for number, row in enumerate(rows, 2)])
+    columns = dict(zip(header, table.T, strict=True))
+    if not (np.isfinite(columns["steps"]) & (np.isfinite(columns["reward"]) | (columns["steps"] == 0))).all():
+        raise InputError(f"{path}: a row lacks {' or '.join(_NEEDED)}; the file is damaged")
+    return columns
+
+
+def _numbers(path: Path, line: int, row: Sequence[str], width: int) -> list[float]:
+    try:
+        if len(row) != width:
+            raise ValueError(f"{len(row)} values, not {width}")
+        return [float(text or "nan") for text in row]
+    except ValueError as error:
+        raise InputError(f"{path}, line {line}: {error}; the file is damaged") from None
+
+
+def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats]:
+    """A column of several trainings, each between its own values where it has none, over the steps that all reached.
+
+    Returns:
+        Steps (n,) and values (seeds, n); n is 0 where a training has no value, or without a common step.
+    """
+    own = [_values(columns, name) for columns in seeds]
+    if not all(len(steps) for steps, _ in own):
+        return np.zeros(0), np.zeros((len(seeds), 0))
+    every = np.unique(np.concatenate([steps for steps, _ in own]))
+    common = every[(every >= max(steps[0] for steps, _ in own)) & (every <= min(steps[-1] for steps, _ in own))]
+    return common, np.array([np.interp(common, steps, values) for steps, values in own])
+
+
+def _values(columns: Columns, name: str) -> tuple[Floats, Floats]:
+    """Steps and values where there is a value."""
+    values = columns.get(name, np.zeros(0))
+    known = np.flatnonzero(np.isfinite(values))
+    return columns["steps"][known], values[known]

@@ -16,7 +16,7 @@ from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dis
 from decision.compiling.jit import is_warm
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.kernels import server
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments import Engine, Verbosity
 from decision.files import write_run
 from decision.files.outputs_read import read_jobs, read_joules, read_run_record

@@ -27,9 +27,9 @@ from decision.rl.learning import find_checkpoint
 from decision.simulation import simulate_workloads
 
 from . import metrics as m
+from .audit import Unsimulated, unsimulated
 from .groups import SHOWN_GROUPS, Membership, group_figures, memberships
 from .tasks import Result, file_digest
-from .unsimulated import Unsimulated, unsimulated
 from .worth import join_parts
 
 # What a run of a whole log comes to, and without each block of time.

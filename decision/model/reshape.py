@@ -5,7 +5,9 @@ functions are part of the model so that readers, generators and conversions of w
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -15,14 +17,158 @@ from numpy.typing import NDArray
 
 from . import dates
 from .columns import DelayProfiles, JobColumns, columns_of, labelled
-from .dates import DAY, Moment
+from .dates import DAY, Moment, read_moment
 from .demand import Floats, offered_load, runtimes, sizes, submit_times, walltimes
 from .errors import ConfigError, InputError
-from .filters import keep, matches
-from .workload import Delay, Job, Workload
+from .trace import of_jobs
+from .workload import Delay, Job, Workload, used_profiles
+
+# The archive's language of filters: ``user=68 and (job>=58 and job<=564)`` names jobs to leave out.
+#
+# Fields are job, user, submit, proc (processors), app (executable), queue, part (partition) and status; operators are
+# ``=``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``, joined by ``and``, ``or``, ``not`` and parentheses. Dates like
+# 2012-02-03 stand for their first second on the machine's clock.
+
+_TOKEN = re.compile(r"\s*(\(|\)|<=|>=|!=|==|=|<|>|[^\s()<>=!]+)")
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "=": np.equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_EXTRA = {"app": "executable", "queue": "queue", "group": "group"}
+FIELDS = ("job", "user", "submit", "proc", "part", "status", *_EXTRA)
+_STATUS = {"0": "FAILED", "1": "COMPLETED", "5": "CANCELLED"}
+
+Mask = np.ndarray  # (J,) of bool
+
+
+def matches(workload: Workload, text: str) -> Mask:
+    """Which jobs a filter names, (J,).
+
+    Raises:
+        ConfigError: if it is not a filter, with the place of the first mistake.
+    """
+    return _Parser(workload, text).whole()
+
+
+def keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
+    """The jobs that are to be kept and the profiles that they need; the others counted under `reason`."""
+    if keep.all():
+        return workload
+    jobs: Sequence[Job]
+    if isinstance(workload.jobs, JobColumns):
+        jobs = workload.jobs.take(keep)
+        used = used_profiles(workload.profiles, jobs.profile.used())
+    else:
+        jobs = tuple(workload.jobs[i] for i in np.flatnonzero(keep).tolist())
+        used = used_profiles(workload.profiles, {job.profile for job in jobs})
+    profiles = {name: profile for name, profile in workload.profiles.items() if name in used}
+    dropped = Counter(workload.dropped) + Counter({reason: len(keep) - len(jobs)})
+    return replace(workload, jobs=jobs, profiles=profiles, dropped=dict(dropped))
+
+
+class _Parser:
+    """A filter read from the left to the right, one rule a method."""
+
+    def __init__(self, workload: Workload, text: str) -> None:
+        self._workload, self._text = workload, text
+        self._tokens = _TOKEN.findall(text)
+        if "".join(self._tokens) != re.sub(r"\s", "", text):
+            raise self._error("unreadable")
+        self._at = 0
+
+    def whole(self) -> Mask:
+        mask = self._either()
+        if self._at < len(self._tokens):
+            raise self._error("'and' or 'or' is missing")
+        return mask
+
+    def _error(self, why: str) -> ConfigError:
+        near = " ".join(self._tokens[getattr(self, "_at", 0) :][:3]) or "the end"
+        example = "user=68 and (job>=58 and job<=564)"
+        return ConfigError(f"filter {self._text!r}: {why} at {near!r}; write it like {example}", field="filter")
+
+    def _next(self) -> str:
+        if self._at >= len(self._tokens):
+            raise self._error("incomplete")
+        self._at += 1
+        return str(self._tokens[self._at - 1])
+
+    def _takes(self, word: str) -> bool:
+        if self._at < len(self._tokens) and self._tokens[self._at].lower() == word:
+            self._at += 1
+            return True
+        return False
+
+    def _either(self) -> Mask:
+        mask = self._both()
+        while self._takes("or"):
+            mask = mask | self._both()
+        return mask
+
+    def _both(self) -> Mask:
+        mask = self._one()
+        while self._takes("and"):
+            mask = mask & self._one()
+        return mask
+
+    def _one(self) -> Mask:
+        if self._takes("not"):
+            return ~self._one()
+        if self._takes("("):
+            mask = self._either()
+            if not self._takes(")"):
+                raise self._error("')' is missing")
+            return mask
+        field = self._next().lower()
+        if field not in FIELDS:
+            self._at -= 1
+            raise self._error(f"unknown field (known are {', '.join(FIELDS)})")
+        operator = self._next()
+        if operator not in _OPERATORS:
+            self._at -= 1
+            raise self._error("one of = != < <= > >= is missing")
+        return self._compare(field, operator, self._next())
+
+    def _compare(self, field: str, operator: str, value: str) -> Mask:
+        compare = _OPERATORS[operator]
+        if field in ("submit", "proc"):
+            numbers = submit_times(self._workload) if field == "submit" else sizes(self._workload)
+            return np.asarray(compare(numbers, self._number(field, value)), bool)
+        texts = self._texts(field)
+        if operator in ("=", "==", "!="):
+            wanted = _STATUS.get(value, value) if field == "status" else value
+            return np.asarray(compare(np.array(texts, object), wanted), bool)
+        numbers = np.array([float(text) if text.isdecimal() else np.nan for text in texts])
+        return np.asarray(compare(numbers, self._number(field, value)), bool)
+
+    def _number(self, field: str, value: str) -> float:
+        try:
+            return read_moment(value).of(self._workload) if field == "submit" else float(value)
+        except ValueError:
+            raise self._error(f"{value!r} is not a number") from None
+
+    def _texts(self, field: str) -> list[str]:
+        jobs = self._workload.jobs
+        if field == "job":
+            return [job.name for job in jobs]
+        if field == "user":
+            return [job.user for job in jobs]
+        if field in _EXTRA:
+            return [str((job.extra or {}).get(_EXTRA[field], "")) for job in jobs]
+        if self._workload.trace is None:
+            return [""] * len(jobs)
+        trace = of_jobs(self._workload.trace, jobs)
+        return list(trace.texts("request", "partition") if field == "part" else trace.texts("recorded", "state"))
+
 
 _LONGEST = 1e15  # seconds that simulations can last
 Walltimes = Literal["requested", "runtime", "none"]
+TOO_LARGE = "larger than"
 MISSING = ("none", "runtime", "longest")
 
 
@@ -36,7 +182,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None  # leave out larger jobs; the workload is then for so many hosts
     begin: Moment | None = None  # leave out jobs submitted before
     end: Moment | None = None  # leave out jobs submitted then or later
-    without: str = ""  # leave out the jobs that a filter names, as `decision.model.filters` has it
+    without: str = ""  # leave out the jobs that a filter names, as `decision.model.reshape` has it
     jobs: slice | None = None  # keep these of the jobs still there, counted in order of submission
     walltime: Walltimes = "requested"  # as they are, or the run time (perfect estimates), or none
     missing: str = "none"  # what takes the place of a walltime that is not known: the run time, the longest, or nothing
@@ -75,7 +221,11 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     if filters.without:
         workload = keep(workload, ~matches(workload, filters.without), f"removed by {filters.without}")
     if filters.jobs is not None:
-        workload = _range(workload, filters.jobs)
+        jobs = filters.jobs
+        chosen = np.zeros(len(workload.jobs), bool)
+        chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
+        first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
+        workload = keep(workload, chosen, f"outside the range {first}:{last} of jobs")
     refuse_empty(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
@@ -111,7 +261,9 @@ def _lines(workload: Workload, reason: str) -> str:
     if not known:
         return ""
     more = ", ..." if workload.dropped[reason] > len(known) else ""
-    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more})"
+    misfit = workload.reading.misfit if workload.reading is not None and "do not fit" in reason else ""
+    why = f"; {misfit}" if misfit else ""
+    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more}{why})"
 
 
 def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
@@ -122,16 +274,14 @@ def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Wor
     return workload
 
 
-def _range(workload: Workload, jobs: slice) -> Workload:
-    chosen = np.zeros(len(workload.jobs), bool)
-    chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
-    first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
-    return keep(workload, chosen, f"outside the range {first}:{last} of jobs")
-
-
 def at_most(workload: Workload, nodes: int) -> Workload:
     """The jobs of at most `nodes` hosts, for a machine of so many."""
-    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
+    return replace(keep(workload, sizes(workload) <= nodes, too_large(nodes)), nb_res=nodes)
+
+
+def too_large(nodes: int) -> str:
+    """Why jobs of more hosts than the machine has are left out, as `Workload.dropped` says it."""
+    return f"{TOO_LARGE} {nodes} hosts"
 
 
 def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:

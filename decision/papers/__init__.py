@@ -2,11 +2,11 @@
 
 Design
 ------
-Each folder has a README (the paper, what holds, what does not, the command) and, where there is something of the kind,
-``runs`` (what is run), ``claims`` (what the paper says), ``figures`` (which alone need matplotlib), and ``rules``: what
-the authors' program does, where that differs from their text; a paper of one module is its folder's. ``commands`` has
-what a person runs: a function for each entry point of the group ``decision.papers``, by which installed packages add
-papers of their own. Nothing else imports this package, and so a paper may use the options of the command line.
+Each folder has a README (the paper, what holds, what does not, the command), in its own module what is run, by what the
+authors' program does where that differs from their text, and, where there is something of the kind, ``claims`` (what
+the paper says) and ``figures`` (which alone need matplotlib). ``commands`` has what a person runs: a function for each
+entry point of the group ``decision.papers``, by which installed packages add papers of their own. Nothing else imports
+this package, and so a paper may use the options of the command line.
 
 A reproduction is a function that takes its inputs and returns `campaign.Findings`: tables and what they say. It prints
 nothing, so that a test checks the numbers that the command shows. One of many parts takes `campaign.Parts`, too: parts

@@ -219,7 +219,8 @@ def training_folder(part: FilePart) -> Path:
 # Each quantity has one margin: differences within it, either way, count as equal. So a difference is below, equal or
 # above, and never two of these; a claim names which of them it may be. It holds where the whole interval is what the
 # claim names, and is refuted where no part of it is; else it is undecided. What nobody has run as its paper has it was
-# not tried, whatever others did: what another network, budget or reward of ours says stands in a column of its own.
+# not tried, whatever others did: what another network, budget or reward of ours says stands in a column of its own. And
+# two runs or one decide nothing, whatever they say.
 
 
 class Kind(StrEnum):
@@ -265,7 +266,22 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
     return Verdict.REFUTED if beside else Verdict.UNDECIDED
 
 
-def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool) -> tuple[str, str]:
+LEAST_RUNS = 3  # the interval of fewer says nothing of the next one
+
+
+def known_of(kind: Kind, found: Estimate | None, margin: float, runs: int) -> str:
+    """What `judge` says, in words; undecided where fewer than `LEAST_RUNS` were compared."""
+    if found is None or runs >= LEAST_RUNS:
+        return judge(kind, found, margin).value
+    return f"{Verdict.UNDECIDED.value} ({counted(runs, 'run')})"
+
+
+def counted(number: int, thing: str) -> str:
+    """So many things, in words: "1 run", "5 runs"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool, runs: int) -> tuple[str, str]:
     """What is known of a claim, and what ours says of it, for `VERDICT_COLUMNS`.
 
     Args:
@@ -273,8 +289,9 @@ def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: b
         found: the difference; None where nothing was tried.
         margin: up to which differences count as equal.
         as_written: whether all that was compared is as the paper has it.
+        runs: of whichever side has fewest, rules without chance left out.
     """
-    known = judge(kind, found, margin).value
+    known = known_of(kind, found, margin, runs)
     if as_written or found is None:
         return known, ""
     return Verdict.NOT_TRIED.value, known

@@ -4,33 +4,23 @@ Each imports what it runs when it is called: ``decision reproduce --help`` impor
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.measure import Measurement
 from rich.table import Table
 
-from decision.cli.command import with_groups
-from decision.cli.options import (
-    PAPER,
-    DpiOption,
-    FormatOption,
-    JsonOption,
-    PictureFormat,
-    Spread,
-    TimeFieldOption,
-    TypeSizeOption,
-    WidthOption,
-)
+from decision.cli.command import Drawing, with_groups
+from decision.cli.options import JsonOption, Spread, TimeFieldOption
 from decision.cli.tables import print_json, simple_table
 from decision.cli.terminal import announce_compilation, counting, stdout
-from decision.report.plots.paper import Paper, drawn_for
 
 if TYPE_CHECKING:
     from decision.experiments.tasks import How
 
-    from .campaign import Findings, Parts, ResultTable
+    from .campaign import Campaign, Findings, Parts, ResultTable
 
 Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
 PartsFolder = Annotated[
@@ -49,6 +39,99 @@ BudgetOption = Annotated[
 Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
 
 
+# What commands do alike: parts in a folder, a count while they run, and findings as tables or JSON.
+
+
+def reproduce(
+    name: str,
+    output: Path | None,
+    run: "Callable[[Parts], Findings]",
+    as_json: bool,
+    spread: Spread | None = None,
+    *,
+    counted: str = "parts",
+) -> None:
+    """Run a reproduction and show what it finds.
+
+    Args:
+        name: of the reproduction.
+        output: folder of its parts; None is ``out/NAME``.
+        run: takes where its parts are kept, and how they are done.
+        as_json: whether one JSON document is printed in place of tables.
+        spread: the options for many machines, of a command that has them.
+        counted: what is counted while it runs.
+    """
+    from .campaign import Parts
+
+    announce_compilation()
+    begun: AbstractContextManager[How] = spread.begun() if spread else nullcontext({})
+    with counting(counted) as show, begun as how:
+        findings = run(Parts(output or Path("out") / name, progress=show, others=how))
+    _print_findings(findings, as_json)
+
+
+def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any, Any]]], Callable[..., None]]":
+    """Make a command of a function that says which campaign it runs: all of them have the same options.
+
+    Args:
+        name: of the reproduction.
+        budgets: the option of its budgets.
+    """
+
+    def make(campaign: "Callable[[], Campaign[Any, Any]]") -> Callable[..., None]:
+        @with_groups
+        def command(
+            budget: budgets = "smoke",
+            output: PartsFolder = None,
+            *,
+            finished: Finished = False,
+            spread: Spread,
+            as_json: JsonOption = False,
+        ) -> None:
+            from decision.rl.learning import require_learning
+
+            require_learning()
+            chosen = campaign()
+            reproduce(
+                name, output, lambda parts: chosen.reproduce(parts, budget, only_finished=finished), as_json, spread
+            )
+
+        command.__doc__ = campaign.__doc__
+        return command
+
+    return make
+
+
+def _print_findings(findings: "Findings", as_json: bool) -> None:
+    """A reproduction's tables and what they say."""
+    if as_json:
+        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
+        return
+    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
+    if findings.side_by_side:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(*tables)
+        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
+            tables = [grid]
+    for table in tables:
+        stdout().print(table)
+    stdout().print(findings.notes, highlight=False)
+
+
+def _result_table(found: "ResultTable", whole: bool) -> Table:
+    """`whole`: no cell wraps; otherwise those of the first column do not."""
+    table = simple_table(title=found.title)
+    table.collapse_padding = True
+    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
+        words = any(cell[:1].isalpha() for cell in cells)
+        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
+    for row in found.rows:
+        table.add_row(*row)
+    return table
+
+
+# The papers, by name.
+
 _DbfBudget = Annotated[
     Literal["smoke", "standard", "splits", "full"],
     typer.Option("--budget", help="Number of runs: minutes, hours or days."),
@@ -62,10 +145,7 @@ def dbf_command(
     output: PartsFolder = None,
     *,
     finished: Finished = False,
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    drawing: Drawing,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,28 +163,21 @@ def dbf_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.papers.dbf.runs import reproduce_dbf
+    from decision.papers.dbf import reproduce_dbf
 
-    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+    with drawing.begun():
         reproduce(
-            "runs",
-            lambda how, progress: reproduce_dbf(
-                swf, parts_in(output, "dbf", how, progress), budget, only_finished=finished
-            ),
+            "dbf",
+            output,
+            lambda parts: reproduce_dbf(swf, parts, budget, only_finished=finished),
             as_json,
             spread,
+            counted="runs",
         )
 
 
-@with_groups
-def deepscheduling_command(
-    budget: BudgetOption = "smoke",
-    output: PartsFolder = None,
-    *,
-    finished: Finished = False,
-    spread: Spread,
-    as_json: JsonOption = False,
-) -> None:
+@_by_budget("deepscheduling", BudgetOption)
+def deepscheduling_command() -> "Campaign[Any, Any]":
     """DeepScheduling on servers that sleep, against rules, claim by claim.
 
     Days like those of orion, graphite and econome; trained networks, First-Fit,
@@ -118,12 +191,9 @@ def deepscheduling_command(
 
       decision reproduce deepscheduling --budget standard -o out/deepscheduling
     """
-    from decision.rl.learning import require_learning
+    from decision.papers.deepscheduling import DEEPSCHEDULING
 
-    require_learning()
-    from decision.papers.deepscheduling.runs import DEEPSCHEDULING
-
-    reproduce_budget(DEEPSCHEDULING.reproduce, "deepscheduling", output, budget, finished, spread, as_json)
+    return DEEPSCHEDULING
 
 
 def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> None:
@@ -135,24 +205,19 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
     """
     from decision.papers.grid5000 import reproduce_grid5000
 
-    reproduce("parts", lambda progress: reproduce_grid5000(data), as_json)
+    reproduce("grid5000-2016", None, lambda parts: reproduce_grid5000(data), as_json)
 
 
-@with_groups
-def launchpad_command(
-    budget: Annotated[
-        Literal["smoke", "standard", "steady", "full"],
-        typer.Option(
-            "--budget",
-            help="Number and length of trainings: a minute, hours or days; steady is standard with full power.",
-        ),
-    ] = "smoke",
-    output: PartsFolder = None,
-    *,
-    finished: Finished = False,
-    spread: Spread,
-    as_json: JsonOption = False,
-) -> None:
+_LaunchpadBudget = Annotated[
+    Literal["smoke", "standard", "steady", "full"],
+    typer.Option(
+        "--budget", help="Number and length of trainings: a minute, hours or days; steady is standard with full power."
+    ),
+]
+
+
+@_by_budget("launchpad", _LaunchpadBudget)
+def launchpad_command() -> "Campaign[Any, Any]":
     """Launchpad's green datacenter: heuristics, cloning, offline and online learning, claim by claim.
 
     Values of heuristics, with suspensions and without, and of what was learned
@@ -167,23 +232,13 @@ def launchpad_command(
 
       decision reproduce launchpad --budget standard -o out/launchpad
     """
-    from decision.rl.learning import require_learning
+    from decision.papers.launchpad import LAUNCHPAD
 
-    require_learning()
-    from decision.papers.launchpad.runs import LAUNCHPAD
-
-    reproduce_budget(LAUNCHPAD.reproduce, "launchpad", output, budget, finished, spread, as_json)
+    return LAUNCHPAD
 
 
-@with_groups
-def packing_command(
-    budget: BudgetOption = "smoke",
-    output: PartsFolder = None,
-    *,
-    finished: Finished = False,
-    spread: Spread,
-    as_json: JsonOption = False,
-) -> None:
+@_by_budget("packing", BudgetOption)
+def packing_command() -> "Campaign[Any, Any]":
     """Packing for utilization with predicted run times, against chance.
 
     Heuristics, an upper bound, chance and trained networks on five made pairs of
@@ -197,12 +252,9 @@ def packing_command(
 
       decision reproduce packing --budget standard -o out/packing
     """
-    from decision.rl.learning import require_learning
+    from decision.papers.packing import PACKING
 
-    require_learning()
-    from decision.papers.packing.runs import PACKING
-
-    reproduce_budget(PACKING.reproduce, "packing", output, budget, finished, spread, as_json)
+    return PACKING
 
 
 @with_groups
@@ -241,10 +293,12 @@ def predictsim_command(
 
     field = time_field or REQUESTED_TIME
     reproduce(
-        "runs",
-        lambda how, progress: reproduce_predictsim(swf, parts_in(output, "predictsim", how, progress), name, field),
+        "predictsim",
+        output,
+        lambda parts: reproduce_predictsim(swf, parts, name, field),
         as_json,
         spread,
+        counted="runs",
     )
 
 
@@ -258,14 +312,9 @@ def rlscheduler_table_command(
 
       decision reproduce rlscheduler-table --data data
     """
-    from decision.papers.rlscheduler.runs import reproduce_rlscheduler
+    from decision.papers.rlscheduler import reproduce_rlscheduler
 
-    reproduce(
-        "parts",
-        lambda how, progress: reproduce_rlscheduler(data, parts_in(output, "rlscheduler", how, progress)),
-        as_json,
-        spread,
-    )
+    reproduce("rlscheduler", output, lambda parts: reproduce_rlscheduler(data, parts), as_json, spread)
 
 
 @with_groups
@@ -300,12 +349,7 @@ def topology_command(
     require_learning()
     from decision.papers.topology.claims import reproduce_topology
 
-    reproduce(
-        "parts",
-        lambda how, progress: reproduce_topology(parts_in(output, "topology", how, progress), budget, data),
-        as_json,
-        spread,
-    )
+    reproduce("topology", output, lambda parts: reproduce_topology(parts, budget, data), as_json, spread)
 
 
 def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> None:
@@ -322,79 +366,4 @@ def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> Non
     """
     from decision.papers.topology.windows import reproduce_hpcschedule
 
-    reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)
-
-
-# What commands do alike: parts in a folder, a count while they run, and findings as tables or JSON.
-
-
-def parts_in(output: Path | None, name: str, how: "How", progress: Callable[[int, int], None]) -> "Parts":
-    """Parts in the folder that was named, or else in ``out/NAME``."""
-    from .campaign import Parts
-
-    return Parts(output or Path("out") / name, progress=progress, others=how)
-
-
-def reproduce(parts: str, run: "Callable[..., Findings]", as_json: bool, spread: Spread | None = None) -> None:
-    """Show what a function finds.
-
-    Args:
-        parts: what is counted while it runs.
-        run: takes a progress display; before it, with `spread`, how runs are done.
-        as_json: whether one JSON document is printed in place of tables.
-        spread: the options for many machines, of a command that has them.
-    """
-    announce_compilation()
-    with counting(parts) as show:
-        if spread is None:
-            findings = run(show)
-        else:
-            with spread.begun() as how:
-                findings = run(how, show)
-    _print_findings(findings, as_json)
-
-
-def reproduce_budget(
-    run: "Callable[..., Findings]",
-    name: str,
-    output: Path | None,
-    budget: str,
-    finished: bool,
-    spread: Spread,
-    as_json: bool,
-) -> None:
-    """Show what a campaign's `run` of this name finds with a budget, or what its finished parts have found."""
-    reproduce(
-        "parts",
-        lambda how, progress: run(parts_in(output, name, how, progress), budget, only_finished=finished),
-        as_json,
-        spread,
-    )
-
-
-def _print_findings(findings: "Findings", as_json: bool) -> None:
-    """A reproduction's tables and what they say."""
-    if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
-        return
-    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
-    if findings.side_by_side:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(*tables)
-        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
-            tables = [grid]
-    for table in tables:
-        stdout().print(table)
-    stdout().print(findings.notes, highlight=False)
-
-
-def _result_table(found: "ResultTable", whole: bool) -> Table:
-    """`whole`: no cell wraps; otherwise those of the first column do not."""
-    table = simple_table(title=found.title)
-    table.collapse_padding = True
-    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
-        words = any(cell[:1].isalpha() for cell in cells)
-        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
-    for row in found.rows:
-        table.add_row(*row)
-    return table
+    reproduce("hpcschedule", None, lambda parts: reproduce_hpcschedule(data, progress=parts.progress), as_json)

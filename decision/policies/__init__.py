@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from decision.state.view import ClusterView, JobView
 
     from .composed import ComposedPolicy
-    from .plan_check import check_plan
     from .policy import Plan, Policy
+    from .prepared import check_plan
     from .registry import find_agent, find_policy, list_options, list_policies, register_loader
 
 __all__ = [
@@ -66,7 +66,7 @@ _HOMES = {  # of the names: who converts workloads needs `runtimes` alone, and n
     "JobView": "decision.state.view",
     "Plan": f"{__name__}.policy",
     "Policy": f"{__name__}.policy",
-    "check_plan": f"{__name__}.plan_check",
+    "check_plan": f"{__name__}.prepared",
     "find_agent": f"{__name__}.registry",
     "find_policy": f"{__name__}.registry",
     "list_options": f"{__name__}.registry",

@@ -18,8 +18,8 @@ be given prices of free hosts, which say what they are worth to jobs that come l
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.draws import first_word, next_word, uniform
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import first_word, next_word, uniform
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import Platform
 from decision.policies.placement.tree import count_lowest, place_as_slurm, place_best, place_priced

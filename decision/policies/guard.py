@@ -30,10 +30,9 @@ from decision.state.plan_arrays import CALL_AT, add
 
 from .conservative import keep_reservations, next_call, take_due
 from .easy import take
-from .memory import MOST_WATCHED, note_decision
+from .memory import MOST_WATCHED, longest_known, longest_wait, note_decision
 from .options import AUTO, Backfill, Power
 from .profile import TOLERANCE, add_free, are_free, earliest, hosts_given_back
-from .shadow import longest_known, longest_wait
 
 OPTION = "guard"  # its name, for every policy
 _SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from decision.compiling.draws import first_word, uniform
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import first_word, uniform
 from decision.model.errors import InternalError
 from decision.state.cluster import QUEUED
 

@@ -20,20 +20,12 @@ import math
 import numpy as np
 
 from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, Float, I8x2, Int, bundle_at
-from decision.compiling.draws import first_word
 from decision.compiling.entry import Entry, Interface
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import first_word
 from decision.model.errors import ConfigError, raise_interruption
 from decision.model.hosts import nearest
 from decision.model.platform import Platform
-from decision.policies.placement.exact import (
-    MOST_JOBS,
-    MOST_SUBSETS,
-    nb_subsets,
-    need_of_highs,
-    place_by_highs,
-    place_exactly,
-)
 from decision.policies.placement.search import (
     AT_BEST,
     AT_RANDOM,
@@ -45,7 +37,19 @@ from decision.policies.placement.search import (
     search_with_bound,
 )
 from decision.policies.placement.tree import count_lowest
-from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
+from decision.policies.placement.windows import (
+    DYNAMIC,
+    FREE,
+    MOST_JOBS,
+    MOST_SUBSETS,
+    STATIC,
+    groups_of,
+    nb_subsets,
+    need_of_highs,
+    place_by_highs,
+    place_exactly,
+    place_in_turn,
+)
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts
 from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, add_interval, clear

@@ -9,7 +9,7 @@ from decision.experiments.comparison import rounded
 from decision.experiments.metric_list import METRICS
 from decision.experiments.statistics import Estimate
 from decision.files.text import write_files
-from decision.report.plots.advice import advice_pictures, unit_of
+from decision.report.plots.results import advice_pictures, unit_of
 
 from .pages import Cell, bullets, embedded, fact_table, group_sections, page, section, table
 
@@ -41,8 +41,8 @@ def write_advice_page(
 def _parts(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> list[str]:
     parts = [f'<p class="lead">{html.escape(advice.sentence)}</p>']
     parts.append(section("policies", "Policies", _table(advice, metrics, standings)))
-    if advice.not_simulated:
-        left_out = bullets([each.text() for each in advice.not_simulated], "caveats")
+    if lines := [*(each.text() for each in advice.not_simulated), *filter(None, [advice.better])]:
+        left_out = bullets(lines, "caveats")
         parts.append(section("not-simulated", "What the log has and was not simulated", left_out))
     parts.append(section("cannot", "What this log cannot say", bullets(advice.cannot, "caveats")))
     for name, shown in advice_pictures(advice).items():

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.experiments.comparison import ALL, PolicyComparison, Row
-from decision.experiments.curves import CURVES, LearningCurve
 from decision.experiments.groups import SHOWN_GROUPS, GroupFigures, folded, mean_figures
-from decision.experiments.metric_list import METRICS, Summary, definition, symbols
-from decision.experiments.results import JOBS_FILE, NamedRun, folders_with, runs_in, summaries_of
+from decision.experiments.metric_list import Summary, definition, metric_named, symbols
+from decision.experiments.results import CURVES, JOBS_FILE, LearningCurve, NamedRun, folders_with, runs_in, summaries_of
 from decision.files.json_text import json_bytes
 from decision.files.run_facts import campaign_of, what_a_campaign_has
 from decision.files.text import csv_text, utf8, write_files
@@ -30,12 +29,12 @@ from decision.model.hosts import parse_intervals, without_folders
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 from decision.report.plots.figures import JOB_COLORS, Picture, drawn, job_color, wait_unit
-from decision.report.plots.paper import paper
 from decision.report.plots.results import draw_rows, learning_curves, slowdown_buckets, waits_by_size_and_length
 from decision.report.plots.schedules import draw_schedule, hosts_and_power, load_over_time, reservation_timeline
-from decision.report.plots.supplies import power_over_time
+from decision.report.plots.workloads import power_over_time
 
 from .comparison import at_a_glance, cells, headers, heading, notes, read_comparison, row_values, tables
+from .plots import paper
 
 # Pages in HTML, and what they are made of: sections, tables, lists, pictures.
 #
@@ -471,7 +470,7 @@ def write_comparison_pictures(folder: Path) -> list[Path]:
 
 
 def _unit(metric: str, workload: str) -> str:
-    return "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
+    return "multiple of the baseline's" if workload == ALL else metric_named(metric).unit
 
 
 def _title(comparison: PolicyComparison) -> str:
@@ -486,7 +485,7 @@ def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]
 
 def _parts(comparison: PolicyComparison) -> Iterator[str]:
     for workload, names, texts in at_a_glance(comparison) if comparison.judged or comparison.single else ():
-        heads = ["policy", *(f"{name.replace('_', ' ')} {METRICS[name].unit}".strip() for name in names)]
+        heads = ["policy", *(f"{name.replace('_', ' ')} {metric_named(name).unit}".strip() for name in names)]
         values = _glance_values(comparison, workload)
         yield section(f"all-{workload}", workload, table(heads, texts, workload, values=values))
     for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
@@ -523,7 +522,12 @@ def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
 
 def _definitions(metrics: Sequence[str]) -> str:
     rows = [
-        (name, METRICS[name].unit, METRICS[name].summary, Cell(definition(name), markup=prose(definition(name))))
+        (
+            name,
+            metric_named(name).unit,
+            metric_named(name).summary,
+            Cell(definition(name), markup=prose(definition(name))),
+        )
         for name in metrics
     ]
     listed = table(("metric", "unit", "what it is", "definition"), rows, "metrics", kind="words")

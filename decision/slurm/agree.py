@@ -1,5 +1,6 @@
 """How well the model agrees with what happened."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
@@ -10,15 +11,17 @@ import numpy as np
 
 from decision.compiling.bundle import F8
 from decision.model.computer import available_cores
-from decision.model.errors import heeding_nothing
+from decision.model.errors import InputError, heeding_nothing
 from decision.simulation import simulate_workloads
 from decision.slurm.kernels.world import BY_BACKFILL, BY_MAIN
 
 from .build import fixed_parts
-from .case import Case, case_platform, case_workload, engine_hosts, engine_size
+from .case import Case, case_platform, case_workload, engine_hosts, engine_size, limit_of
 from .conf import Settings
+from .priority import YEAR
 from .simulate import Phase, Simulated, drawn_phases, nearby_phases, simulate_case, tried_phases
 from .text import write_date
+from .unstarted import never_lines
 
 CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
 # measured: the same 90 jobs under the same configuration, four times on a 22.05.8: 1,260, 1,308, 1,281, 1,332 s
@@ -73,11 +76,12 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
         show: is called with how many of how many runs are done.
     """
     # jobs that were cancelled while they waited are simulated, and have no start to compare
-    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    numbers = compared_jobs(case)
     recorded_start = np.array([case.jobs[n].start for n in numbers], float)
     recorded = np.array([case.jobs[n].wait for n in numbers])
     scored = calibrated(case, settings, runs, seed, show)
     best, phase = scored[0]
+    refuse_no_start(case, settings, best, numbers)
     simulated = np.stack([waits_of(run, numbers) for run, _ in scored])
     apart = np.abs(best.start[numbers] - recorded_start)
     close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in CLOSE}
@@ -95,6 +99,22 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
         utilization=_utilization(case, numbers, recorded_start, best),
         verdict=_verdict(close, float(recorded.mean()), float(simulated.mean()), (low, high)),
     )
+
+
+def compared_jobs(case: Case) -> list[int]:
+    """The numbers of the jobs that have a recorded start. Raises InputError where none has one."""
+    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    if not numbers:
+        reason = "no job of the log has a start (Start) and nodes (NodeList), so there is nothing to compare with"
+        raise InputError(f"{case.folder}: {reason}; is it a list of submissions?")
+    return numbers
+
+
+def refuse_no_start(case: Case, settings: Settings, run: Simulated, numbers: Sequence[int]) -> None:
+    """Refuse to compare where none of the jobs starts in the simulation. Raises InputError, which says why."""
+    if np.isnan(run.start[list(numbers)]).all():
+        reasons = "; ".join(never_lines(case, settings, run, numbers))
+        raise InputError(f"{case.folder}: nothing is compared, as no job starts in the simulation: {reasons}")
 
 
 def calibrated(
@@ -246,7 +266,8 @@ def mean_interval(
 
 def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
     """Seconds that the jobs wait under one of decision's own policies; nan for those that it cannot run."""
-    record = simulate_workloads(case_platform(case), [case_workload(case)], policy)
+    # policies need a limit for each job
+    record = simulate_workloads(case_platform(case), [case_workload(case, longest=YEAR)], policy)
     jobs = record.jobs
     # jobs that the policy cannot run are not in the record
     waits = dict(zip(jobs.id, jobs.start_time - jobs.submit_time, strict=True))
@@ -394,5 +415,16 @@ def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
         "verdict": found.verdict,
         "slurm_version": case.slurm,
         "not_simulated": list(case.keys.may_matter),
-        "notes": list(case.notes),
+        "never_started": never_lines(case, case.settings, found.best, found.started),
+        "notes": [*case.notes, *agreement_notes(case, found)],
     }
+
+
+def agreement_notes(case: Case, found: Agreement) -> list[str]:
+    """What is to be said of a comparison."""
+    notes = []
+    if endless := sum(math.isinf(limit_of(case, case.jobs[n])) for n in found.started):
+        notes.append(f"{endless:,} jobs have no limit: they are planned with a year, also in the rows of policies")
+    if not found.recorded.any():
+        notes.append("all recorded starts are the submissions, as in events of a simulator: no wait to agree with")
+    return notes

@@ -8,15 +8,16 @@ import numpy as np
 
 from decision.compiling.bundle import I8
 from decision.model.dates import DAY
+from decision.model.errors import ConfigError
 from decision.slurm.kernels import world as at
 from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
-from decision.slurm.kernels.world import FAR, SlurmWorld
+from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 
 from .case import Case
 from .conf import Settings
-from .jobs import SlurmJob
+from .jobs import ALL_MEMORY, SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
-from .nodes import Partition
+from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import Switch
 from .text import read_hosts
@@ -28,6 +29,7 @@ from .versions import RULES
 # for each node)
 _KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
 # longer than sched_interval, so that a main loop has run when the first job arrives
+_ALIKE = 0.01  # of an amount of memory: units are rounded
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -101,7 +103,8 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
         cores = int(parts["cores"][number])
         for i, host in enumerate(hosts):
             state["alloc_node"][begin + i] = host
-            state["alloc_cores"][begin + i] = 1 if linear else cores // len(hosts) + (i < cores % len(hosts))
+            unit, share = parts["node_unit"][host], cores // len(hosts) + (i < cores % len(hosts))
+            state["alloc_cores"][begin + i] = 1 if linear else -(-share // unit) * unit
         state["alloc_count"][number] = len(hosts)
 
 
@@ -162,7 +165,7 @@ _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "
 
 
 def gres_names(case: Case) -> list[str]:
-    """Kinds of generic resources, GPUs first."""
+    """Kinds of generic resources, and each of their types (gpu:a100) as one more; GPUs first."""
     names = {name for node in case.nodes for name in node.gres}
     return sorted(names, key=lambda name: (name != "gpu", name))
 
@@ -230,9 +233,7 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
     """The columns of a job's times."""
     ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
     waits = not job.started and job.state != "PENDING" and job.end > 0
-    # slurm.conf(5), DefaultTime, else MaxTime of the partition; a job without any limit counts as a year
-    limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
-    limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
+    limit = min(partition.limit_of(job), YEAR)  # a job without any limit counts as a year
     return {
         "submit": job.submitted - begin,
         "begin": job.begin - begin if job.begin > 0 else 0,
@@ -245,8 +246,15 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
 
 
 def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
-    count = sum(number for name, number in job.gres.items() if name.split(":")[0] == kind)
+    # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
+    count = sum(number for name, number in job.gres.items() if kind in (name, name.partition(":")[0]))
     return -(-count // nodes) if job.gres_in_all else count
+
+
+def _has_memory(case: Case, settings: Settings) -> bool:
+    """Whether memory is allocated: not where no node says how much it has."""
+    said = any(node.memory > 1 for node in case.nodes)  # slurm.conf(5), RealMemory: 1 by default
+    return said and "MEMORY" in settings.text("SelectTypeParameters").upper()
 
 
 class _Cores:
@@ -254,10 +262,11 @@ class _Cores:
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._linear, self._conf = settings.linear, settings.conf
-        self._has_memory = "MEMORY" in settings.text("SelectTypeParameters").upper()
-        self._threads = max(node.threads for node in case.nodes)
-        self._largest = max(node.cores for node in case.nodes)
-        self._nb_nodes = len(case.nodes)
+        self._has_memory = _has_memory(case, settings)
+        self._threads, self._nb_nodes = case.threads, len(case.nodes)
+        self._largest = max(case.units(node) for node in case.nodes)
+        cpus = {node.name: node.cores * node.threads for node in case.nodes}
+        self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
         self._tasks_bound = settings.version >= RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
@@ -267,7 +276,7 @@ class _Cores:
             most = min(most, partition.max_nodes)
         # select/linear: whole nodes, as many as hold the cpus; a job that ran had what it had, whatever it asked for
         if self._linear:
-            nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
+            nodes = max(job.nodes, -(-job.cpus // self._largest_of[partition.name]))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
             return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
@@ -290,13 +299,28 @@ class _Cores:
 
     def _memory(self, job: SlurmJob, partition: Partition) -> tuple[int, bool]:
         """Megabytes, and whether they are per core."""
+        if job.memory == ALL_MEMORY:
+            return ALL_OF_NODE, False
         if job.memory > 0:
             return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
         # slurm.conf(5): DefMemPerCPU and DefMemPerNode exclude each other, and a partition's go before the cluster's
-        per_cpu = partition.memory_per_cpu or float(self._conf.get("DefMemPerCPU") or 0)
+        per_cpu = 0.0 if partition.memory_per_node else partition.memory_per_cpu or self._default("DefMemPerCPU")
+        per_node = partition.memory_per_node or self._default("DefMemPerNode")
+        default = per_cpu * job.cpus or per_node * job.nodes
+        # a script may ask for memory without its command line saying so: then the log knows better than the default
+        if job.memory_in_all and abs(job.memory_in_all - default) > _ALIKE * default:
+            return math.ceil(job.memory_in_all / job.nodes), False
         if per_cpu:
             return math.ceil(per_cpu * self._threads), True
-        return int(partition.memory_per_node or float(self._conf.get("DefMemPerNode") or 0)), False
+        # without any default Slurm gives a job all memory of its nodes, where memory is allocated
+        return int(per_node) or ALL_OF_NODE, False
+
+    def _default(self, key: str) -> float:
+        text = self._conf.get(key)
+        try:
+            return default_memory(text)
+        except ValueError:
+            raise ConfigError(f"{self._conf.places[key.lower()].place}: {key}={text} is no amount of memory") from None
 
 
 def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
@@ -395,7 +419,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "builtin": settings.builtin,
         "multifactor": settings.multifactor,
         "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
-        "has_memory": "MEMORY" in select and not settings.linear,
+        "has_memory": _has_memory(case, settings) and not settings.linear,
         "lln": "CR_LLN" in select,
         "sched_interval": max(1, whole("sched_interval")),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),
@@ -464,8 +488,9 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
-        "node_cores": np.array([node.cores for node in nodes], np.int64),
-        "largest_node": max(node.cores for node in nodes),
+        "node_cores": np.array([case.units(node) for node in nodes], np.int64),
+        "node_unit": np.array([node.threads // case.threads for node in nodes], np.int64),
+        "largest_node": max(case.units(node) for node in nodes),
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
@@ -527,7 +552,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "entry_base": np.array(base),
         "per_cpu": np.array(per_cpu, np.float64),
         "cpus": np.array([job.cpus for job in case.jobs], np.int64),
-        "threads": max(node.threads for node in case.nodes),
+        "threads": case.threads,
     }
 
 
@@ -547,6 +572,7 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
         members += buckets.of(job)
         begin.append(len(members))
     limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
+    limit[:, 2] //= case.threads  # of cpus, which jobs get by whole cores; -1 stays
     return {
         "bucket_begin": np.array(begin, np.int64),
         "job_bucket": np.array([each.bucket for each in members], np.int64),
@@ -589,8 +615,10 @@ def _windows(case: Case, begin: int) -> dict[str, I8]:
         reservation = reservations.get(window.reservation, -1)
         for name in window.nodes:
             if name in numbers and window.end > begin:
-                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation))
-                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation))
-    table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
-    names = ("window_times", "window_node", "window_step", "window_reservation")
+                node = case.nodes[numbers[name]]
+                cores = window.cores * node.threads // case.threads
+                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation, cores))
+                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation, cores))
+    table = np.array(sorted(rows), np.int64).reshape(len(rows), 5)
+    names = ("window_times", "window_node", "window_step", "window_reservation", "window_cores")
     return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}

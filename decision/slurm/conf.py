@@ -21,7 +21,7 @@ from .versions import DEFAULTS, FIRST, RULES, Version, read_version, version_tex
 
 # slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
-_TABLES = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
+_OTHER_TABLES = ("frontendname", "switchname")
 _DEEPEST = 10  # Includes in Includes
 
 
@@ -55,6 +55,9 @@ class Conf(msgspec.Struct, frozen=True):
     nodes: tuple[ConfEntry, ...]
     partitions: tuple[ConfEntry, ...]
     files: tuple[str, ...]  # all that were read
+    sets: tuple[ConfEntry, ...] = ()  # NodeSet
+    down: tuple[ConfEntry, ...] = ()  # DownNodes
+    unused: tuple[ConfLine, ...] = ()  # whole lines of other tables, of which nothing is used
     version: Version = FIRST  # of Slurm
     taken: Mapping[str, str] = {}  # what slurmctld took for keys that are left out, in lower case
 
@@ -81,15 +84,19 @@ def read_conf(path: Path) -> Conf:
     """
     keys: dict[str, str] = {}
     places: dict[str, ConfLine] = {}
-    tables: dict[str, list[ConfEntry]] = {"nodename": [], "partitionname": []}
+    tables: dict[str, list[ConfEntry]] = {name: [] for name in ("nodename", "partitionname", "nodeset", "downnodes")}
+    unused: list[ConfLine] = []
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
     # the last line of a key counts, as for slurmctld
     for line in _lines(path, files, 0):
         pairs = pairs_of(line)
         key, value = pairs[0]
-        if key in _TABLES:
+        if key in tables:
             _add_entry(key, value, dict(pairs[1:]), line, tables, defaults)
+            continue
+        if key in _OTHER_TABLES:
+            unused.append(line)
             continue
         for key, value in pairs:
             keys[key], places[key] = value, line
@@ -102,6 +109,9 @@ def read_conf(path: Path) -> Conf:
         nodes=tuple(tables["nodename"]),
         partitions=tuple(tables["partitionname"]),
         files=tuple(files),
+        sets=tuple(tables["nodeset"]),
+        down=tuple(tables["downnodes"]),
+        unused=tuple(unused),
     )
 
 
@@ -117,8 +127,6 @@ def _add_entry(
     if name.upper() == "DEFAULT":
         defaults.setdefault(key, {}).update(pairs)
         return
-    if key not in tables:
-        return
     try:
         read_hosts(name)
     except ValueError:
@@ -131,11 +139,11 @@ def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:
         raise InputError(f"{path}: included by itself, or more than {_DEEPEST} files deep; remove an Include")
     files.append(str(path))
     for line in logical_lines(path):
-        word, _, rest = line.text.partition(" ")
-        if word.lower() != "include":
+        word, *rest = line.text.split(None, 1)
+        if word.lower() != "include" or not rest:
             yield line
             continue
-        target = Path(rest.strip())
+        target = Path(rest[0].strip('"'))
         # Include of the cluster's own path: files that were copied are next to each other
         found = target if target.is_absolute() and target.exists() else path.parent / target
         if not found.is_file():

@@ -93,7 +93,7 @@ class KeyCount(msgspec.Struct, frozen=True):
 
 
 # with such a value a key says that it is off
-_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
+_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1", "unlimited", "infinite"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
 _QUIET_OPTIONS = {
     *(
@@ -155,6 +155,18 @@ _OF_PARTITIONS = {
     **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
     **{"tresbillingweights": "TRESBillingWeights", "exclusive": "Exclusive"},
 }
+# keys of their lines that are used, or of which a log shows nothing: who may submit, addresses
+_KNOWN_OF_PARTITIONS = {
+    *("nodes", "default", "priority", "prioritytier", "priorityjobfactor", "maxtime", "defaulttime", "maxnodes"),
+    *("minnodes", "state", "preemptmode", "defmempercpu", "defmempernode", "qos", "lln", "gracetime", "hidden"),
+    *("allowgroups", "allowaccounts", "allowqos", "denyaccounts", "denyqos", "rootonly", "allocnodes"),
+    *("disablerootjobs", "cpubind", "alternate"),
+}
+_KNOWN_OF_NODES = {
+    *("cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory"),
+    *("gres", "feature", "features", "weight", "state", "nodeaddr", "nodehostname", "port", "reason", "tmpdisk"),
+    *("bcastaddr", "cpubind"),
+}
 _OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
 _QUIET = {"NODE", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
 
@@ -207,6 +219,9 @@ def _of_partitions(facts: Facts) -> Iterator[str]:
             known = value.upper() in _QUIET or (key == "tresbillingweights" and billed)
             if not known:
                 yield _counted(f"{shown}={value} of partition {entry.name}", facts.count(entry.name))
+        for key in sorted(entry.pairs.keys() - _KNOWN_OF_PARTITIONS - _OF_PARTITIONS.keys()):
+            if entry.pairs[key].lower() not in _QUIET_VALUES:
+                yield _counted(f"{key}={entry.pairs[key]} of partition {entry.name}", facts.count(entry.name))
     preempts = "none" not in facts.conf.get("PreemptType", "preempt/none").lower()
     for partition in facts.partitions:
         mode = (partition.preempt_mode or facts.conf.get("PreemptMode")).upper()
@@ -219,6 +234,12 @@ def _of_nodes(facts: Facts) -> Iterator[str]:
         for key, shown in _OF_NODES.items():
             if entry.pairs.get(key, "0") != "0":
                 yield f"{shown} of node {entry.name}"
+        for key in sorted(entry.pairs.keys() - _KNOWN_OF_NODES - _OF_NODES.keys()):
+            if entry.pairs[key].lower() not in _QUIET_VALUES:
+                yield f"{key}={entry.pairs[key]} of node {entry.name}"
+    tables = Counter(line.text.partition("=")[0].strip() for line in facts.conf.unused)
+    for table, count in tables.items():
+        yield f"{count:,} line{'' if count == 1 else 's'} {table}="
 
 
 def _of_accounts(facts: Facts) -> Iterator[str]:

@@ -89,9 +89,9 @@ class SlurmPolicy:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
         self._end(cluster, now)
-        for number in range(self._seen, int(cluster.arrays.nb_jobs)):
+        for number in range(self._seen, cluster.arrays.nb_jobs):
             self._submit(cluster.job(number), now)
-        self._seen = int(cluster.arrays.nb_jobs)
+        self._seen = cluster.arrays.nb_jobs
         world = self._world
         clock.step_scheduler(world, now)
         for job in world.started[: world.nb_started].tolist():
@@ -186,7 +186,7 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     # the platform that `write_case` made says it; others of the right size are taken in order
     named = [host.properties.get("server", host.name) for host in platform.hosts]
     if not all(name in numbers for name in named):
-        named = [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
+        named = [node.name for node in case.nodes for _ in range(1 if case.linear else case.units(node))]
     if len(named) != len(platform.hosts):
         units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
         raise ConfigError(

@@ -65,8 +65,8 @@ def simulate_case(
         submit=(world.submit + begin).astype(np.float64),
         reason=world.reason.copy(),
         requeues=world.requeues.copy(),
-        tested=int(world.nb_tested),
-        cycles=int(world.nb_cycles),
+        tested=world.nb_tested,
+        cycles=world.nb_cycles,
     )
 
 

@@ -39,6 +39,7 @@ class _Switch(msgspec.Struct):
     below: list[str]  # names of switches
     line: ConfLine
     level: int = -1  # not known yet
+    twin: list[str] = []  # switches below it that are all below another one first; then it has none of its own
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,7 +66,7 @@ def read_switches(path: Path) -> SwitchTree:
         InputError: naming file and line, if it is none, or its switches are not one tree.
     """
     switches, above = _linked(path)
-    tops = [switch for name, switch in switches.items() if name not in above]
+    tops = [switch for name, switch in switches.items() if name not in above and not switch.twin]
     if len(tops) > 1:
         shown = ", ".join(top.name for top in tops[:5]) + (", ..." if len(tops) > 5 else "")
         raise InputError(f"{path}: no switch is above all others ({shown}); add a line SwitchName=top Switches={shown}")
@@ -73,6 +74,8 @@ def read_switches(path: Path) -> SwitchTree:
     down = [1] * (top.level + 1)
     # a switch of fewer parts leaves places empty
     for switch in switches.values():
+        if switch.twin:
+            continue
         down[switch.level] = max(down[switch.level], len(switch.nodes) + len(switch.below))
     if prod(down) > MAX_HOSTS:
         raise InputError(f"{path}: a tree as wide as its widest switches has more than {MAX_HOSTS:,} places; split it")
@@ -129,6 +132,9 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
         raise InputError(f"{path}: {reason}; {_FORM}")
     for top in tops:
         _set_levels(top, switches, 1)
+    for switch in switches.values():
+        if switch.twin:
+            switch.level = 1 + max(switches[name].level for name in switch.twin)
     lost = next((switch for switch in switches.values() if switch.level < 0), None)
     if lost is not None:
         raise InputError(
@@ -209,18 +215,25 @@ def _read_line(line: ConfLine) -> _Switch:
 
 
 def _above(switches: dict[str, _Switch]) -> dict[str, str]:
-    """The switch above each; those below each switch are brought into the order of their lines."""
+    """The switch above each; those below each switch are brought into the order of their lines.
+
+    Of several switches above one, as spines are above each leaf, the first counts: a tree has one way up. One with
+    nothing of its own below it is its twin.
+    """
     above: dict[str, str] = {}
     for switch in switches.values():
         for name in switch.below:
             if name not in switches:
                 raise InputError(f"{switch.line.place}: there is no switch {name}; add a line with SwitchName={name}")
-            if name in above:
+            if above.get(name) == switch.name:
                 raise InputError(f"{switch.line.place}: switch {name} is below {above[name]} already; name it once")
-            above[name] = switch.name
+            above.setdefault(name, switch.name)
+        own = [name for name in switch.below if above[name] == switch.name]
+        switch.twin = [] if own or not switch.below else switch.below
+        switch.below = own
     number = {name: i for i, name in enumerate(switches)}
     for switch in switches.values():
-        switch.below.sort(key=number.__getitem__)
+        switch.below = sorted((name for name in switch.below if not switches[name].twin), key=number.__getitem__)
     return above
 
 

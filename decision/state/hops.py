@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
-from decision.model.topology import Dragonfly, FatTree, Flat, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Topology, Torus
 
 _TREE, _TORUS, _DRAGONFLY = range(3)
 

@@ -4,7 +4,7 @@ A plan is a list of actions in the order in which they are carried out. Host set
 plan, so that writing a plan allocates nothing.
 
 Here alone is known on which hosts a job may start, to which pstates a host may go, and which jobs can be cut. A
-policy's plan is checked with it before anybody else sees the plan (`decision.policies.plan_check`), and the compiled
+policy's plan is checked with it before anybody else sees the plan (`decision.policies.prepared`), and the compiled
 engine checks each command with it when the command's time comes (`decision.engine.kernels.commands`).
 """
 

@@ -14,7 +14,7 @@ import zmq
 
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import write_platform, write_workload
 from decision.protocol import Connection, Role
 

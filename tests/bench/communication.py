@@ -11,13 +11,12 @@ import numpy as np
 from decision.batsim.agent import make_agent
 from decision.batsim.launcher import run_batsim
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_platform, load_workload, write_platform, write_workload
 from decision.files.generate.jobs import Tasks, as_tasks
 from decision.files.generate.paper_workloads import topology_workload
 from decision.files.generate.platforms import fat_tree, networked
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, Platform, PowerState
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.policies.runtimes import apply_estimates

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import write_platform, write_swf, write_workload
 from decision.model.demand import runtimes
 from decision.model.platform import Platform

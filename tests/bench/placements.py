@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.policies.placement.exact import place_exactly
 from decision.policies.placement.search import AT_RANDOM, BY_NETWORK, SEEN, Search, StartRule, anneal
 from decision.policies.placement.tree import place_best
-from decision.policies.placement.windows import DYNAMIC, groups_of
+from decision.policies.placement.windows import DYNAMIC, groups_of, place_exactly
 
 DOWN = np.array([10, 4, 25])  # of the published program
 FIRST, WINDOWS, REPEAT = 40, 50, 7  # the first windows find too much free

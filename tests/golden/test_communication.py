@@ -7,13 +7,12 @@ import pytest
 
 from decision.batsim.agent import Agent
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload, write_platform
 from decision.files.generate.platforms import fat_tree, networked
-from decision.model.platform import Platform, PowerState
+from decision.model.platform import Link, Platform, PowerState
 from decision.model.record import FinalState, RunRecord
-from decision.model.topology import Link
 from decision.simulation import simulate_workloads
 
 HERE = Path(__file__).parent / "communication"

@@ -10,7 +10,7 @@ from helpers.engine_harness import compare_outputs
 from decision.batsim.agent import make_agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_events, load_platform, load_workload
 from decision.model.platform import Platform

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_platform, load_workload
 from decision.model.record import RunRecord
 from decision.simulation import simulate_workloads

@@ -3,8 +3,8 @@
 import numpy as np
 
 from decision.experiments.advise import METRIC_NAMES, Advice, AdviceRow
+from decision.experiments.audit import Unsimulated
 from decision.experiments.statistics import Estimate
-from decision.experiments.unsimulated import Unsimulated
 
 ADVISED, BASELINE = "f3+easy,guard=1.5x", "easy"
 
@@ -29,6 +29,7 @@ def sample_advice(begin: float | None = 736_992_000.0, scale: float = 1.0) -> Ad
         change=advice_row(ADVISED, 1.0).change,
         rows=[advice_row(BASELINE, 21_600 * scale), advice_row(ADVISED, 10_000 * scale)],
         cannot=["the log is short"],
+        better="decision slurm agree CASE",
         not_simulated=[Unsimulated(what="partitions", jobs=7, share=0.5, values={"debug": 4}, meant="<b>none</b>")],
         sentence=f"Use {ADVISED}: the mean wait is 53 % shorter than under {BASELINE}.",
         log={"workload": "log.swf", "jobs": 2500, "block": "week", "load": 0.81},

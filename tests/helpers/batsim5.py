@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from decision.engine.batsim5 import Batsim5Engine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_platform, load_workload
 from decision.files.events import load_texts
 from decision.model.record import RunRecord

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.dates import DAY
 from decision.model.workload import Workload
 

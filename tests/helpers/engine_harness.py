@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_events, load_platform, load_workload, write_run
 from decision.model.record import RunRecord
 from decision.protocol import JsonCodec, Role, read_recording

@@ -12,10 +12,9 @@ import msgspec
 from hypothesis import strategies as st
 
 import decision.protocol.messages as p
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
-from decision.model.platform import Host, Platform, PowerState, Route, SleepState
-from decision.model.topology import FatTree, Flat, Link
+from decision.model.platform import FatTree, Flat, Host, Link, Platform, PowerState, Route, SleepState
 from decision.model.workload import (
     Composed,
     Delay,

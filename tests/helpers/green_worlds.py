@@ -5,10 +5,9 @@ import json
 import numpy as np
 from msgspec.structs import replace
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files.generate.platforms import networked
-from decision.model.platform import Platform, PowerState, Route
-from decision.model.topology import Flat, Link
+from decision.model.platform import Flat, Link, Platform, PowerState, Route
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
 
 HOSTS = 8

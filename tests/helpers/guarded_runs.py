@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError, DeadlockError
 from decision.policies import find_policy
 from decision.policies.registry import list_policies

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.platform import Host, Platform, PowerState, Route, SleepState
 from decision.model.workload import (
     Composed,

@@ -14,7 +14,7 @@ from decision.batsim.conversation import Responder
 from decision.batsim.launcher import run_batsim
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_events, load_platform, load_workload, write_platform, write_workload
 from decision.model.errors import DecisionError, PeerError
 from decision.model.hosts import format_hosts

@@ -10,7 +10,7 @@ from typing import Any
 
 import decision.protocol.messages as protocol
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Job, MachineEvent, Profile, Workload

@@ -16,7 +16,7 @@ from decision.batsim.agent import make_agent
 from decision.cli.app import app
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.batsim5 import Batsim5Engine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.model.workload import Delay

@@ -16,7 +16,7 @@ from helpers.policy_toys import platform as servers
 from helpers.real_batsim import converse_with_batsim, find_batsim, run_policy_beside_batsim
 from hypothesis import HealthCheck, given, settings
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 
 CASES = int(os.environ.get("DECISION_CAMPAIGN", "8"))
 FIRST = int(os.environ.get("DECISION_CAMPAIGN_FIRST", "0"))

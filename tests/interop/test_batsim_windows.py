@@ -10,10 +10,9 @@ import pytest
 from helpers.engine_worlds import Manners, World
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files.generate.platforms import full_tree, networked
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 
 POLICIES = [

@@ -10,7 +10,7 @@ from helpers.outlook_reference import HOSTS, made
 from helpers.policy_toys import platform
 from helpers.real_batsim import run_policy_beside_batsim
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 
 POLICIES = [
     "easy++",

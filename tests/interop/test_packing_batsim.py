@@ -8,7 +8,7 @@ from helpers.outlook_reference import HOSTS, made
 from helpers.policy_toys import platform
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files.text import InputFacts
 from decision.model.workload import Workload
 from decision.rl.learning.config import load_config

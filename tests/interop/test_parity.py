@@ -6,15 +6,14 @@ import pytest
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.metrics import communication_hops
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.files.generate.jobs import workload_of
 from decision.files.generate.platforms import networked
-from decision.model.platform import PowerState
+from decision.model.platform import FatTree, Link, PowerState
 from decision.model.record import RunRecord
-from decision.model.topology import FatTree, Link
 from decision.policies import ClusterView, Plan, find_policy
 from decision.simulation import simulate_workloads
 

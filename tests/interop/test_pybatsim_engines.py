@@ -17,7 +17,7 @@ from helpers.golden import ROOT, SCHEDULES, SESSIONS
 from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.model.errors import DecisionError, PolicyError
@@ -248,7 +248,7 @@ def test_a_scheduler_that_shares_hosts_is_refused() -> None:
 # --- The guide's table ---------------------------------------------------------------------------------------
 
 
-GUIDE = ROOT / "docs" / "guide" / "policy.md"
+GUIDE = ROOT / "docs" / "guide" / "pybatsim.md"
 ENDS = {  # schedulers that end, or are ended, whatever they are given: with what words
     "randomSched:RandomSched": "is to start on host",
     "fcfsSchedSleep:FcfsSchedSleep": "Switched to an unhandled pstate",

@@ -8,13 +8,12 @@ import pytest
 from helpers.browser import browser, missing
 
 from decision.experiments.comparison import MeasuredRun, compare_runs
-from decision.experiments.curves import LearningCurve
 from decision.experiments.metric_list import METRICS
-from decision.experiments.results import NamedRun, named_run
+from decision.experiments.results import LearningCurve, NamedRun, named_run
 from decision.model.record import FinalState, HostTable, JobTable, RunRecord
 from decision.report.comparison import write_comparison
 from decision.report.pages import write_report
-from decision.report.plots.paper import Paper, drawn_for
+from decision.report.plots import Paper, drawn_for
 
 LEFT, TOP, BOTTOM = 52, 6, 24  # pixels around a chart, as in the page's script
 

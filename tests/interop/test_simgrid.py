@@ -24,8 +24,7 @@ from decision.files.generate.platforms import (
     simple_cluster,
     taurus_power,
 )
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Link, Platform, PowerState, Topology, Torus
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(path.stem for path in (ROOT / "platforms").glob("*.xml"))

@@ -9,8 +9,7 @@ from helpers.simgrid_platforms import probe
 from decision.files import load_platform, write_platform
 from decision.files.generate.jobs import Tasks, as_tasks
 from decision.files.generate.platforms import networked
-from decision.model.platform import PowerState
-from decision.model.topology import Flat, Link
+from decision.model.platform import Flat, Link, PowerState
 from decision.model.workload import Delay, Job, ParallelHomogeneous, Workload
 
 SPEED, BANDWIDTH, SECONDS, HOSTS = 2e9, 1.25e9, 100.0, 5

@@ -17,8 +17,7 @@ from decision.experiments.run import simulate_by_messages
 from decision.files.generate.platforms import full_tree, networked
 from decision.files.text import file_facts
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, PowerState
 from decision.model.workload import Workload
 from decision.policies import find_policy, list_policies
 from decision.rl.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup

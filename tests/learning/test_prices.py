@@ -18,8 +18,7 @@ from decision.files.generate.jobs import Tasks, as_tasks
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, Platform, PowerState
 from decision.policies import find_policy
 from decision.policies.composed import ComposedPolicy
 from decision.policies.placement.windows import N_FEATURES

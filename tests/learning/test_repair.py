@@ -12,8 +12,7 @@ from decision.engine.batsim4 import EmbeddedEngine
 from decision.experiments.run import simulate_by_messages
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, Platform, PowerState
 from decision.policies import find_policy
 from decision.rl.learning.config import load_config
 from decision.rl.learning.schedulers import TrainingInputs, train_scheduler

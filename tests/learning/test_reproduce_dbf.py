@@ -9,16 +9,16 @@ from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files.run_facts import read_facts
-from decision.papers.dbf import runs
+from decision.papers import dbf
+from decision.papers.dbf import DBF_BUDGETS
 from decision.papers.dbf.claims import read_types, types_csv
-from decision.papers.dbf.runs import DBF_BUDGETS
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 pytest.importorskip("matplotlib")
 
 RUNS = ("10-0-0", "9-1-0", "inspector-f1-0", "10-0-1", "9-1-1", "inspector-f1-1")
 EPISODE = 250  # placed jobs
-PICTURES = ("comparison.png", "curves-10.png", "invisible.png", "splits.png", "types.png")
+PICTURES = ("checkpoints.png", "comparison.png", "curves-10.png", "invisible.png", "splits.png", "types.png")
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def reproduce(tmp_path_factory):
 
     call.folder = folder / "smoke"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DBF_BUDGETS, "smoke", DBF_BUDGETS["smoke"]._replace(steps=2048))
-        patch.setattr(runs, "EPISODE_JOBS", EPISODE)
+        patch.setitem(DBF_BUDGETS, "smoke", DBF_BUDGETS["smoke"]._replace(steps=10_000))
+        patch.setattr(dbf, "EPISODE_JOBS", EPISODE)
         yield call
 
 
@@ -49,13 +49,16 @@ def reproduced(reproduce):
 def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     folder, printed = reproduced
     results = {row["policy"]: row for row in read(folder / "results.csv")}
-    assert set(results) == {"DBF 10-0", "DBF 9-1", "SchedInspector over F1", "easy", "sqf+easy", "lcfs+easy"}
+    assert set(results) == {
+        *("DBF 10-0", "DBF 9-1", "SchedInspector over F1", "SchedInspector over F1 (offline)"),
+        *("easy", "sqf+easy", "lcfs+easy"),
+    }
     assert all(policy in printed for policy in results)
     assert [results["DBF 9-1"][name] for name in ("head", "tail")] == ["9", "1"]
     for picture in PICTURES:
         assert (folder / picture).read_bytes().startswith(b"\x89PNG"), picture
     table = (folder / "table.md").read_text()
-    assert "2,048 steps" in table
+    assert "10,000 steps" in table
     assert "4 episodes" in table
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
     assert "| wait, s: 100 jobs | wait, s: 200 jobs | wait, s: whole |" in table
@@ -68,7 +71,30 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
 def test_budgets_that_share_runs_do_them_alike():
     standard, splits = (DBF_BUDGETS[name] for name in ("standard", "splits"))
     assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
-    assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64}
+    assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64, 128}
+
+
+def test_a_training_is_evaluated_on_its_way_and_then_as_if_it_had_not_been(reproduced):
+    folder, _ = reproduced
+    rows = read(folder / "10-0-0" / "checkpoints.csv")
+    whole = read(folder / "10-0-0" / "metrics.csv")
+    assert len(rows) >= 2, "the first update, and all"
+    assert int(rows[0]["steps"]) < int(rows[-1]["steps"])
+    for metric in ("waiting_time", "queue_length", "utilization"):
+        values = [float(row[metric]) for row in whole]
+        assert float(rows[-1][metric]) == pytest.approx(np.mean(values))
+        assert float(rows[-1][f"{metric}_deviation"]) == pytest.approx(np.std(values))
+    assert not (folder / "9-1-0" / "checkpoints.csv").exists(), "as in the paper's figure, without a tail"
+
+
+def test_schedinspector_is_tested_online_and_offline(reproduced):
+    folder, _ = reproduced
+    arrived = {
+        name: {float(row["arrived"]) for row in read(folder / "inspector-f1-0" / f"{name}.csv")}
+        for name in ("metrics", "offline")
+    }
+    assert arrived["offline"] == {EPISODE}, "no other jobs than those that are placed"
+    assert min(arrived["metrics"]) > EPISODE
 
 
 def test_a_result_is_the_mean_over_the_episodes_of_its_run(reproduced):

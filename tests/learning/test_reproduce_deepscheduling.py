@@ -3,7 +3,7 @@
 import pytest
 
 from decision.papers.campaign import Parts
-from decision.papers.deepscheduling.runs import DEEPSCHEDULING, DeepSchedulingPart
+from decision.papers.deepscheduling import DEEPSCHEDULING, DeepSchedulingPart
 
 
 @pytest.mark.nightly
@@ -12,7 +12,7 @@ def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_not
     found = DEEPSCHEDULING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert told[-1] == (9, 9)
     (table,) = found.tables
-    assert table.title == "orion: 4 held-out days, 1 seeds (95 % over seeds and days)"
+    assert table.title == "orion: 4 held-out days, 1 seed (95 % over seeds and days)"
     cells = {row[0]: row[2] for row in table.rows}
     assert len(cells) >= 20
     assert all(cells.values())

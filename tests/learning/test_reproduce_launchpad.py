@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts, Verdict
-from decision.papers.launchpad.runs import (
+from decision.papers.launchpad import (
     BC,
     BOTH,
     HEURISTICS,
@@ -49,10 +49,11 @@ def test_the_smoke_budget_judges_each_claim_that_it_has_learners_for(done):
     assert {"QoS", "QoS, suspending", "bound", "BC_qos", "Offline+Online_qos"} <= set(names)
     means = {row[0]: float(row[1].split()[0]) for row in values.rows}
     assert all(0 <= mean <= means["bound"] for mean in means.values())
-    assert {row[0] for row in claims.rows} == {f"C{number}" for number in range(1, 11)}
-    assert all((row[3] == "") == (row[4] == Verdict.NOT_TRIED and row[5] == "") for row in claims.rows)
+    assert {row[0] for row in claims.rows} - {"C9"} == {"C1", "C2", "C3", "C5", "C6", "C8", "C10"}
+    assert all(row[3] for row in claims.rows), "what has no number has no row"
+    assert claims.title.endswith("more claims of a size have no runs")
     assert {row[4] for row in claims.rows if row[0] != "C1"} == {Verdict.NOT_TRIED}, "these agents are ours"
-    assert {row[4] or row[5] for row in claims.rows} <= set(Verdict)
+    assert {row[5] or row[4] for row in claims.rows} == {"undecided (1 run)"}
     assert [row[0] for row in agreement.rows][::2] == ["BC", "Offline", "Offline+Online", "most possible"]
     assert agreement.rows[-1][1] == "100% (100%)", "one heuristic alone can be agreed with"
     assert len(fit.rows) == 4

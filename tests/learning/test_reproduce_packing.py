@@ -3,7 +3,7 @@
 import pytest
 
 from decision.papers.campaign import Parts
-from decision.papers.packing.runs import PACKING, PACKING_BUDGETS, PackingPart
+from decision.papers.packing import PACKING, PACKING_BUDGETS, PackingPart
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from helpers.cases import by_day
 
 from decision.batsim.agent import Agent
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.energy import peak_power
 from decision.experiments.run import simulate_by_messages
 from decision.model.platform import draw_of

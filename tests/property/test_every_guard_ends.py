@@ -9,7 +9,7 @@ import pytest
 from helpers.cases import by_day
 from helpers.golden import ROOT
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import load_platform, load_workload
 from decision.policies import find_policy
 from decision.simulation import simulate_workloads

@@ -8,7 +8,7 @@ from helpers.policy_toys import platform
 
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.model.workload import Delay, Workload
 from decision.simulation import simulate_workloads

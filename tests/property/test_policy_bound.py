@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.batsim.agent import Agent
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments import Engine
 from decision.experiments.run import make_engine, simulate_by_messages
 from decision.files import load_platform, write_platform

@@ -16,12 +16,11 @@ from helpers.policy_toys import platform
 
 from decision.batsim.agent import make_agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.model.hosts import parse_hosts
-from decision.model.platform import Platform
+from decision.model.platform import FatTree, Link, Platform
 from decision.model.record import FinalState, JobTable
-from decision.model.topology import FatTree, Link
 from decision.model.workload import Delay, Job, Workload, Worth
 from decision.policies.options import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS
 from decision.policies.policy import Policy

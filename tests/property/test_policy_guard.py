@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from decision.model.workload import Delay, Workload
 from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
+from decision.policies.memory import EXCUSE, longest_known, longest_wait
 from decision.policies.options import AUTO, Allocation, Backfill, Order, PolicyConfig
 from decision.policies.profile import least_free
-from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
 PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from decision.files import load_platform, write_platform
 from decision.files.generate.platforms import fat_tree, networked
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Link, Platform, PowerState, Topology, Torus
 
 few = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 

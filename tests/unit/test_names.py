@@ -5,6 +5,7 @@ from collections import defaultdict
 
 ALLOWED = {
     "evaluate": "of the public API, and what `decision.rl.envs` offers to who trains in Python: episodes of one policy",
+    "Policy": "what decides, and any of them under pybatsim, whose launcher is told ``decision.pybatsim:Policy``",
     "main": "of a process: the command line, and the child that Batsim's library runs in",
 }
 

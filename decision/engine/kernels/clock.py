@@ -11,7 +11,7 @@ between two printed ones.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
+from decision.engine.rules import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.model.errors import InternalError
 from decision.state import transitions
 

@@ -7,7 +7,7 @@ only a decision process that talks in messages has.
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import SHORTEST_CALL
+from decision.engine.rules import SHORTEST_CALL
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
 from decision.state import transitions
@@ -46,7 +46,7 @@ _REJECTED = int(FinalState.REJECTED)
 
 @kernel
 def is_possible(world, at):
-    """Whether command `at` makes sense now. Why it does not is said in Python (`decision.engine.refusals`)."""
+    """Whether command `at` makes sense now. Why it does not is said in Python (`decision.engine.rules`)."""
     state, plan = world.state, world.plan
     kind, job = plan.kind[at], plan.job[at]
     if kind == START:

@@ -7,7 +7,7 @@ passed, when the pstate changes, or when a task begins on this host alone.
 """
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import END_ROW, PSTATE_ROW, START_ROW
+from decision.engine.rules import END_ROW, PSTATE_ROW, START_ROW
 from decision.model.errors import InternalError
 from decision.state.cluster import N_HOST_STATES
 

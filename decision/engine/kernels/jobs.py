@@ -3,7 +3,7 @@
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import KILLED_CODE, WALLTIME_CODE
+from decision.engine.rules import KILLED_CODE, WALLTIME_CODE
 from decision.model.record import FinalState
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE

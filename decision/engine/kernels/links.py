@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2, Int
 from decision.compiling.jit import kernel
-from decision.model.platform import Platform
-from decision.model.topology import FatTree, Flat
+from decision.model.platform import FatTree, Flat, Platform
 
 _FLOWS_PER_HOST = 2  # a job that is over may still compute while the next one begins
 _NO_CABLE = 2**31 - 1  # more than there are
@@ -203,7 +202,7 @@ NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 
 def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
-    used = int(network.nb_parts)
+    used = network.nb_parts
     # A flow may need each host and each link once; twice what is used, so that growing is rare.
     more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))
     for name in ("part_link", "part_width", "part_amount"):

@@ -2,13 +2,13 @@
 
 A task that communicates waits for the longest latency that its bytes meet (`SUM_LATENCY`). Then it is a *flow*: its
 *parts* are what it needs of each link and host (`NOTE_PARTS`), and all flows have new rates whenever one begins or
-ends, or a host changes its speed (`SET_RATES`). `decision.engine.reference.network` is the same to be read.
+ends, or a host changes its speed (`SET_RATES`). `decision.engine.reference.machines` is the same to be read.
 """
 
 from decision.compiling.bundle import bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.engine.refusals import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
+from decision.engine.rules import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
 
 from . import arrays as a

@@ -33,7 +33,7 @@ COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 """
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import TASK_STEPS
+from decision.engine.rules import TASK_STEPS
 from decision.model.errors import InternalError
 
 from . import arrays as a

@@ -1,7 +1,7 @@
 """Hosts that change their pstate: at once between computing pstates, through a virtual one to and from sleep."""
 
 from decision.compiling.jit import kernel
-from decision.engine.refusals import SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP
+from decision.engine.rules import SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP
 from decision.model.errors import InternalError
 from decision.state import transitions
 from decision.state.cluster import IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING, SWITCHING_OFF, SWITCHING_ON

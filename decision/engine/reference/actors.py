@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from decision.engine import batsim_words as words
-from decision.engine import commands, refusals
+from decision.engine import commands, rules
 from decision.engine.batsim_words import task_progress
-from decision.engine.refusals import (
+from decision.engine.rules import (
     END_ROW,
     KILLED_CODE,
     PSTATE_ROW,
@@ -30,7 +30,7 @@ from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent, Workload
 from decision.protocol.messages import DecisionEvent, TaskProgress
 
-from .activities import STEP, Call, ParallelTask, Steps, Wait, WaitResult
+from .kernel import STEP, Call, ParallelTask, Steps, Wait, WaitResult
 from .machines import HostMachine
 from .simulation import SimJob, Simulation, sleep
 
@@ -242,7 +242,7 @@ class CommandHandler:
                 return self._call_later(time)
             case commands.SetPstate(hosts, pstate):
                 machines = [self.sim.machines[host] for host in hosts]
-                self._check(refusals.switch_refusal(machines, pstate))
+                self._check(rules.switch_refusal(machines, pstate))
                 return self.switches.request(machines, pstate)
             case commands.QueryEnergy():
                 return self._query_energy()
@@ -266,23 +266,23 @@ class CommandHandler:
     def _start(self, command: commands.Start[SimJob]) -> Steps[None]:
         job, machines = command.job, [self.sim.machines[host] for host in command.hosts]
         executors = [machines[place] for place in command.places] or machines
-        self._check(refusals.phase_refusal(job.id, "start", job.phase))
-        self._check(refusals.size_refusal(job.id, job.facts.size, job.moldable, len(executors)))
-        self._check(refusals.start_refusal(job.id, command.alloc, machines, self.sim.options.energy))
+        self._check(rules.phase_refusal(job.id, "start", job.phase))
+        self._check(rules.size_refusal(job.id, job.facts.size, job.moldable, len(executors)))
+        self._check(rules.start_refusal(job.id, command.alloc, machines, self.sim.options.energy))
         # It counts as running from now on, though it acts only in the next round.
         job.phase, job.machines, job.executors = JobPhase.RUNNING, machines, executors
         self.sim.server.nb_running += 1
         job.actor = yield Call(partial(self.sim.kernel.start, execute(self.sim, job), machines[0]))
 
     def _reject(self, job: SimJob) -> None:
-        self._check(refusals.phase_refusal(job.id, "be rejected", job.phase))
+        self._check(rules.phase_refusal(job.id, "be rejected", job.phase))
         job.phase, job.final = JobPhase.ENDED, FinalState.REJECTED
         self.sim.server.note_end(job)
 
     def _kill(self, jobs: Sequence[SimJob]) -> Steps[None]:
         for job in jobs:
             if job.actor is None:
-                raise self.sim.refuse(refusals.never_executed(job.id))
+                raise self.sim.refuse(rules.never_executed(job.id))
         # Batsim ignores a request of which all jobs are being killed already.
         asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]  # the others are being killed already
         for job in asked:
@@ -305,13 +305,13 @@ class CommandHandler:
             self.sim.server.note_end(job)
         else:
             alloc = job.allocation if job.actor else ""
-            raise self.sim.refuse(refusals.become_refusal(job.id, wanted, job.phase, alloc))
+            raise self.sim.refuse(rules.become_refusal(job.id, wanted, job.phase, alloc))
 
     # --- Calls, hosts, energy -----------------------------------------------------------------------------
 
     def _call_later(self, time: float) -> Steps[None]:
         if not time > self.sim.now:
-            raise self.sim.refuse(refusals.call_refusal(time))
+            raise self.sim.refuse(rules.call_refusal(time))
         yield Call(partial(self.sim.kernel.start, call_later(self.sim, time)))
         self.sim.server.nb_calls += 1
 

@@ -34,7 +34,7 @@ Where Batsim would stop with a failed assertion this engine raises, in one line 
 from collections.abc import Sequence
 
 from decision.engine.batsim_words import simulation_begins
-from decision.engine.refusals import (
+from decision.engine.rules import (
     COMMANDS_AFTER_END,
     EngineOptions,
     check_events,
@@ -96,16 +96,7 @@ class ReferenceEngine:
         self._failure: DecisionError | None = None
 
     def ask(self) -> Message | None:
-        """Run until the decision process must be asked.
-
-        Returns:
-            The question, or None once the decision process has heard of the simulation's end.
-
-        Raises:
-            PolicyError: if a command of the last reply is impossible.
-            DeadlockError: if nothing can happen any more.
-            LocalProtocolError: if the last question has no answer yet.
-        """
+        """Run until the decision process must be asked; results and errors are those of `EmbeddedEngine.ask`."""
         if self._asked:
             raise LocalProtocolError("the engine was asked again before its last question was answered")
         if self._failure:

@@ -1,9 +1,12 @@
 """The hosts of the reference engine: what they do, how fast they are, what they draw (SimGrid's host energy model)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf, prod
 from typing import Protocol
 
-from decision.model.platform import Host, PowerState, Route
+from decision.engine.rules import SHARE_PRECISION, TCP_WINDOW
+from decision.model.platform import FatTree, Flat, Host, Platform, PowerState, Route
 from decision.model.record import HostState
 
 
@@ -104,3 +107,216 @@ class HostMachine:
         self.pstate = self.metered_pstate = pstate
         if self.task:
             self.task.rescale(now)
+
+
+# Links, the ways between hosts, and how tasks that communicate share them: SimGrid's own steps, to be read.
+#
+# Ways follow the labels of SimGrid's fat-tree; where links are pooled they are a tree's. Rates are those of the solver
+# "fair bottleneck" of the model L07, which `decision.engine.kernels.network` describes; this is its twin.
+
+_Key = tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Constraint:
+    """What tasks share, as SimGrid's solver calls it: a link in one direction, or the processor of a host."""
+
+    width: float  # bytes/s, flop/s
+    latency: float = 0.0  # seconds
+    left: float = 0.0
+    share: float = 0.0
+
+
+class Communication(Protocol):
+    """A task that communicates: a `ParallelTask`."""
+
+    work: dict[HostMachine, float]  # flop on each machine
+    sent: dict[tuple[HostMachine, HostMachine], float]  # bytes, of pairs that have any
+    flow: "Flow | None"  # once it takes its share
+    rate: float  # share of the task per second
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """A task that takes its share of links and processors."""
+
+    network: "PlatformLinks"
+    task: Communication
+    needs: dict[Constraint, float] = field(default_factory=dict)  # bytes, flop
+    limit: float = inf  # share per second
+    rate: float = 0.0
+    rise: float = 0.0  # of the last round
+
+
+class PlatformLinks:
+    """The links of a platform, made when somebody first sends over them."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._topology = platform.topology
+        self._places = platform.places or tuple(range(len(platform.hosts)))
+        self._servers = [host.properties.get("server", host.name) for host in platform.hosts]
+        self._links: dict[_Key, Constraint] = {}
+        self._processors: dict[HostMachine, Constraint] = {}
+        self._flows: list[Flow] = []  # in the order in which they began
+        self.changed = False
+
+    # --- Ways ---------------------------------------------------------------------------------------------
+
+    def way(self, sender: int, receiver: int) -> list[Constraint]:
+        """The links from one host to another, by id."""
+        topology = self._topology
+        if isinstance(topology, Flat):
+            link, backbone = topology.link, topology.backbone
+            up = self._link(("up", self._servers[sender]), link.bandwidth, link.latency)
+            down = self._link(("down", self._servers[receiver]), link.bandwidth, link.latency)
+            return [up, self._link(("bb",), backbone.bandwidth, backbone.latency), down] if backbone else [up, down]
+        assert isinstance(topology, FatTree)
+        if topology.pooled:
+            return self._pooled_way(topology, self._places[sender], self._places[receiver])
+        return self._fat_tree_way(topology, self._places[sender], self._places[receiver])
+
+    def _link(self, key: _Key, bandwidth: float, latency: float) -> Constraint:
+        return self._links.setdefault(key, Constraint(bandwidth, latency))
+
+    def _pooled_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
+        up: list[Constraint] = []
+        down: list[Constraint] = []
+        for level, link in enumerate(tree.links):
+            width = link.bandwidth * (prod(tree.up[: level + 1]) * tree.cables[level])
+            up.append(self._link(("up", level, sender), width, link.latency))
+            down.insert(0, self._link(("down", level, receiver), width, link.latency))
+            sender, receiver = sender // tree.down[level], receiver // tree.down[level]
+            if sender == receiver:
+                break
+        return up + down
+
+    def _fat_tree_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
+        """Up by d-mod-k to the first switch above the receiver, and down by the receiver's labels.
+
+        A device's label has a digit for each level; below its own level digits count switches, above it subtrees.
+        """
+        target = _label(receiver, tree.down)
+        label, level, way = _label(sender, tree.down), 0, []
+        while level == 0 or label[level:] != target[level:]:
+            port = receiver // prod(tree.up[:level]) % (tree.up[level] * tree.cables[level])
+            way.append(self._cable(tree, "up", level, label, port))
+            label[level] = port % tree.up[level]
+            level += 1
+        # Down: the sender's place chooses among parallel cables to the first child.
+        while level > 0:
+            child, below = level - 1, tree.down[level - 1]
+            start = sender % tree.cables[child] * below
+            for port in range(start, below * tree.cables[child]):
+                if port % below == target[child]:
+                    break
+            # SimGrid goes on from the port that it has, though that is another switch's, while a later one leads there.
+            while True:
+                above, label[child] = label[child], target[child]
+                way.append(self._cable(tree, "down", child, label, above + port // below * tree.up[child]))
+                level, child = child, child - 1
+                if level == 0:
+                    break
+                below = tree.down[child]
+                ports = range(port + 1, below * tree.cables[child])
+                later = [p for p in ports if p % below == target[child]]
+                if not later:
+                    break
+                port = later[0]
+        return way
+
+    def _cable(self, tree: FatTree, way: str, level: int, label: Sequence[int], port: int) -> Constraint:
+        """The cable from a device below, of this label, to a port above it."""
+        return self._link((way, level, *label, port), tree.links[level].bandwidth, tree.links[level].latency)
+
+    # --- Flows --------------------------------------------------------------------------------------------
+
+    def latency(self, task: Communication) -> float:
+        """Seconds before the bytes of a task flow: the longest latency that any of them has."""
+        return max((self._delay(*pair) for pair in task.sent), default=0.0)
+
+    def _delay(self, sender: HostMachine, receiver: HostMachine) -> float:
+        return sum(link.latency for link in self.way(sender.id, receiver.id))
+
+    def begin(self, task: Communication) -> None:
+        """A task takes its share from now on."""
+        flow = Flow(self, task)
+        for machine, flops in task.work.items():
+            if flops > 0:
+                flow.needs[self._processors.setdefault(machine, Constraint(machine.speed))] = flops
+        for pair, sent in task.sent.items():
+            for link in self.way(pair[0].id, pair[1].id):
+                flow.needs[link] = flow.needs.get(link, 0.0) + sent
+        task.flow = flow
+        self._flows.append(flow)
+        self.note_speeds(task)
+
+    def note_speeds(self, task: Communication) -> None:
+        """A machine of a task has its speed, or a new one."""
+        assert task.flow is not None
+        for machine in task.work:
+            if machine in self._processors:
+                self._processors[machine].width = machine.speed
+        delays = [self._delay(*pair) * sent for pair, sent in task.sent.items()]
+        slowest = min((machine.speed / flops for machine, flops in task.work.items() if flops > 0), default=inf)
+        task.flow.limit = min(slowest, TCP_WINDOW / (2.0 * max(delays)) if max(delays) > 0 else inf)
+        self.changed = True
+
+    def end(self, task: Communication) -> None:
+        """A task leaves its share to others."""
+        if task.flow in self._flows:
+            self._flows.remove(task.flow)
+            self.changed = True
+
+    def share(self) -> None:
+        """Set the rates of all tasks that communicate, if any began or ended, or a machine has another speed."""
+        if not self.changed:
+            return
+        self.changed = False
+        rising = list(self._flows)
+        # Water filling, from nothing: all rates rise together until a resource is full, and its users stay there.
+        for flow in rising:
+            flow.rate = 0.0
+        live = {resource for flow in rising for resource in flow.needs}
+        for resource in live:
+            resource.left = resource.width
+        while rising:
+            rising = self._round(live, rising)
+        for flow in self._flows:
+            flow.task.rate = flow.rate
+
+    def _round(self, live: set[Constraint], rising: list[Flow]) -> list[Flow]:
+        """All flows that may rise do; returns those that still may."""
+        # What each resource has for each flow that uses it and may still rise.
+        users = dict.fromkeys(live, 0)
+        for flow in rising:
+            for resource in flow.needs:
+                users[resource] += 1
+        for resource, count in users.items():
+            if count == 0:
+                live.remove(resource)
+            else:
+                resource.share = resource.left / count
+        # Each flow rises by what its tightest resource has for it.
+        for flow in rising:
+            flow.rise = min(resource.share / amount for resource, amount in flow.needs.items())
+            flow.rise = min(flow.rise, flow.limit - flow.rate)
+            flow.rate += flow.rise
+        # Resources lose that, and also once more the last rise of flows that rise no more: SimGrid's own rule. The
+        # latest flow is first: a resource with less than the precision left counts as full, and rounding decides.
+        for flow in reversed(self._flows):
+            for resource, amount in flow.needs.items():
+                left = resource.left - amount * flow.rise
+                resource.left = left if left >= SHARE_PRECISION else 0.0
+        # Those of a full resource, or at their own limit, rise no more.
+        full = {resource for resource in live if resource.left <= 0}
+        live -= full
+        return [flow for flow in rising if flow.rate != flow.limit and not full & flow.needs.keys()]
+
+
+def _label(place: int, down: Sequence[int]) -> list[int]:
+    """A host's number within each subtree that it is in, the smallest first."""
+    digits = []
+    for below in down:
+        place, digit = divmod(place, below)
+        digits.append(digit)
+    return digits

@@ -9,7 +9,7 @@ import numpy as np
 
 from decision.engine import batsim_words as words
 from decision.engine.commands import CommandReader
-from decision.engine.refusals import (
+from decision.engine.rules import (
     COMMANDS_AFTER_END,
     DECIMALS,
     EngineOptions,
@@ -35,10 +35,8 @@ from decision.model.workload import Job, MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol.messages import Answer, DecisionEvent, Event, RequestedCall, SimulationEnds, TaskProgress
 
-from .activities import STEP, Ask, Call, Get, ParallelTask, Put, SimActor, Sleep, Steps
-from .kernel import ActorKernel
-from .machines import HostMachine
-from .network import PlatformLinks
+from .kernel import STEP, ActorKernel, Ask, Call, Get, ParallelTask, Put, SimActor, Sleep, Steps
+from .machines import HostMachine, PlatformLinks
 
 Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
 

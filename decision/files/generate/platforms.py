@@ -7,8 +7,19 @@ from typing import NamedTuple
 import msgspec
 
 from decision.model.errors import ConfigError
-from decision.model.platform import MAX_HOSTS, Host, Platform, PowerState, SleepState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import (
+    MAX_HOSTS,
+    Dragonfly,
+    FatTree,
+    Flat,
+    Host,
+    Link,
+    Platform,
+    PowerState,
+    SleepState,
+    Topology,
+    Torus,
+)
 
 from .grid5000 import CLUSTERS, ETHERNET_LATENCY, Grid5000Cluster
 
@@ -209,7 +220,7 @@ def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
 
     Each pod has radix/2 switches L0, each of radix/2 hosts, and radix/2 switches L1, all connected; (radix/2)^2
     switches L2 connect the pods, each by one link to every pod. After Al-Fares et al., "A Scalable, Commodity Data
-    Center Network Architecture"; pruned as in Lan et al. (see `decision.model.topology`).
+    Center Network Architecture"; pruned as in Lan et al. (see `decision.model.platform`).
 
     Args:
         radix: ports of each switch, an even number.

@@ -16,8 +16,7 @@ import msgspec
 
 from decision.model.computer import find_platform
 from decision.model.errors import ConfigError, InputError, flag, mapping, text, whole
-from decision.model.platform import MAX_HOSTS, Host, Platform, Route
-from decision.model.topology import Topology
+from decision.model.platform import MAX_HOSTS, Host, Platform, Route, Topology
 
 from .routes import routes_to
 from .values import (

@@ -11,8 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from decision.model.platform import Route
-from decision.model.topology import Dragonfly, FatTree, Topology
+from decision.model.platform import Dragonfly, FatTree, Route, Topology
 
 from .values import parse_bandwidth, parse_latency, topology_of_cluster
 from .xml_tree import XmlNode

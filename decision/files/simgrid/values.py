@@ -9,8 +9,7 @@ import msgspec
 
 from decision.model.errors import ConfigError
 from decision.model.hosts import format_hosts, parse_hosts
-from decision.model.platform import PowerState, SleepState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Link, PowerState, SleepState, Topology, Torus
 
 BATSIM_SIMGRID = "3.32"  # what Batsim 4.2.1 is built with
 

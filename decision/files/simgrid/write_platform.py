@@ -31,8 +31,7 @@ import numpy as np
 
 from decision.files.text import write_files
 from decision.model.errors import ConfigError
-from decision.model.platform import Host, Platform, PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Host, Link, Platform, PowerState, Topology, Torus
 
 from .values import (
     BATSIM_SIMGRID,

@@ -1,1 +1,388 @@
-"""DBF (arXiv 2401.09910): backfilling learned by windows of the queue, against heuristics and learned schedulers."""
+"""DBF's paper (arXiv 2401.09910): windows, splits and seeds, against heuristics and two other learned schedulers.
+
+Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decision import __version__
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.metric_list import summarise
+from decision.experiments.tasks import file_digest, task_key
+from decision.experiments.training import train_to_folder
+from decision.files import load_swf
+from decision.files.text import InputFacts, file_facts, write_files
+from decision.files.workload import Selection
+from decision.model.workload import Workload
+from decision.papers.campaign import Asked, Campaign, Findings, Parts, Shown
+from decision.rl.envs import PlacedJobs, equal_hosts, write_metrics
+from decision.rl.learning.checkpoint import read_manifest
+from decision.rl.learning.config import TrainConfig, load_config
+from decision.rl.learning.schedulers import EpisodeComparison
+from decision.rl.learning.training import Report
+from decision.simulation import simulate_workloads
+
+from .claims import (
+    BY_HORIZON,
+    CHECKPOINT_METRICS,
+    EARLY,
+    Checkpoints,
+    Result,
+    Results,
+    by_policy,
+    checkpoints_csv,
+    horizon_table,
+    horizons_csv,
+    judged_claims,
+    large_jobs,
+    read_checkpoints,
+    read_horizons,
+    read_means,
+    read_types,
+    results_csv,
+    summary,
+    table_markdown,
+    types_csv,
+)
+
+_HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
+EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
+HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it
+_WHOLE = 0  # in place of a horizon: one run of the whole half
+TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
+OFFLINE = " (offline)"  # of a policy tested while no other jobs arrive than those that are placed
+
+
+class Candidate(NamedTuple):
+    """A policy that is learned: by which preset, with which changes of it."""
+
+    policy: str  # what it is called in table and figures
+    name: str  # what the folders of its runs begin with
+    preset: str
+    changes: tuple[str, ...]  # to the preset
+    window: tuple[int, int] | None = None  # DBF's: jobs from the queue's head and tail
+
+
+_INSPECTOR = "inspector"  # preset
+_AS_IN_THE_PAPER = ("env.paper=true", "env.cluster=cores", "env.jobs=1000")
+
+
+def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
+    """DBF with a window of so many jobs from the head of the queue and from its tail."""
+    changes = (f"env.head={head}", f"env.tail={tail}", *_AS_IN_THE_PAPER)
+    return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
+
+
+BASELINES = (
+    Candidate("RLScheduler", "rlscheduler", "rlscheduler", ()),
+    Candidate("SchedInspector over SJF", "inspector-sjf", _INSPECTOR, ("env.base=sjf",)),
+    Candidate("SchedInspector over F1", "inspector-f1", _INSPECTOR, ("env.base=f1",)),
+)
+
+
+class _Budget(NamedTuple):
+    """How many steps, seeds and episodes a budget of the command line means."""
+
+    steps: int  # of each run
+    seeds: int
+    episodes: int  # of each evaluation
+    horizons: tuple[int, ...]  # jobs that an episode places, where figures are shown by it
+    long_episodes: int  # of each of them
+    learned: tuple[Candidate, ...]
+    runs: str  # the folder that keeps them; another budget may have some of the same
+    checkpoints: int  # equal parts of a training, after each of which a window without a tail is evaluated
+
+
+_SPLITS = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m // 4, m // 2, m))
+_SMOKE = (_window(10, 0), _window(9, 1), BASELINES[-1])
+_STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4), (128, 0)))
+_WHOLE_QUEUE = (128, 0)  # the widest of figure 4
+_COMPACT = tuple(_window(*split) for split in (*_SPLITS, _WHOLE_QUEUE))
+_PAPERS_AGENT = "dbf-paper"
+_FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in (*_SPLITS, _WHOLE_QUEUE))
+DBF_BUDGETS = {
+    "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
+    "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),
+    "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard", 20),
+    "full": _Budget(299_700_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
+}
+
+
+class TrainingRun(NamedTuple):
+    """One training and its evaluation, which any process can do."""
+
+    swf: Path
+    digest: str  # of the log
+    budget: _Budget
+    learned: Candidate
+    seed: int
+    parent: Path  # of its folder
+
+    @property
+    def slots(self) -> int:
+        """Of DBF's window; 0 for others."""
+        return sum(self.learned.window or ())
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files that it leaves."""
+        return self.parent / f"{self.learned.name}-{self.seed}"
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        facts = ("steps", "episodes", "horizons", "long_episodes", "checkpoints")
+        budget = {name: getattr(self.budget, name) for name in facts}
+        return {"experiment": "dbf", "log": self.digest, "learned": self.learned, "seed": self.seed, **budget}
+
+    def files(self) -> list[tuple[Path, str]]:
+        """The files that it reads from other runs."""
+        return [(self.swf, self.digest)]
+
+    @property
+    def written(self) -> list[Path]:
+        """The files that it leaves when it is finished."""
+        also = [self.offline] if self.learned.preset == _INSPECTOR else []
+        also += [self.checkpoints] if self.has_checkpoints else []
+        return [self.metrics, self.types, self.horizons, self.folder / "progress.csv", *also]
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether it is evaluated while it learns, as the paper's windows without a tail are."""
+        return self.learned.window is not None and self.learned.window[1] == 0
+
+    @property
+    def metrics(self) -> Path:
+        """Of the evaluation; it is there once the run is finished."""
+        return self.folder / "metrics.csv"
+
+    @property
+    def types(self) -> Path:
+        """What types of jobs waited in the evaluation."""
+        return self.folder / "types.csv"
+
+    @property
+    def horizons(self) -> Path:
+        """Figures by how long an episode is."""
+        return self.folder / "horizons.csv"
+
+    @property
+    def offline(self) -> Path:
+        """Of the evaluation in which no other jobs arrive, of SchedInspector."""
+        return self.folder / "offline.csv"
+
+    @property
+    def checkpoints(self) -> Path:
+        """What was evaluated while it learned."""
+        return self.folder / "checkpoints.csv"
+
+
+def reproduce_dbf(swf: Path, how: Parts, budget: str = "smoke", *, only_finished: bool = False) -> Findings:
+    """Train what is missing, write ``table.md``, ``results.csv`` and the figures into ``FOLDER/BUDGET``.
+
+    Args:
+        swf: the log; policies learn from its first half and are compared on the second.
+        how: where the runs are kept, and how many are done at a time; an interrupted one is resumed.
+        budget: how much is run.
+        only_finished: learn nothing; show the runs that are there.
+
+    Raises:
+        InputError: if the log cannot be read.
+    """
+    digest = file_digest(swf)
+
+    def parts_of(budget: _Budget, folder: Path) -> list[TrainingRun]:
+        keys = product(range(budget.seeds), budget.learned)
+        return [TrainingRun(swf, digest, budget, learned, seed, folder) for seed, learned in keys]
+
+    campaign = Campaign(
+        DBF_BUDGETS, parts_of, learn_and_compare, partial(_show, swf), kept=lambda name: DBF_BUDGETS[name].runs
+    )
+    return campaign.reproduce(how, budget, only_finished=only_finished)
+
+
+def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
+    """The learned policies beside the heuristics, which are run where they are not there yet."""
+    folder, runs = asked.folder, asked.done
+    heuristics = [Result(name, None, None, _heuristic(swf, asked.budget, name, folder)) for name in _HEURISTICS]
+    learned = [result for run in runs for result in _results_of(run)]
+    results = by_policy([*heuristics, *learned])
+    kept = {name: [folder / f"{name}-horizons.csv"] for name in _HEURISTICS}
+    for run in runs:
+        kept.setdefault(run.learned.policy, []).append(run.horizons)
+    by_horizon = horizon_table(
+        {policy: [read_horizons(path) for path in kept[policy]] for policy in results if policy in kept}
+    )
+    missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
+    own = all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window)
+    claims = judged_claims(results, own, _checkpoints_of(runs))
+    files = {
+        "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
+        "results.csv": results_csv(results).encode(),
+        **_figures(results, runs, asked.budget.episodes),
+    }
+    notes = f"{folder}: {', '.join(files)}"
+    if missing:
+        notes += f"\nnot finished: {missing.total()} of {len(asked.wanted)} runs; table.md says of which policies"
+    return Shown((summary(results), claims, by_horizon), files, notes)
+
+
+def _results_of(run: TrainingRun) -> list[Result]:
+    """What a run came to; also offline, where it was tested so."""
+    who, policy = run.learned, run.learned.policy
+    means = read_means(run.metrics) | {"large_jobs": large_jobs(run.types)}
+    found = [Result(policy, who.window, run.seed, means)]
+    if run.offline.exists():
+        found.append(Result(policy + OFFLINE, None, run.seed, read_means(run.offline)))
+    return found
+
+
+def _checkpoints_of(runs: Sequence[TrainingRun]) -> dict[str, list[Checkpoints]]:
+    """By policy, of the runs that were evaluated while they learned."""
+    found: dict[str, list[Checkpoints]] = {}
+    for run in runs:
+        if rows := read_checkpoints(run.checkpoints):
+            found.setdefault(run.learned.policy, []).append(rows)
+    return found
+
+
+def learn_and_compare(run: TrainingRun) -> None:
+    """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
+    checkpoint = _learn(run)
+    placed: list[PlacedJobs] = []
+    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+    write_metrics(run.metrics, {run.learned.policy: metrics})
+    curves = (checkpoint.parent / "progress.csv").read_bytes()
+    write_files({run.types: [types_csv(placed).encode()], run.folder / "progress.csv": [curves]})
+    if run.learned.preset == _INSPECTOR:
+        offline = _comparison(run.swf, run.budget, online=False).metrics(str(checkpoint))
+        write_metrics(run.offline, {run.learned.policy: offline})
+    _keep_horizons(run.swf, run.budget, str(checkpoint), run.horizons)
+
+
+def _keep_horizons(swf: Path, budget: _Budget, policy: str, path: Path) -> None:
+    """Figures of a policy by how many jobs an episode places, and in one run of the whole half."""
+    jobs = _held_out(swf)
+    hosts, found = equal_hosts(jobs.nb_res), {}
+    for placed in budget.horizons:
+        metrics = EpisodeComparison(hosts, jobs, placed, budget.long_episodes, seed=1).metrics(policy)
+        found[placed] = [float(metrics[name].mean()) for name in BY_HORIZON]
+    whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)
+    found[_WHOLE] = [whole.wait, whole.bounded_slowdown]
+    write_files({path: [horizons_csv(found).encode()]})
+
+
+def _learn(run: TrainingRun) -> Path:
+    half = len(load_swf(run.swf, name="w0", missing_walltime="runtime").jobs) // 2
+    jobs = load_swf(run.swf, jobs=slice(half), name="w0", missing_walltime="runtime")
+    hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
+    changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
+    config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
+    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
+    folder = run.folder / task_key(run)[:8]
+    if run.has_checkpoints:
+        _evaluate_while_learning(run, log, config, folder)
+    return train_to_folder(log, config, folder, resume=True)
+
+
+def _evaluate_while_learning(run: TrainingRun, log: LogOnHosts, config: TrainConfig, folder: Path) -> None:
+    """Stop at the first update, at the paper's 5,000 episodes' share and at equal parts, evaluate, and go on.
+
+    As one training: the learning rate is planned for all steps. Checkpoints evaluated before are not evaluated again.
+    """
+    found, path = dict(read_checkpoints(run.checkpoints)), run.checkpoints
+    parts = sorted({0.0, EARLY, *(k / run.budget.checkpoints for k in range(1, run.budget.checkpoints + 1))})
+    for wanted in (share * config.steps for share in parts):
+        if found and wanted <= max(found):
+            continue
+        done = [0]
+
+        def note(report: Report, done: list[int] = done) -> None:
+            done[0] = report.steps
+
+        def reached(wanted: float = wanted, done: list[int] = done) -> bool:
+            return done[0] >= wanted
+
+        checkpoint = train_to_folder(log, config, folder, resume=True, report=note, stop=reached)
+        metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint))
+        steps = read_manifest(checkpoint).steps
+        found[steps] = [float(of(metrics[name])) for name in CHECKPOINT_METRICS for of in (np.mean, np.std)]
+        write_files({path: [checkpoints_csv(found).encode()]})
+
+
+def _comparison(swf: Path, budget: _Budget, *, online: bool = True) -> EpisodeComparison:
+    """Over episodes of the half of the log that nothing is learned from; `online`: other jobs arrive, too."""
+    jobs = _held_out(swf)
+    return EpisodeComparison(equal_hosts(jobs.nb_res), jobs, EPISODE_JOBS, budget.episodes, seed=1, online=online)
+
+
+def _held_out(swf: Path) -> Workload:
+    half = len(load_swf(swf, name="w0", missing_walltime="runtime").jobs) // 2
+    return load_swf(swf, jobs=slice(half, None), name="w0", missing_walltime="runtime")
+
+
+def _heuristic(swf: Path, budget: _Budget, name: str, folder: Path) -> dict[str, float]:
+    """Means over the episodes, from the file if it is there."""
+    kept, by_horizon = folder / f"{name}.csv", folder / f"{name}-horizons.csv"
+    if not kept.exists():
+        write_metrics(kept, {name: _comparison(swf, budget).metrics(name)})
+    if not by_horizon.exists():
+        _keep_horizons(swf, budget, name, by_horizon)
+    return read_means(kept)
+
+
+def _facts(swf: Path, name: str) -> dict[str, str]:
+    """All that the results depend on, but for the machine's rounding."""
+    log, budget = file_facts(swf), DBF_BUDGETS[name]
+    return {
+        "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
+        "budget": f"{name}: {len(budget.learned)} learned policies (DBF head-tail); seeds: {budget.seeds}",
+        "training": f"{budget.steps:,} steps; presets {', '.join(dict.fromkeys(c.preset for c in budget.learned))}",
+        "evaluation": f"{budget.episodes} episodes of {EPISODE_JOBS:,} placed jobs, the same for all",
+        "offline": "no other jobs arrive than those that are placed",
+        "made by": f"decision {__version__}",
+    }
+
+
+def _figures(results: Results, runs: Sequence[TrainingRun], episodes: int) -> dict[str, bytes]:
+    """Those that there are runs for."""
+    from decision.report.plots import paper
+    from decision.report.plots.figures import drawn
+
+    from .figures import comparison, curves, invisible_jobs, objectives, splits, waits_by_type
+
+    figures = {"comparison": comparison(results)}
+    if checkpoints := _checkpoints_of(runs):
+        figures["checkpoints"] = objectives(checkpoints, episodes)
+    if runs:
+        figures |= {"splits": splits(results), "invisible": invisible_jobs(results)}
+        for slots in sorted({run.slots for run in runs if run.learned.window}):
+            figures[f"curves-{slots}"] = curves(_by_policy(runs, slots, lambda run: run.folder))
+        if types := _by_policy(runs, TYPED, lambda run: run.types):
+            figures["types"] = waits_by_type(
+                {policy: read_types(files) for policy, files in types.items()}, episodes, _seeds(runs)
+            )
+    suffix = paper().suffix
+    return {f"{name}{suffix}": drawn(figure, suffix) for name, figure in figures.items()}
+
+
+def _seeds(runs: Sequence[TrainingRun]) -> int:
+    return len({run.seed for run in runs})
+
+
+def _by_policy(runs: Sequence[TrainingRun], slots: int, path: Callable[[TrainingRun], Path]) -> dict[str, list[Path]]:
+    """A path of each run with a window of so many slots, the seeds of a policy together."""
+    found: dict[str, list[Path]] = {}
+    for run in runs:
+        if run.slots == slots:
+            found.setdefault(run.learned.policy, []).append(path(run))
+    return found
+
+
+# DBF (arXiv 2401.09910): backfilling learned by windows of the queue, against heuristics and learned schedulers.

@@ -23,6 +23,7 @@ METRIC_COLUMNS = (  # metric, what it is called, scale
     ("utilization", "utilization, %", 100.0),
     ("job_load", "load, core-h", 1 / 3600),
 )
+CHECKPOINT_METRICS = ("waiting_time", "queue_length", "utilization")  # of the paper's figure 3
 BY_HORIZON = {"waiting_time": "wait, s", "bounded_slowdown": "slowdown"}  # what is shown by the episodes' length
 _LENGTH_STEP = 4.0  # the longest walltime of a type over that of the next shorter one
 
@@ -38,6 +39,7 @@ class Result(NamedTuple):
     means: dict[str, float]  # of each of EPISODE_METRICS, over the episodes
 
 
+Checkpoints = Mapping[int, Sequence[float]]  # by steps: mean and deviation over episodes of each of CHECKPOINT_METRICS
 Horizons = Mapping[int, Sequence[float]]  # by the jobs that an episode places, 0 for the whole half: BY_HORIZON
 Results = Mapping[str, Sequence[Result]]  # by policy
 
@@ -96,6 +98,21 @@ def read_horizons(path: Path) -> Horizons:
         return {}
     with path.open(newline="") as file:
         return {int(row["horizon"]): [float(row[name]) for name in BY_HORIZON] for row in csv.DictReader(file)}
+
+
+def checkpoints_csv(found: Checkpoints) -> str:
+    """A row for each checkpoint of a training."""
+    names = [f"{name}{kind}" for name in CHECKPOINT_METRICS for kind in ("", "_deviation")]
+    lines = [",".join(("steps", *names)), *(f"{at},{','.join(map(repr, row))}" for at, row in found.items())]
+    return "\n".join((*lines, ""))
+
+
+def read_checkpoints(path: Path) -> Checkpoints:
+    """What `checkpoints_csv` wrote; nothing where there is no file."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {int(row.pop("steps")): [float(value) for value in row.values()] for row in csv.DictReader(file)}
 
 
 def horizon_table(found: Mapping[str, Sequence[Horizons]]) -> ResultTable:
@@ -197,10 +214,37 @@ def read_types(files: Sequence[Path]) -> Types:
     return {kind: (count, waited / count) for kind, (count, waited) in found.items()}
 
 
-MARGINS = {"waiting_time": 0.02, "queue_length": 0.02, "utilization": 0.01}  # as shares
-_NAMES = {"waiting_time": "wait", "queue_length": "queue", "utilization": "utilization"}
+def large_jobs(types: Path) -> float:
+    """Share of the placed jobs that have more than 128 cores, from a file of `types_csv`."""
+    with types.open(newline="") as file:
+        rows = [(int(row["cores"]), int(row["jobs"])) for row in csv.DictReader(file)]
+    return sum(jobs for cores, jobs in rows if cores > LARGE) / sum(jobs for _, jobs in rows)
+
+
+LARGE = 128  # cores; types are powers of two
+MARGINS = {  # as shares
+    "waiting_time": 0.02,
+    "queue_length": 0.02,
+    "utilization": 0.01,
+    "job_load": 0.02,
+    "bounded_slowdown": 0.02,
+    "large_jobs": 0.02,
+}
+_NAMES = {
+    "waiting_time": "wait",
+    "queue_length": "queue",
+    "utilization": "utilization",
+    "job_load": "load",
+    "bounded_slowdown": "slowdown",
+    "large_jobs": "placed jobs of more than 128 cores",
+}
 _SAMPLES, _LEVELS = 1000, (0.025, 0.975)
 _SPLIT, _WIDE = 20, 32  # jobs of the window of which the best split is asked for; and of those that beat all others
+_MORE_TAIL = (20, 32, 64)  # jobs of the windows that too many jobs from the tail make worse, by the paper
+_TYPED = 10  # jobs of the windows of which the paper shows the types of jobs that they place
+_SJF, _OVER_SJF = "sqf+easy", "SchedInspector over SJF"
+_INSPECTOR = "SchedInspector"  # how the names of its policies begin
+EARLY, _MOST = 0.05, 0.5  # of a training, after which most of the gain is there: 5,000 of the paper's 100,000 episodes
 
 
 class _Claim(NamedTuple):
@@ -210,23 +254,30 @@ class _Claim(NamedTuple):
     kind: Kind
     metric: str
     found: Estimate  # as a share
+    runs: int  # of the learned side that has fewest
     beside: float = 0.0  # what it is compared with
 
 
-def judged_claims(results: Results, as_written: bool) -> ResultTable:
+def judged_claims(results: Results, as_written: bool, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
     """Each claim that there are runs for, with its change and what that says.
 
     Args:
         results: of the policies.
         as_written: whether networks and steps are the paper's.
+        checkpoints: by policy, of each of its runs.
     """
     rows = []
-    for claim in (*_tails(results), *_best_split(results), *_wide(results)):
+    some = (_tails, _best_split, _more_tail, _wide, _heuristics, _inspectors, _starved)
+    claims = (claim for each in some for claim in each(results))
+    for claim in (*claims, *_soon(checkpoints)):
         value, low, high = (100 * each for each in claim.found)
         beside = Estimate(*(each - claim.beside for each in claim.found))
-        known = verdicts(claim.kind, beside, MARGINS[claim.metric], as_written=as_written)
-        rows.append((claim.what, f"{value:+.0f} % ({low:+.0f} to {high:+.0f})", *known))
-    margins = ", ".join(f"{_NAMES[name]} {margin:.0%}" for name, margin in MARGINS.items())
+        known = verdicts(claim.kind, beside, MARGINS[claim.metric], as_written=as_written, runs=claim.runs)
+        rows.append((claim.what, f"{value:+z.0f} % ({low:+z.0f} to {high:+z.0f})", *known))
+    by_share: dict[float, list[str]] = {}
+    for name, margin in MARGINS.items():
+        by_share.setdefault(margin, []).append(_NAMES[name])
+    margins = "; ".join(f"{', '.join(names)} {margin:.0%}" for margin, names in by_share.items())
     return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *VERDICT_COLUMNS), rows)
 
 
@@ -242,14 +293,22 @@ def mean_change(own: Sequence[Result], other: Sequence[Result], metric: str) -> 
     return Estimate(middle_mean(sides[0]) / middle_mean(sides[1]) - 1, low, high)
 
 
+def _claim(
+    what: str, kind: Kind, metric: str, own: Sequence[Result], other: Sequence[Result], beside: float = 0.0
+) -> _Claim:
+    """Of a change from one policy to another; heuristics have no chance in them, so that one run of them is enough."""
+    runs = min(len(runs) for runs in (own, other) if runs[0].seed is not None)
+    return _Claim(what, kind, metric, mean_change(own, other, metric), runs, beside)
+
+
 def _tails(results: Results) -> Iterator[_Claim]:
     """One slot at the tail already helps."""
     known = _windows(results)
     for (head, tail), policy in known.items():
         if tail == 1 and (whole := known.get((head + 1, 0))):
             for metric in ("waiting_time", "queue_length"):
-                found = mean_change(results[policy], results[whole], metric)
-                yield _Claim(f"{policy} has less {_NAMES[metric]} than {whole}", Kind.BELOW, metric, found)
+                what = f"{policy} has less {_NAMES[metric]} than {whole}"
+                yield _claim(what, Kind.BELOW, metric, results[policy], results[whole])
 
 
 def _best_split(results: Results) -> Iterator[_Claim]:
@@ -259,28 +318,83 @@ def _best_split(results: Results) -> Iterator[_Claim]:
     if whole := known.get((_SPLIT, 0)):
         for policy in splits[:1]:  # results are sorted by waiting time
             for metric in ("waiting_time", "queue_length"):
-                found = mean_change(results[policy], results[whole], metric)
                 what = f"{policy} has half the {_NAMES[metric]} of {whole}"
-                yield _Claim(what, Kind.EQUAL, metric, found, beside=-0.5)
+                yield _claim(what, Kind.EQUAL, metric, results[policy], results[whole], beside=-0.5)
+
+
+def _more_tail(results: Results) -> Iterator[_Claim]:
+    """At larger windows too many jobs from the tail make it worse."""
+    known = _windows(results)
+    for slots in _MORE_TAIL:
+        splits = [policy for (head, tail), policy in known.items() if head + tail == slots and head and tail]
+        if splits and (whole := known.get((0, slots))):
+            what = f"{whole} has more wait than the best split ({splits[0]})"
+            yield _claim(what, Kind.ABOVE, "waiting_time", results[whole], results[splits[0]])
 
 
 def _wide(results: Results) -> Iterator[_Claim]:
-    """Windows of 32 and more wait less, with shorter queues, than all others, and use as much of the machine."""
+    """Windows of 32 and more wait less, with shorter queues, than all others."""
     others = [policy for policy, runs in results.items() if runs[0].window is None]
-    for (head, tail), policy in _windows(results).items():
-        if head + tail < _WIDE:
-            continue
-        for metric, kind in (
-            ("waiting_time", Kind.BELOW),
-            ("queue_length", Kind.BELOW),
-            ("utilization", Kind.NO_WORSE),
-        ):
-            sign = -1 if kind == Kind.NO_WORSE else 1
-            rival = min(others, key=lambda name: sign * middle_mean(_values(results[name], metric)))
-            found = mean_change(results[policy], results[rival], metric)
-            said = "no less" if kind == Kind.NO_WORSE else "less"
-            what = f"{policy} has {said} {_NAMES[metric]} than the best other ({rival})"
-            yield _Claim(what, kind, metric, found)
+    for policy in _wide_windows(results):
+        for metric in ("waiting_time", "queue_length"):
+            rival = min(others, key=lambda name: middle_mean(_values(results[name], metric)))
+            what = f"{policy} has less {_NAMES[metric]} than the best other ({rival})"
+            yield _claim(what, Kind.BELOW, metric, results[policy], results[rival])
+
+
+def _heuristics(results: Results) -> Iterator[_Claim]:
+    """The best heuristic uses the machine slightly better, with less load in the queue, than those windows."""
+    rules = [policy for policy, runs in results.items() if runs[0].seed is None]
+    for policy in _wide_windows(results) if rules else ():
+        for metric, kind, said in (("utilization", Kind.ABOVE, "more"), ("job_load", Kind.BELOW, "less")):
+            sign = -1 if kind == Kind.ABOVE else 1
+            best = min(rules, key=lambda name: sign * middle_mean(_values(results[name], metric)))
+            what = f"the best heuristic ({best}) has {said} {_NAMES[metric]} than {policy}"
+            yield _claim(what, kind, metric, results[best], results[policy])
+
+
+def _inspectors(results: Results) -> Iterator[_Claim]:
+    """SchedInspector uses least of the machine; over SJF its slowdown is below SJF's."""
+    inspectors = [policy for policy in results if policy.startswith(_INSPECTOR)]
+    others = [policy for policy in results if policy not in inspectors]
+    for policy in inspectors if others else ():
+        least = min(others, key=lambda name: middle_mean(_values(results[name], "utilization")))
+        what = f"{policy} has less utilization than all others ({least})"
+        yield _claim(what, Kind.BELOW, "utilization", results[policy], results[least])
+    if _OVER_SJF in results and _SJF in results:
+        what = f"{_OVER_SJF} has less slowdown than SJF ({_SJF})"
+        yield _claim(what, Kind.BELOW, "bounded_slowdown", results[_OVER_SJF], results[_SJF])
+
+
+def _starved(results: Results) -> Iterator[_Claim]:
+    """A window of the tail alone places fewer large jobs."""
+    known = _windows(results)
+    tail, split = known.get((0, _TYPED)), known.get((_TYPED - 1, 1))
+    if tail and split:
+        what = f"{tail} has fewer {_NAMES['large_jobs']} than {split}"
+        yield _claim(what, Kind.BELOW, "large_jobs", results[tail], results[split])
+
+
+def _soon(checkpoints: Mapping[str, Sequence[Checkpoints]]) -> Iterator[_Claim]:
+    """Most of what a training gains in waiting time is there after a twentieth of it."""
+    for policy, runs in checkpoints.items():
+        shares = [share for run in runs if (share := _early_share(run)) is not None]
+        if shares:
+            found = interquartile_mean(np.array(shares)[:, None], np.random.default_rng(0))
+            what = f"{policy} has most of its gain in wait after {EARLY:.0%} of its training"
+            yield _Claim(what, Kind.ABOVE, "waiting_time", Estimate(*found), len(shares), _MOST)
+
+
+def _early_share(run: Checkpoints) -> float | None:
+    """Of the gain in mean wait from the first checkpoint to the last, None where nothing was gained."""
+    steps = sorted(run)
+    first, last = (run[at][0] for at in (steps[0], steps[-1]))
+    early = min(steps, key=lambda at: abs(at - EARLY * steps[-1]))
+    return (first - run[early][0]) / (first - last) if first > last else None
+
+
+def _wide_windows(results: Results) -> list[str]:
+    return [policy for (head, tail), policy in _windows(results).items() if head + tail >= _WIDE]
 
 
 def _values(runs: Sequence[Result], metric: str) -> np.ndarray:

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.experiments.curves import CURVES, Columns, LearningCurve, read_curves
+from decision.experiments.results import CURVES, Columns, LearningCurve, read_curves
 from decision.model.record import Floats
+from decision.papers.campaign import counted
 from decision.report.plots.figures import (
     BLUE,
     GREEN,
@@ -20,6 +21,7 @@ from decision.report.plots.figures import (
     RED,
     headline,
     logarithmic,
+    looks,
     new_figure,
     outer_legend,
     panels_in_row,
@@ -29,10 +31,12 @@ from decision.report.plots.figures import (
 )
 from decision.report.plots.results import learning_curves
 
-from .claims import METRIC_COLUMNS, Result, Results, Types, metric_estimate
+from .claims import CHECKPOINT_METRICS, METRIC_COLUMNS, Checkpoints, Result, Results, Types, metric_estimate
 
 _LEAST = 20  # ems: the width of a panel
-_INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"
+_EPISODES = 1000  # of the paper's figure 7
+_OBJECTIVES = (("utilization", 100.0), ("waiting_time", 1.0), ("queue_length", 1.0))
+_MEANINGS = {name: title for name, title, _ in METRIC_COLUMNS}
 _AREA = 900.0  # points squared per square inch of a panel's width: of a policy's circles together
 _SHADES = 1000.0  # the longest waiting time over the one where the colours begin
 _PARTS = 10  # of a training, which a learning curve has a value for
@@ -45,15 +49,41 @@ def comparison(results: Results) -> Figure:
     panels = figure.subplots(1, len(METRIC_COLUMNS), sharey=True)
     for axes, column in zip(panels, METRIC_COLUMNS, strict=True):
         _draw_rows(axes, results, *column)
-    headline(figure, f"sorted by waiting time; {_INTERVAL}")
+    headline(figure, f"policies sorted by waiting time (figure 4); {_over(results)}")
     kinds = dict.fromkeys(_kind(runs[0]) for runs in results.values())
     signs = [Line2D([], [], color=kind.color, marker=kind.marker, linestyle="", label=kind.name) for kind in kinds]
     outer_legend(figure, signs, below=True)
     return figure
 
 
+@styled
+def objectives(checkpoints: Mapping[str, Sequence[Checkpoints]], episodes: int) -> Figure:
+    """What checkpoints of the trainings reach, evaluated (the paper's figure 3): means over seeds, deviations."""
+    figure = new_figure(18 + len(checkpoints))
+    panels = figure.subplots(1, len(_OBJECTIVES))
+    for axes, (metric, scale) in zip(panels, _OBJECTIVES, strict=True):
+        at = 2 * CHECKPOINT_METRICS.index(metric)
+        for look, (policy, runs) in zip(looks(), checkpoints.items(), strict=False):
+            steps = sorted(set.intersection(*map(set, runs)))
+            value, deviation = scale * np.array([[run[k][at : at + 2] for k in steps] for run in runs]).mean(0).T
+            axes.errorbar(
+                np.array(steps) / 1e6, value, deviation, color=look.color, marker="o", markersize=3, label=policy
+            )
+        axes.set_title(_MEANINGS[metric])
+        axes.set_xlabel("million steps")
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:,.10g}")
+    seeds = counted(max(map(len, checkpoints.values())), "seed")
+    headline(
+        figure,
+        f"checkpoints evaluated over {episodes:,} episodes (figure 3): means of {seeds}, bars: deviation of episodes",
+    )
+    outer_legend(figure, panels[0].get_legend_handles_labels()[0], below=True)
+    return figure
+
+
 def curves(trainings: Mapping[str, Sequence[Path]]) -> Figure:
-    """The course of the trainings in these folders, by policy (the paper's figure 3).
+    """The course of the trainings in these folders, by policy.
 
     Environments that began together end their episodes together, so that single iterations go up and down.
     """
@@ -74,6 +104,12 @@ def _in_parts(columns: Columns) -> Columns:
 def _mean(values: Floats) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else np.nan
+
+
+def _over(results: Results) -> str:
+    """What a value is, over how many seeds."""
+    seeds = max((len(runs) for runs in results.values() if runs[0].seed is not None), default=1)
+    return f"interquartile mean over {counted(seeds, 'seed')}" + (", 95 % interval" if seeds > 1 else "")
 
 
 def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float) -> None:
@@ -128,7 +164,7 @@ def splits(results: Results) -> Figure:
             axes.set_ylabel("mean waiting time (s): dots", color=RED)
         if at % across == across - 1 or at == len(windows) - 1:
             queue.set_ylabel("mean queue (jobs): crosses", color=GREEN)
-    headline(figure, f"windows of M jobs; {_INTERVAL}")
+    headline(figure, f"windows of M jobs by how many are from the tail (figure 5); {_over(results)}")
     return figure
 
 
@@ -163,12 +199,12 @@ def invisible_jobs(results: Results) -> Figure:
     _draw_rows(right, rows, "partial_time", "time with any, %", 100.0)
     left.set_xlim(left=0)
     right.set_xlim(left=0)
-    headline(figure, f"in the evaluation; {_INTERVAL}")
+    headline(figure, f"jobs that policies do not see (figure 6), in the evaluation; {_over(results)}")
     return figure
 
 
 @styled
-def waits_by_type(types: Mapping[str, Types]) -> Figure:
+def waits_by_type(types: Mapping[str, Types], episodes: int, seeds: int) -> Figure:
     """Waiting time of each type of job, a panel for each policy (the paper's figure 7)."""
     figure, panels = _panels(len(types), 24)
     longest = max(1.0, *(wait for found in types.values() for _, wait in found.values()))
@@ -192,7 +228,8 @@ def waits_by_type(types: Mapping[str, Types]) -> Figure:
     bar = figure.colorbar(circles, ax=panels, label="mean waiting time (s)", fraction=0.03, aspect=40, extend="min")
     bar.ax.yaxis.set_major_formatter("{x:,.0f}")
     bar.minorticks_off()
-    headline(figure, "circles: types of jobs, their areas the share of the placed jobs; all seeds together")
+    over = f"{episodes:,} of the paper's {_EPISODES:,} episodes, {counted(seeds, 'seed')} together"
+    headline(figure, f"types of jobs (figure 7), areas: share of the placed jobs; {over}")
     return figure
 
 

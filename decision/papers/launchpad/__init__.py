@@ -1,1 +1,487 @@
-"""Launchpad (Venkataswamy et al., JSSPP 2024): a green datacenter, learned from heuristics' choices and online."""
+"""Launchpad's claims on a green datacenter: heuristics, cloning, offline and online learning, at several sizes.
+
+The paper publishes neither its workload nor its power. Here jobs are those of `decision workload preset green --price
+qos`, at 120 % of what all hosts can do, and power is that of `decision workload supply`. Rollouts are stretches of
+so many jobs in a row, under the power of that time, on an idle datacenter. Each value is a share of the value that was
+submitted: the interquartile mean of rollouts that nobody learned from, so many of each seed, with its interval;
+`claims` has how a claim is judged. Budgets differ in how much is learned: a unit is that many updates for a thousand of
+the paper's, so that the ratios are the paper's.
+"""
+
+import functools
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.statistics import middle_mean
+from decision.experiments.training import train_to_folder
+from decision.experiments.worth import join_parts, value_bound, value_share
+from decision.files.generate.events import SupplyModel, forecasts, green_power, supplied_hosts
+from decision.files.generate.paper_workloads import GreenModel, green_workload
+from decision.files.generate.platforms import networked
+from decision.files.text import InputFacts, write_files
+from decision.files.workload import Selection
+from decision.model.demand import DEADLINE, submit_times, worths
+from decision.model.platform import Flat, Link, Platform, PowerState
+from decision.model.record import Floats
+from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
+from decision.papers.campaign import Asked, Campaign, Part, Shown, training_folder
+from decision.rl.envs import Setup, evaluate, make_setup
+from decision.rl.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
+from decision.rl.learning.choices import collect, write_choices
+from decision.rl.learning.config import TrainConfig, load_config
+from decision.rl.learning.deploy import LearnedPolicy, learned_policy
+from decision.rl.learning.schedulers import choosing_setup
+from decision.rl.learning.training import Report
+from decision.rl.schedulers import launchpad as obs
+from decision.simulation import simulate_workloads
+
+from . import claims
+from .claims import HEURISTICS, PUBLISHED_AGREEMENT
+
+# The datacenters, and what heuristics and no schedule at all can get there.
+
+RATE = 1.2  # host-seconds that arrive per host-second
+WORLD_STEP = 60.0  # seconds
+LEARNED_WORLD = 0  # seed of the world that is learned from; those of rollouts are above
+_MOST_STEPS_MORE = 60  # of the supply, after the last deadline
+BOUND = "bound"
+
+
+class GreenWorld(NamedTuple):
+    """A datacenter, its jobs, and its power."""
+
+    platform: Platform
+    workload: Workload
+    events: tuple[MachineEvent, ...]  # none: all hosts always have power
+
+
+@functools.lru_cache(maxsize=4)
+def world(hosts: int, intermittent: bool, seed: int, jobs: int) -> GreenWorld:
+    """Jobs and power that depend on the seed."""
+    model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=WORLD_STEP, price_by_qos=True)
+    workload = green_workload(np.random.default_rng([seed, hosts]), jobs, model)
+    platform = networked(Flat(hosts, Link(1.25e9, 0.0)), (PowerState(1e9),))
+    return GreenWorld(platform, workload, _supply(workload, hosts, seed) if intermittent else ())
+
+
+def _supply(workload: Workload, hosts: int, seed: int) -> tuple[MachineEvent, ...]:
+    rows = worths(workload)
+    assert rows is not None
+    steps = int(rows[:, DEADLINE].max() / WORLD_STEP) + _MOST_STEPS_MORE
+    model, rng = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP), np.random.default_rng([seed, hosts, 1])
+    return power_events(rng, green_power(rng, model), model)
+
+
+def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) -> tuple[MachineEvent, ...]:
+    """The events that `decision.files.generate.events.supply_lines` writes, of power by step (S,) in hosts."""
+    powered = supplied_hosts(power, model)
+    numbers = np.column_stack([powered, forecasts(rng, powered, model)]).tolist()
+    return tuple(
+        MachineEvent(timestamp=step * model.step, type=POWER_SUPPLY, hosts=tuple(row))
+        for step, row in enumerate(numbers)
+    )
+
+
+def rollout(whole: GreenWorld, number: int, jobs: int) -> GreenWorld:
+    """One of the stretches of a world."""
+    workload = replace(whole.workload, jobs=whole.workload.jobs[number * jobs : (number + 1) * jobs])
+    rows = worths(workload)
+    assert rows is not None
+    first, last = float(submit_times(workload).min()), float(rows[:, DEADLINE].max()) + WORLD_STEP
+    kept = [event for event in whole.events if first - WORLD_STEP < event.timestamp <= last]
+    return GreenWorld(whole.platform, workload, tuple(kept))
+
+
+def heuristic_shares(whole: GreenWorld, policy: str, rollouts: int, jobs: int) -> Floats:
+    """(R,) value that ended over value that was submitted, of each rollout."""
+    found = []
+    for number in range(rollouts):
+        part = rollout(whole, number, jobs)
+        record = simulate_workloads(part.platform, [part.workload], policy, events=part.events)
+        found.append(value_share(join_parts(record.jobs), record.worth))
+    return np.array(found)
+
+
+def bound_shares(whole: GreenWorld, rollouts: int, jobs: int) -> Floats:
+    """(R,) likewise, that no schedule can exceed."""
+    parts = [rollout(whole, number, jobs) for number in range(rollouts)]
+    return np.array([value_bound(p.workload, len(p.platform.hosts), p.events, WORLD_STEP).share for p in parts])
+
+
+BC, OFFLINE, ONLINE, BOTH = "BC", "Offline", "Online", "Offline+Online"
+MIXES = {  # heuristics by equal shares of the transitions
+    "qos": ("QoS",),
+    "qos_sjf": ("QoS", "SJF"),
+    "combo": ("SJF", "QoS", "FCFS", "HVF"),
+    "random": ("random",),
+}
+_POLICIES = {**HEURISTICS, "random": "random+first-fit"}
+_UPDATES = {BC: 500, OFFLINE: 500, ONLINE: 1000, BOTH: 1000}  # of the paper, thousands; online an update a step
+_ALGORITHMS = {BC: "bc", OFFLINE: "crr", ONLINE: "sac", BOTH: "sac"}
+_BEFORE = 50  # thousands of updates from recorded choices alone
+_MOMENTS = (32, 16, 8, 6, 4, 3, 2, 1)  # at which shares of all steps it is seen what is reached
+_THIRD = _MOMENTS.index(3)
+_EXPLORING = 0.2  # share of the steps in which epsilon falls, as in super_sac's 200,000 of a million
+_QOS, _VALUE, _HOSTS, _TIME, _PRESENT = 1, 0, 2, 3, 7  # numbers of a ready job in the compact observation
+_KEYS = {"QoS": (_QOS, -1.0), "HVF": (_VALUE, -1.0), "SJF": (_TIME, 1.0), "FCFS": (_PRESENT, 0.0)}  # the least first
+
+
+class Learner(NamedTuple):
+    """A method and the data that it learns from."""
+
+    method: str
+    data: str  # of MIXES; "" for none
+
+    def __str__(self) -> str:
+        return f"{self.method}_{self.data}" if self.data else self.method
+
+
+class Effort(NamedTuple):
+    """How much is learned, and by which presets."""
+
+    unit: float  # updates for a thousand of the paper's
+    transitions: int  # recorded
+    jobs: int  # of a rollout
+    presets: Mapping[str, str]  # by method
+    changes: tuple[str, ...] = ()  # to all presets
+    acting: tuple[str, ...] = ()  # and to those that step environments
+
+
+class _Outcome(NamedTuple):
+    """What a learner came to."""
+
+    share: Floats  # (R,) value that ended over value that was submitted, of each rollout
+    early: Floats  # (R,) likewise, after a third of the steps in environments; empty for others
+    moments: Floats  # (M, 2) seconds of a processor to learn, nan after an interruption, and the IQM share reached then
+    agreement: Floats  # (2,) with who made its data, on other rollouts: of all steps, and of the choices; nan without
+
+
+def learner_config(learner: Learner, effort: Effort, seed: int) -> TrainConfig:
+    """As many updates as the paper has, but for the unit, and with the paper's ratios."""
+    steps = round(_UPDATES[learner.method] * effort.unit)
+    method = f"learn.method={_ALGORITHMS[learner.method]}"
+    changes = [method, f"learn.steps={steps}", "learn.threads=1", f"env.jobs={effort.jobs}", *effort.changes]
+    if learner.method in (ONLINE, BOTH):
+        before = round(_BEFORE * effort.unit) if learner.method == BOTH else 0
+        changes += ["learn.updates=1.0", f"learn.epsilon_steps={round(_EXPLORING * steps)}", f"learn.offline={before}"]
+        changes += effort.acting
+    return load_config(effort.presets[learner.method], changes, seed=seed)
+
+
+def record_data(world: GreenWorld, mix: str, effort: Effort, path: Path) -> None:
+    """Write what the mix's heuristics choose."""
+    config = learner_config(Learner(BC, mix), effort, 0)
+    setup = choosing_setup(config, world.workload, world.platform, events=world.events)
+    names = MIXES[mix]
+    sources, schedules = collect({_POLICIES[name]: 1 / len(names) for name in names}, setup, effort.transitions, 0)
+    write_choices(path, schedules, setup, _FACTS, Selection(), sources, 0)
+
+
+def learn_and_play(
+    learner: Learner,
+    effort: Effort,
+    seed: int,
+    learned: GreenWorld,
+    tested: GreenWorld,
+    rollouts: int,
+    data: Path,
+    folder: Path,
+) -> _Outcome:
+    """Learn in one world, and roll out in another.
+
+    Args:
+        learner: what learns from what.
+        effort: how much.
+        seed: of the training.
+        learned: world that is learned in.
+        tested: world of the rollouts.
+        rollouts: R.
+        data: file of the recorded choices.
+        folder: of the training.
+    """
+    config = learner_config(learner, effort, seed)
+    known, fresh = data if learner.data else None, not folder.exists()
+    shares: list[Floats] = []
+    seconds: list[float] = []  # of iterations
+    moments = []
+    for divisor in _MOMENTS:
+        steps = max(config.learn.steps // divisor, 1)
+        part = replace(config, learn=replace(config.learn, steps=steps))
+        checkpoint = _train(learned, part, known, folder, lambda report: seconds.append(report.seconds))
+        shares.append(play(checkpoint, tested, rollouts, effort.jobs))
+        moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
+    agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
+    early = shares[_THIRD] if learner.method in (ONLINE, BOTH) else np.empty(0)
+    return _Outcome(shares[-1], early, np.array(moments), agreement)
+
+
+def play(checkpoint: Path, world: GreenWorld, rollouts: int, jobs: int) -> Floats:
+    """(R,) share of the value of each rollout of a learned policy."""
+    policy, setup = _deployed(checkpoint, world, jobs)
+    return evaluate(policy.actor.together, setup, first=np.arange(rollouts) * jobs)["value_share"]
+
+
+def agreement_with(checkpoint: Path, world: GreenWorld, mix: str, jobs: int) -> Floats:
+    """(2,) how often a learned policy chooses as a mix of heuristics, where these choose: of all steps, of choices."""
+    policy, setup = _deployed(checkpoint, world, jobs)
+    found = []
+    for name in MIXES[mix]:
+        seen, forced = rollouts_of(name, setup)
+        mask = seen.mask[seen.choices].astype(np.int8)
+        chosen = policy.actor.together(seen.observation[seen.choices], mask)
+        found.append(_shares(chosen == seen.action[seen.choices], forced))
+    return np.mean(found, axis=0)
+
+
+def most_agreement(world: GreenWorld, mix: str, effort: Effort) -> Floats:
+    """(2,) the most that a function of the observation can agree with a mix, where it does not know who chooses."""
+    config = learner_config(Learner(BC, mix), effort, 0)
+    setup, found = choosing_setup(config, world.workload, world.platform, events=world.events), []
+    for name in MIXES[mix]:
+        seen, forced = rollouts_of(name, setup)
+        rows = seen.choices
+        choices = [heuristic_choices(seen.observation[rows], each, len(world.platform.hosts)) for each in MIXES[mix]]
+        counts = np.zeros((len(rows), seen.mask.shape[1]))
+        for each in choices:
+            counts[np.arange(len(rows)), each] += 1 / len(choices)
+        found.append(_shares(counts.max(1), forced))
+    return np.mean(found, axis=0)
+
+
+def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArray[np.int64]:
+    """(n,) what a heuristic does at compact observations (n, D): of the ready jobs that it starts, the first in queue.
+
+    As in recorded choices, which do not say in which order jobs of one instant were started.
+    """
+    jobs = seen[:, obs.CLUSTER :].reshape(len(seen), -1, obs.COMPACT_FEATURES)
+    pool, rows = jobs.shape[1], np.arange(len(seen))
+    feature, sign = _KEYS[name]
+    key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)
+    order = np.argsort(key, axis=1, kind="stable")
+    free = np.rint(np.minimum(seen[:, 0], seen[:, 1] - seen[:, 2]) * hosts)
+    first = np.full(len(seen), pool + 1)
+    for at in range(pool):
+        slot = order[:, at]
+        size = np.rint(jobs[rows, slot, _HOSTS] * hosts)
+        starts = (jobs[rows, slot, _PRESENT] > 0) & (size <= free)
+        free -= np.where(starts, size, 0.0)
+        first = np.where(starts & (slot < first), slot, first)
+    return first
+
+
+def rollouts_of(name: str, setup: Setup) -> tuple[Demonstrations, int]:
+    """Recorded choices of a heuristic, and at how many steps there was nothing to choose."""
+    schedules = record_schedules(_POLICIES[name], setup, _MEASURED, 1)
+    seen = replay_schedules(setup, schedules)
+    steps = sum(map(_steps_of, schedules, [setup.trace.truth.submit_time] * len(schedules)))
+    ended = int(np.count_nonzero(seen.action == seen.mask.shape[1] - 1))  # each step ends with a no_op
+    return seen, max(steps - ended, 0)
+
+
+def _steps_of(schedule: Schedule, submit: Floats) -> int:
+    end = np.max(schedule.start, initial=submit[schedule.first], where=np.isfinite(schedule.start))
+    return int((end - submit[schedule.first]) / WORLD_STEP) + 1
+
+
+def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
+    total = float(np.sum(agreed))
+    return np.array([(total + forced) / (len(agreed) + forced), total / len(agreed)])
+
+
+_MEASURED = 4000  # transitions of each heuristic
+_FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256=""))
+
+
+def _train(
+    world: GreenWorld, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
+) -> Path:
+    log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
+    return train_to_folder(log, config, folder, data=data, resume=True, report=report)
+
+
+def _deployed(checkpoint: Path, world: GreenWorld, jobs: int) -> tuple[LearnedPolicy, Setup]:
+    policy = learned_policy(checkpoint)
+    assert isinstance(policy, LearnedPolicy)
+    policy.actor.reset(0)
+    setup = make_setup(world.workload, world.platform, encoder=policy.encoder, jobs=jobs, events=world.events)
+    return policy, setup
+
+
+# Budgets, and the parts that they are made of.
+
+
+class _Budget(NamedTuple):
+    """How many learners, seeds and rollouts a budget of the command line means."""
+
+    learners: Mapping[int, tuple[Learner, ...]]  # by hosts
+    seeds: int
+    rollouts: int  # of each seed
+    effort: Effort
+    intermittent: bool = True  # power
+    learned_jobs: int = 20_000  # of the world that is learned in
+    samples: int = 1000  # of the bootstrap
+
+
+_ALL = (
+    *(Learner(method, mix) for method in (BC, OFFLINE) for mix in MIXES),
+    Learner(ONLINE, ""),
+    *(Learner(BOTH, mix) for mix in MIXES),
+)
+_THREE = (Learner(BC, "qos"), Learner(OFFLINE, "combo"), Learner(ONLINE, ""))
+_STANDARD = {
+    10: _ALL,
+    30: _THREE,
+    50: (*_THREE, Learner(BC, "combo")),
+    100: (Learner(BC, "qos"), Learner(OFFLINE, "combo"), Learner(BOTH, "qos")),
+}
+_PRESETS = {BC: "green-bc", OFFLINE: "green-crr", ONLINE: "green-sac", BOTH: "green-offline-online"}
+_EFFORT = Effort(unit=16, transitions=100_000, jobs=1000, presets=_PRESETS)
+_SMOKE = Effort(0.1, 800, 40, _PRESETS, ("learn.batch=32",), ("learn.envs=2", "learn.warmup=64"))
+_PAIRS = ((BC, "qos"), (BC, "combo"), (OFFLINE, "combo"), (ONLINE, ""), (BOTH, "qos"))
+_FEW = tuple(Learner(method, data) for method, data in _PAIRS)
+_SIZES = (10, 20, 30, 40, 50, 100)
+_PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
+_PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
+_BUDGETS = {
+    "smoke": _Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
+    "standard": _Budget(_STANDARD, 5, 10, _EFFORT),
+    "steady": _Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
+    "full": _Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
+}
+_RULES, _POSSIBLE = "rules", "possible"
+
+
+class LaunchpadPart(Part, frozen=True, kw_only=True):
+    """What somebody gets, or what is learned, with so many hosts."""
+
+    experiment = "launchpad"
+
+    budget: _Budget
+    hosts: int
+    contender: Learner | str  # or RULES, or POSSIBLE
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on: not on who else learns."""
+        budget = {name: value for name, value in self.budget._asdict().items() if name != "learners"}
+        return {"experiment": "launchpad", "hosts": self.hosts, "who": self.contender, "number": self.seed, **budget}
+
+    @property
+    def file(self) -> Path:
+        """The file of its numbers, arrays by name."""
+        return self.folder / f"{self.hosts}-{self.contender}-{self.seed}.npz"
+
+
+def _parts_of(budget: _Budget, folder: Path) -> list[LaunchpadPart]:
+    """Whole seeds first, so that an interrupted run compares all with all."""
+    smallest = min(budget.learners)
+
+    def task(hosts: int, contender: Learner | str, seed: int) -> LaunchpadPart:
+        return LaunchpadPart(budget=budget, hosts=hosts, contender=contender, seed=seed, folder=folder)
+
+    tasks = [task(hosts, _RULES, seed) for seed in range(budget.seeds) for hosts in budget.learners]
+    tasks.append(task(smallest, _POSSIBLE, 0))
+    for seed in range(budget.seeds):
+        tasks += [task(hosts, learner, seed) for hosts, some in budget.learners.items() for learner in some]
+    return tasks
+
+
+def _do_part(task: LaunchpadPart) -> None:
+    """Play heuristics, or learn and play."""
+    budget, effort = task.budget, task.budget.effort
+    if isinstance(task.contender, Learner):
+        found = _learn(task, task.contender)
+    elif task.contender == _POSSIBLE:
+        mixes = PUBLISHED_AGREEMENT[BC]
+        found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
+    else:
+        tested = _tested(task)
+        found = {
+            name: heuristic_shares(tested, rule, budget.rollouts, effort.jobs) for name, rule in claims.RULES.items()
+        }
+        found[BOUND] = bound_shares(tested, budget.rollouts, effort.jobs)
+    content = io.BytesIO()
+    np.savez_compressed(content, **found)  # type: ignore[arg-type]  # its option is not among the names
+    write_files({task.file: [content.getvalue()]})
+
+
+def _tested(task: LaunchpadPart) -> GreenWorld:
+    """The world of the rollouts of a seed."""
+    jobs = task.budget.rollouts * task.budget.effort.jobs
+    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs)
+
+
+def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float64]]:
+    budget, folder = task.budget, training_folder(task)
+    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs)
+    data = task.folder / f"{task.hosts}-{learner.data}.choices"
+    if learner.data and not data.exists():
+        record_data(learned, learner.data, budget.effort, data)
+    outcome = learn_and_play(learner, budget.effort, task.seed, learned, _tested(task), budget.rollouts, data, folder)
+    return {name: np.asarray(value) for name, value in outcome._asdict().items()}
+
+
+def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results:
+    """The numbers of finished parts."""
+    smallest = min(budget.learners)
+    own = set(budget.effort.presets.values()) == {_PAPERS_AGENT}
+    found = claims.Results({}, {}, {}, {}, {}, budget.samples, own)
+    for task in done:
+        numbers = dict(np.load(task.file))
+        if task.contender == _POSSIBLE:
+            found.possible.update(numbers)
+        elif task.contender == _RULES:
+            for name, shares in numbers.items():
+                _put(found.values, task.hosts, name, task.seed, shares)
+        else:
+            name = str(task.contender)
+            _put(found.values, task.hosts, name, task.seed, numbers["share"])
+            if len(numbers["early"]):
+                _put(found.early, task.hosts, name, task.seed, numbers["early"])
+            if task.hosts == smallest:
+                found.moments.setdefault(name, {})[task.seed] = numbers["moments"]
+                found.agreement.setdefault(name, {})[task.seed] = numbers["agreement"]
+    return found
+
+
+def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArray[np.float64]) -> None:
+    values.setdefault(hosts, {}).setdefault(name, {})[seed] = shares
+
+
+def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
+    """Nothing until there are heuristics to compare with."""
+    if not any(task.contender == _RULES for task in asked.done):
+        return Shown(())
+    found = results_of(asked.done, asked.budget)
+    made = [claims.value_table, claims.claim_table]
+    if found.moments:
+        made += [claims.agreement_table, claims.fit_table, claims.time_table]
+    return Shown(tuple(make(found) for make in made), _figures(found))
+
+
+def _figures(found: claims.Results) -> dict[str, bytes]:
+    """Figures 3 to 8, and their numbers."""
+    from decision.report.plots.figures import drawn
+
+    from .figures import value_bars
+
+    files: dict[str, bytes] = {}
+    for number in claims.FIGURES:
+        values = claims.figure_values(found, number)
+        if any(values.values()):
+            files[f"figure-{number}.csv"] = claims.figure_csv(values)
+            files[f"figure-{number}.svg"] = drawn(value_bars(claims.figure_title(found, number), values), ".svg")
+    return files
+
+
+LAUNCHPAD = Campaign(
+    _BUDGETS, _parts_of, _do_part, _show, few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)"
+)
+
+# Launchpad (Venkataswamy et al., JSSPP 2024): a green datacenter, learned from heuristics' choices and online.

@@ -17,7 +17,7 @@ import numpy as np
 
 from decision.experiments.statistics import Estimate, middle_mean
 from decision.model.record import Floats
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, ResultTable, Verdict, judge, verdicts
+from decision.papers.campaign import LEAST_RUNS, VERDICT_COLUMNS, Kind, ResultTable, Verdict, counted, judge, verdicts
 
 HEURISTICS = {  # by the paper's names, and more
     "QoS": "qos+first-fit",
@@ -54,7 +54,7 @@ class MeanDifference(Estimate):
     """Of two means, and its interval."""
 
     def __str__(self) -> str:
-        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+        return f"{self.value:+z.3f} ({self.low:+z.3f} to {self.high:+z.3f})"
 
 
 _ALL, _SMALL = (10, 30, 50, 100), (10, 30)
@@ -133,6 +133,14 @@ FIGURES = {  # number in the paper: contenders, and hosts where there are such
     7: (("BC_qos", "Offline_combo", "Online"), ()),
     8: (("BC_qos", "Offline_combo", "Offline+Online_qos"), (100,)),
 }
+_SHOW = {  # what they show
+    3: "cloned heuristics beside QoS",
+    4: "cloning and offline learning by what they learn from",
+    5: "offline learning from mixed data beside cloning and QoS",
+    6: "offline learning beside cloning",
+    7: "online learning beside offline learning and cloning",
+    8: "offline, then online learning beside either",
+}
 _TICK = {True: "yes", False: "no"}
 _SUITS = {Verdict.HOLDS: "yes", Verdict.REFUTED: "no", Verdict.UNDECIDED: "undecided"}
 _DATA = "qos"  # what times are compared with
@@ -174,19 +182,25 @@ def plain(found: MeanDifference) -> str:
 
 
 def claim_table(found: Results) -> ResultTable:
-    """Each claim at each size of the paper, with its number and what that says."""
+    """Each claim at each size that there are runs for, with its number and what that says."""
     rows: list[tuple[str, ...]] = []
+    without = 0
     for claim in CLAIMS:
         for size in claim.hosts:
             change = change_of(found.values, claim.own, claim.other, size, found.samples)
-            shown = "" if change is None else str(change)
-            own = found.own or {claim.own, claim.other} <= RULES.keys()
-            rows.append(
-                (claim.name, str(claim), str(size), shown, *verdicts(claim.kind, change, WITHIN, as_written=own))
+            if change is None:
+                without += 1
+                continue
+            own, runs = (
+                found.own or {claim.own, claim.other} <= RULES.keys(),
+                _runs(found, size, claim.own, claim.other),
             )
+            known = verdicts(claim.kind, change, WITHIN, as_written=own, runs=runs)
+            rows.append((claim.name, str(claim), str(size), str(change), *known))
     rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
     equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
     title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
+    title += f"; {counted(without, 'more claim')} of a size have no runs" if without else ""
     return ResultTable(title, ("claim", "what", "hosts", "here", *VERDICT_COLUMNS), rows)
 
 
@@ -198,6 +212,12 @@ def change_of(values: Values, own: str, other: str, size: int, samples: int) -> 
     return mean_difference(*common(names[own], names[other]), samples)
 
 
+def _runs(found: Results, size: int, own: str, other: str) -> int:
+    """Seeds that both contenders have."""
+    names = found.values[size]
+    return len(names[own].keys() & names[other].keys())
+
+
 def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
     """C8: table 1 over all steps, figure by figure."""
     rows: list[tuple[str, ...]] = []
@@ -207,7 +227,7 @@ def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
                 ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
                 change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
                 what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
-                known = verdicts(Kind.EQUAL, change, WITHIN, as_written=found.own)
+                known = verdicts(Kind.EQUAL, change, WITHIN, as_written=found.own, runs=len(by_seed))
                 rows.append(("C8", what, str(min(found.values)), str(change), *known))
     return rows
 
@@ -223,9 +243,12 @@ def _time_rows(found: Results) -> list[tuple[str, ...]]:
     for shorter, longer in pairwise(PUBLISHED_ORDER):
         one, other = (times.get(f"{method}_{_DATA}", times.get(method, {})) for method in (shorter, longer))
         ratio = time_ratio(one, other, found.samples)
+        if ratio is None:
+            continue
         what = f"{longer} takes longer than {shorter} to reach QoS less {WITHIN}"
-        shown = "" if ratio is None else f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
-        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own)
+        shown = f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
+        runs = len(one.keys() & other.keys())
+        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own, runs=runs)
         rows.append(("C9", what, str(min(found.values)), shown, *known))
     return rows
 
@@ -269,9 +292,9 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
         if own.keys() & other.keys():
             change = mean_difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
-            rows.append(
-                ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own))
-            )
+            runs = len(own.keys() & other.keys())
+            known = verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own, runs=runs)
+            rows.append(("C10", what, str(size), str(change), *known))
     return rows
 
 
@@ -302,13 +325,19 @@ def fit_table(found: Results) -> ResultTable:
         cells = []
         for method in methods:
             names = [f"{method}_{mix}" if mix else method for mix in mixes]
-            changes = [change_of(found.values, name, "QoS", size, found.samples) for name in names]
-            known = [judge(Kind.NO_WORSE, change, WITHIN) for change in changes if change is not None]
-            here = ", ".join(_SUITS[verdict] for verdict in known)
+            here = ", ".join(_suits(found, name, size) for name in names if name in found.values[size])
             published = PUBLISHED_FIT[quality].get(method)
             cells.append(f"{here or '-'} ({'-' if published is None else _TICK[published]})")
         rows.append((f"{quality} ({', '.join(mixes) or 'none'})", *cells))
     return ResultTable("Table 2: no worse than QoS from such data (paper)", ("data", *methods), rows)
+
+
+def _suits(found: Results, name: str, size: int) -> str:
+    """Whether a contender is no worse than QoS, in a word; undecided with fewer than `LEAST_RUNS` seeds."""
+    change = change_of(found.values, name, "QoS", size, found.samples)
+    if change is None or _runs(found, size, name, "QoS") < LEAST_RUNS:
+        return _SUITS[Verdict.UNDECIDED]
+    return _SUITS[judge(Kind.NO_WORSE, change, WITHIN)]
 
 
 def time_table(found: Results) -> ResultTable:
@@ -334,6 +363,15 @@ def figure_values(found: Results, number: int) -> dict[str, dict[int, MeanDiffer
         }
         for name in names
     }
+
+
+def figure_title(found: Results, number: int) -> str:
+    """What a figure shows, and over how many seeds."""
+    names, sizes = FIGURES[number]
+    some = [each.get(name) for at, each in found.values.items() if not sizes or at in sizes for name in names]
+    seeds = sorted({len(by_seed) for by_seed in some if by_seed})
+    runs = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    return f"{_SHOW[number]} (figure {number}): interquartile means of rollouts, 95 %, {runs}"
 
 
 def figure_csv(values: Mapping[str, Mapping[int, MeanDifference]]) -> bytes:

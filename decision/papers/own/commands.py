@@ -8,7 +8,7 @@ import typer
 from decision.cli.command import with_groups
 from decision.cli.options import JsonOption, MissingWalltimeOption, Spread
 from decision.model.computer import find_workload
-from decision.papers.commands import Data, Log, PartsFolder, parts_in, reproduce
+from decision.papers.commands import Data, Log, PartsFolder, reproduce
 
 RealLog = Annotated[
     Path | None,
@@ -41,12 +41,7 @@ def coverage_command(
     require_learning()
     from .coverage import reproduce_coverage
 
-    reproduce(
-        "batches",
-        lambda how, progress: reproduce_coverage(parts_in(output, "coverage", how, progress), log=swf),
-        as_json,
-        spread,
-    )
+    reproduce("coverage", output, lambda parts: reproduce_coverage(parts, log=swf), as_json, spread, counted="batches")
 
 
 def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -> None:
@@ -65,7 +60,7 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
     require_learning()
     from .timetable import reproduce_timetable
 
-    reproduce("parts", lambda progress: reproduce_timetable(parts_in(output, "timetable", {}, progress)), as_json)
+    reproduce("timetable", output, reproduce_timetable, as_json)
 
 
 @with_groups
@@ -93,10 +88,7 @@ def held_out_command(
     from .held_out import reproduce_held_out
 
     reproduce(
-        "logs",
-        lambda how, progress: reproduce_held_out(data, parts_in(output, "held-out", how, progress), policy),
-        as_json,
-        spread,
+        "held-out", output, lambda parts: reproduce_held_out(data, parts, policy), as_json, spread, counted="logs"
     )
 
 
@@ -128,12 +120,12 @@ def learned_command(
     from .learned import LEARNED_GENERATIONS, reproduce_learned
 
     reproduce(
-        "candidates",
-        lambda how, progress: reproduce_learned(
-            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or LEARNED_GENERATIONS
-        ),
+        "learned",
+        output,
+        lambda parts: reproduce_learned(data, parts, seed=seed, generations=generations or LEARNED_GENERATIONS),
         as_json,
         spread,
+        counted="candidates",
     )
 
 
@@ -169,12 +161,12 @@ def left_out_command(
     from .left_out import GENERATIONS, reproduce_left_out
 
     reproduce(
-        "candidates and runs",
-        lambda how, progress: reproduce_left_out(
-            data, parts_in(output, "left-out", how, progress), seed=seed, generations=generations or GENERATIONS
-        ),
+        "left-out",
+        output,
+        lambda parts: reproduce_left_out(data, parts, seed=seed, generations=generations or GENERATIONS),
         as_json,
         spread,
+        counted="candidates and runs",
     )
 
 
@@ -201,11 +193,11 @@ def packer_command(
     from .packer import PACKER_GENERATIONS, reproduce_packer
 
     reproduce(
-        "generations",
-        lambda progress: reproduce_packer(
-            parts_in(output, "packer", {}, progress), generations=generations or PACKER_GENERATIONS
-        ),
+        "packer",
+        output,
+        lambda parts: reproduce_packer(parts, generations=generations or PACKER_GENERATIONS),
         as_json,
+        counted="generations",
     )
 
 
@@ -224,9 +216,11 @@ def ranking_command(
     from .ranking import reproduce_ranking
 
     reproduce(
-        "steps",
-        lambda progress: reproduce_ranking(swf, parts_in(output, "ranking", {}, progress), seeds=seeds, steps=steps),
+        "ranking",
+        output,
+        lambda parts: reproduce_ranking(swf, parts, seeds=seeds, steps=steps),
         as_json,
+        counted="steps",
     )
 
 
@@ -249,4 +243,10 @@ def recorded_command(
     """
     from .judged import reproduce_recorded
 
-    reproduce("logs", lambda progress: reproduce_recorded(logs, missing_walltime, progress), as_json)
+    reproduce(
+        "recorded",
+        None,
+        lambda parts: reproduce_recorded(logs, missing_walltime, parts.progress),
+        as_json,
+        counted="logs",
+    )

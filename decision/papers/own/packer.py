@@ -25,7 +25,7 @@ from decision.model.demand import runtimes
 from decision.model.record import Floats
 from decision.model.workload import Workload
 from decision.papers.campaign import Findings, Parts, ResultTable
-from decision.papers.packing.parts import UTILIZATION, setup_of
+from decision.papers.packing.claims import UTILIZATION, setup_of
 from decision.rl.envs.batch import Batch, play_episode
 from decision.rl.learning.checkpoint import Manifest, write_checkpoint
 from decision.rl.learning.config import load_config

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from decision.experiments.gates import BY_DENSITY
 from decision.experiments.inputs import writable_folder
-from decision.experiments.value_bound import value_bound
-from decision.experiments.worth import join_parts, total_value
+from decision.experiments.worth import join_parts, total_value, value_bound
 from decision.files.generate.events import SupplyModel, green_power
 from decision.files.generate.paper_workloads import GreenModel, green_workload
 from decision.files.text import InputFacts
@@ -27,7 +26,7 @@ from decision.model.computer import available_cores
 from decision.model.record import Floats
 from decision.model.workload import MachineEvent, Workload
 from decision.papers.campaign import Findings, Parts, ResultTable
-from decision.papers.launchpad.runs import WORLD_STEP, power_events
+from decision.papers.launchpad import WORLD_STEP, power_events
 from decision.policies import Policy
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
 from decision.rl.learning.evolution import CmaEs

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from decision.experiments.curves import read_curves
+from decision.experiments.results import read_curves
 from decision.experiments.statistics import Estimate
 from decision.model.record import Floats
+from decision.papers.campaign import counted
 from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
 _COLORS = (GREY, CYAN, GREEN, "#aa3377", BLUE, RED)  # of the networks, the paper's best last
@@ -39,11 +40,14 @@ def reward_curves(found: ByTree, paid: str) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     panels[0].set_ylabel("reward of a step")
-    return _finish(figure, f"as figure 4; paid by {paid}; mean and range of seeds", found)
+    seeds = counted(max(len(files) for networks in found.values() for files in networks.values()), "seed")
+    return _finish(figure, f"rewards while networks learn (figure 4), paid by {paid}; mean and range of {seeds}", found)
 
 
 @styled
-def beside_annealing(found: Looks, steps: Sequence[int], published: Mapping[str, Sequence[float]]) -> Figure:
+def beside_annealing(
+    found: Looks, steps: Sequence[int], published: Mapping[str, Sequence[float]], seeds: int
+) -> Figure:
     """By how much networks cost less than twice as many steps of annealing (figure 5), with 95 % intervals."""
     figure, panels = _panels(found, sharey=True)
     at, width = np.arange(len(steps)), 0.8
@@ -58,12 +62,15 @@ def beside_annealing(found: Looks, steps: Sequence[int], published: Mapping[str,
         axes.set_xticks(at, list(map(str, steps)))
         axes.set_xlabel("steps of NSA")
     panels[0].set_ylabel("less cost, %")
-    title = "as figure 5: NSA against SA with twice the steps; filled: here, with 95 % intervals; white: published"
+    title = (
+        f"NSA against SA with twice the steps (figure 5); filled: here, {counted(seeds, 'seed')}, with 95 % intervals; "
+        "white: published"
+    )
     return _finish(figure, title, found)
 
 
 @styled
-def costs_and_waits(found: Schedules) -> Figure:
+def costs_and_waits(found: Schedules, schedules: int) -> Figure:
     """Cost of a job and wait by the length of windows (figure 6); without windows (period 0), a line across."""
     figure = new_figure(17 * len(found))
     rows = figure.subplots(len(found), 2, squeeze=False, sharex=True)
@@ -79,7 +86,8 @@ def costs_and_waits(found: Schedules) -> Figure:
         axes.set_xticks(periods)
         axes.set_xlim(min(periods) - 5, max(periods) + 5)
         axes.set_xlabel("seconds from one window to the next")
-    headline(figure, "as figure 6; 95 % intervals; dashed: FCFS without windows")
+    over = f"means over {counted(schedules, 'schedule')}, 95 % intervals"
+    headline(figure, f"cost and wait by the length of windows (figure 6): {over}; dashed: FCFS without windows")
     dashed = {name for by_name in found.values() for name, by_period in by_name.items() if 0 in by_period}
     signs = [Line2D([], [], color=colors[n], linestyle="--" if n in dashed else "-", label=n) for n in names]
     outer_legend(figure, signs, below=True)

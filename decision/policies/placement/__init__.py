@@ -8,7 +8,7 @@ is in `decision.state.hops`: how far apart two hosts are, and free hosts that ar
 Design
 ------
 Arrays in, arrays out, in kernels. A tree is the number of devices below each switch, from the hosts up, as
-`decision.model.topology.FatTree` has it; a set of hosts is the number of its hosts on each lowest switch, from left to
+`decision.model.platform.FatTree` has it; a set of hosts is the number of its hosts on each lowest switch, from left to
 right, because a cost depends on nothing else. So nothing here knows ids, jobs or time, and the same kernels serve a
 policy, an experiment and a metric. Rejected: costs as sums over pairs of hosts, or from a matrix of all pairs, which
 16,384 hosts would make 1 GB long.

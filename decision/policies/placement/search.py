@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.compiling.draws import next_word, uniform
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import next_word, uniform
 
 from .tree import text_cost
 from .windows import DYNAMIC, FREE, place_in_turn, take_best, worth

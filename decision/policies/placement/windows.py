@@ -7,11 +7,23 @@ best of the tree. All kernels maximise the sum over jobs of Q / n (see `cost`), 
 program's cost both ask for; a job's hosts are entries of the sequence.
 """
 
+import importlib.util
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
+from decision.model.errors import InternalError, how_to_install
+from decision.model.record import Floats, Ints
 
 from .tree import count_lowest, place_best
+
+if TYPE_CHECKING:
+    import highspy
 
 STATIC, DYNAMIC, FREE = range(3)
 
@@ -227,3 +239,297 @@ def _fill_row(sums, size, long, weights, worth):
         price += weights[2] if taken == free else 0.0
         price += weights[3] if taken == 1 and free == hosts else 0.0
         worth[taken] = unit * taken * taken - round(0.5 * size * unit * price)
+
+
+# The best window by the static strategy, exactly: which entry each job begins at, with wrap-around.
+#
+# A dynamic program from the last entry to the first: the most that a set of jobs can be worth on the entries from one
+# on (positions x subsets; jobs of one size are interchangeable, so a subset is a number of jobs of each size). It keeps
+# what begins at each position, a byte for each subset, and the worth of as many positions as the largest job has. That
+# leaves out the one job that may wrap around from the last entry to the first. What remains for the others, if it wraps
+# in a given way, is the same problem on the entries between; the program without the upper end bounds that from above,
+# and nearly all ways are worth too little to be looked at.
+
+MOST_JOBS = 12  # of different sizes
+MOST_SUBSETS = 1 << MOST_JOBS
+_NONE = -1
+_CLOSE = 1e-9  # of Q / n: less is rounding
+
+
+class Kinds(NamedTuple):
+    """The jobs of a window by size: K sizes, and a number for each subset of them."""
+
+    size: np.ndarray  # (K,) hosts
+    number: np.ndarray  # (K,) jobs of that size
+    step: np.ndarray  # (K + 1,) how much one job of that size adds to a subset's number; at last, how many subsets
+    worth: np.ndarray  # (K, N) Q / n of a job of that size from each entry on
+
+
+@kernel
+def place_exactly(groups, switches, sizes, held):
+    """Write the entries of each job in the best window, those of the lowest entries where several are.
+
+    Args:
+        groups: (L - 1, N) of the sequence.
+        switches: lowest switches of the tree.
+        sizes: (n,) hosts of each job, in all no more than there are entries; they have MOST_SUBSETS at most.
+        held: (n, at least the largest size) receives the entries of each job.
+
+    Returns:
+        What it is worth: the sum of Q / n.
+    """
+    kinds = kinds_of(groups, switches, sizes)
+    length, full = groups.shape[1], kinds.step[-1] - 1
+    most, choice = _rows(kinds), np.empty((length + 1, full + 1), np.int8)
+    _fill(kinds, 0, length, most, choice)
+    best, begin, end, wrapped, rest = most[0, full], 0, length, _NONE, full
+    room, unseen = most[:0], choice[:0]
+    looked_at = np.zeros((len(kinds.size), kinds.size.max()), np.bool_)
+    while True:
+        bound, kind, head = _most_promising(kinds, most, full, looked_at)
+        if bound <= best + _CLOSE:
+            break
+        looked_at[kind, head] = True
+        if len(room) == 0:
+            room = _rows(kinds)
+        start = length - (kinds.size[kind] - head)
+        _fill(kinds, head, start, room, unseen)
+        total = kinds.worth[kind, start] + room[head, full - kinds.step[kind]]
+        if total > best + _CLOSE:
+            best, begin, end, wrapped, rest = total, head, start, kind, full - kinds.step[kind]
+    if wrapped != _NONE:
+        _fill(kinds, begin, end, most, choice)
+    _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held)
+    return best
+
+
+@kernel
+def nb_subsets(sizes):
+    """Different subsets of the jobs, those of one size being interchangeable; MOST_SUBSETS + 1 for any more."""
+    subsets = 1
+    for size in np.unique(sizes):
+        subsets *= (sizes == size).sum() + 1
+        if subsets > MOST_SUBSETS:
+            return MOST_SUBSETS + 1
+    return subsets
+
+
+@kernel
+def kinds_of(groups, switches, sizes):
+    """The jobs by size, with what each is worth from each entry on; arguments are those of `place_exactly`."""
+    size = np.unique(sizes)
+    number, step = np.zeros(len(size), np.int64), np.ones(len(size) + 1, np.int64)
+    values = np.zeros((len(size), groups.shape[1]))
+    for kind in range(len(size)):
+        number[kind] = (sizes == size[kind]).sum()
+        step[kind + 1] = step[kind] * (number[kind] + 1)
+        _slide(groups, switches, size[kind], values[kind])
+    return Kinds(size, number, step, values)
+
+
+@kernel
+def _slide(groups, switches, size, values):
+    """Write Q / n of a job of a size from each entry on, with wrap-around."""
+    length = groups.shape[1]
+    for level in range(len(groups)):
+        on, squares = np.zeros(switches, np.int64), 0
+        for entry in range(size):
+            squares += 2 * on[groups[level, entry]] + 1
+            on[groups[level, entry]] += 1
+        for entry in range(length):
+            values[entry] += squares / size
+            on[groups[level, entry]] -= 1
+            squares -= 2 * on[groups[level, entry]] + 1
+            after = entry + size
+            after -= length if after >= length else 0
+            squares += 2 * on[groups[level, after]] + 1
+            on[groups[level, after]] += 1
+
+
+@kernel
+def _rows(kinds):
+    """(largest size + 1, subsets) for what subsets can be worth: no job looks further back than it is large."""
+    return np.empty((kinds.size.max() + 1, kinds.step[-1]))
+
+
+@kernel
+def _fill(kinds, begin, end, most, choice):
+    """Fill the tables from entry `end`, where nothing fits any more, down to `begin`.
+
+    Args:
+        kinds: the jobs.
+        begin, end: entries.
+        most: (R, subsets) the most that a subset can be worth from an entry on, in row entry % R; the last R stay.
+        choice: (N + 1, subsets) which kind begins at an entry, or no rows, where only the worth is asked for.
+    """
+    rows, notes = len(most), len(choice) > 0
+    most[end % rows] = -np.inf
+    most[end % rows, 0] = 0.0
+    for entry in range(end - 1, begin - 1, -1):
+        here = most[entry % rows]
+        here[:] = most[(entry + 1) % rows]
+        if notes:
+            choice[entry] = _NONE
+        for kind in range(len(kinds.size)):
+            size, step, number = kinds.size[kind], kinds.step[kind], kinds.number[kind] + 1
+            if entry + size > end:
+                continue
+            value, behind = kinds.worth[kind, entry], most[(entry + size) % rows]
+            for subset in range(step, len(here)):
+                if subset // step % number == 0:
+                    continue
+                total = value + behind[subset - step]
+                if total > -np.inf and total >= here[subset]:
+                    here[subset] = total
+                    if notes:
+                        choice[entry, subset] = kind
+
+
+@kernel
+def _most_promising(kinds, most, full, looked_at):
+    """The best bound of the ways to wrap a job that were not looked at; its kind, and its entries at the head."""
+    best, best_kind, best_head = -np.inf, 0, 0
+    length = kinds.worth.shape[1]
+    for kind in range(len(kinds.size)):
+        for head in range(1, kinds.size[kind]):
+            start = length - (kinds.size[kind] - head)
+            if start < head or looked_at[kind, head]:
+                continue
+            bound = kinds.worth[kind, start] + most[head, full - kinds.step[kind]]
+            if bound > best:
+                best, best_kind, best_head = bound, kind, head
+    return best, best_kind, best_head
+
+
+@kernel
+def _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held):
+    """Write the entries; jobs of one size get theirs in order."""
+    length = kinds.worth.shape[1]
+    placed = np.zeros(len(sizes), np.bool_)
+    if wrapped != _NONE:
+        _place(placed, sizes, kinds.size[wrapped], end, length, held)
+    entry, subset = begin, rest
+    while subset > 0:
+        kind = choice[entry, subset]
+        if kind == _NONE:
+            entry += 1
+            continue
+        _place(placed, sizes, kinds.size[kind], entry, length, held)
+        entry += kinds.size[kind]
+        subset -= kinds.step[kind]
+
+
+@kernel
+def _place(placed, sizes, size, start, length, held):
+    """Give the first job of a size that has no entries those from `start` on."""
+    job = 0
+    while job < len(placed) and (placed[job] or sizes[job] != size):
+        job += 1
+    if job == len(placed):
+        raise InternalError("entries for more jobs of a size than there are")
+    placed[job] = True
+    for i in range(size):
+        held[job, i] = (start + i) % length
+
+
+# The best window by the static strategy where `exact` would need too many subsets: a program for HiGHS.
+#
+# The set packing of Lan et al. with what its printing leaves out: a binary for each size and each entry at which a job
+# of that size may begin, a row for each entry, which no two jobs may have, and a row for each size, which says how many
+# jobs have it. HiGHS (Huangfu and Hall) solves it on one thread, to the end: then the same window gives the same hosts.
+# Where time ends first, the best that was found counts, and what none exceeds is known.
+
+_CHOSEN = 0.5  # binaries above it are 1
+_LEAST = 0.01  # seconds that HiGHS gets in any case
+
+
+def need_of_highs() -> str:
+    """What to install so that `place_by_highs` can be called; empty where it is there."""
+    return "" if importlib.util.find_spec("highspy") else f"needs highspy: {how_to_install('exact')}"
+
+
+class Packed(NamedTuple):
+    """What a window is worth: sums of Q / n."""
+
+    found: float
+    bound: float  # that no window exceeds: `found` where it is the best
+
+
+def place_by_highs(groups: Ints, switches: int, sizes: Ints, starts: Ints, limit: float = math.inf) -> Packed:
+    """Write the entry at which each job begins in a best window, with wrap-around.
+
+    Args:
+        groups: (L - 1, N) of the sequence (`decision.policies.placement.windows.groups_of`).
+        switches: lowest switches of the tree.
+        sizes: (n,) hosts of each job, in all no more than there are entries.
+        starts: (n,) where jobs could begin; receives where they do. Of jobs of one size, the first has the lowest.
+        limit: seconds, about.
+
+    Raises:
+        InternalError: if HiGHS ends without an optimum, and not for want of time.
+    """
+    kinds = kinds_of(groups, switches, sizes)
+    at_first = np.zeros(kinds.worth.shape, bool)
+    at_first[np.searchsorted(kinds.size, sizes), starts] = True
+    values, bound = _solve(kinds.size, kinds.number, kinds.worth, at_first, limit)
+    chosen = values.reshape(kinds.worth.shape) > _CHOSEN
+    if kinds.worth[chosen].sum() < kinds.worth[at_first].sum():  # nothing was found in time
+        chosen = at_first
+    for kind, size in enumerate(kinds.size.tolist()):
+        starts[sizes == size] = np.flatnonzero(chosen[kind])
+    found = float(kinds.worth[chosen].sum())
+    return Packed(found, max(bound, found))
+
+
+def binary_program(
+    worth: Floats, lower: Floats, upper: Floats, places: Sequence[Ints], values: Floats, by_row: bool
+) -> "highspy.HighsLp":
+    """A program whose binaries, (V,), are worth as much as possible, each row's sum being between its bounds, (R,).
+
+    `places` are the binaries of each row or, not `by_row`, the rows of each binary; `values` the factors there.
+    """
+    import highspy
+
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = len(worth), len(lower)
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = worth
+    program.col_lower_, program.col_upper_ = np.zeros(len(worth)), np.ones(len(worth))
+    program.row_lower_, program.row_upper_ = lower, upper
+    program.integrality_ = [highspy.HighsVarType.kInteger] * len(worth)
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise if by_row else highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(each) for each in places])])
+    program.a_matrix_.index_ = np.concatenate(places)
+    program.a_matrix_.value_ = values
+    return program
+
+
+def _solve(size: Ints, number: Ints, worth: Floats, at_first: NDArray[np.bool_], limit: float) -> tuple[Floats, float]:
+    """The binaries, (K * N,), a size after the other, and what they are worth at most."""
+    began = time.monotonic()
+    import highspy
+
+    kinds, length = worth.shape
+    rows = [
+        np.append((start + np.arange(size[kind])) % length, length + kind)
+        for kind in range(kinds)
+        for start in range(length)
+    ]
+    lower, upper = np.concatenate([np.full(length, -math.inf), number]), np.concatenate([np.ones(length), number])
+    program = binary_program(worth.ravel(), lower, upper, rows, np.ones(sum(map(len, rows))), by_row=False)
+    solver = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 1e-9)):
+        solver.setOptionValue(option, value)
+    solver.passModel(program)
+    known = highspy.HighsSolution()
+    known.col_value = at_first.ravel().astype(float).tolist()
+    solver.setSolution(known)
+    solver.setOptionValue("time_limit", max(limit - (time.monotonic() - began), _LEAST))
+    solver.run()
+    status = solver.getModelStatus()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+        raise InternalError(f"HiGHS found no best window: {solver.modelStatusToString(status)}")
+    bound = solver.getInfo().mip_dual_bound if status == highspy.HighsModelStatus.kTimeLimit else -math.inf
+    values = np.array(solver.getSolution().col_value)
+    most = float((worth.max(1) * number).sum())  # of each job alone
+    return values if len(values) else np.zeros(kinds * length), min(bound, most)

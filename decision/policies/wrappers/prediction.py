@@ -21,26 +21,24 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I1, I4, I8, Float, Int, bundle_at
 from decision.compiling.jit import kernel
-from decision.compiling.ordered import insert_in_order
+from decision.compiling.small_kernels import insert_in_order
 from decision.model.record import FinalState, PredictionTable
 from decision.policies.memory import Memory
 from decision.policies.policy import Policy
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.runtimes.kernels import (
+    QuantileMemory,
+    forget_quantiles,
     forget_regression,
     grown_habits,
     learn_end,
+    learn_quantiles,
     new_regression,
     observe_last_two,
     predict,
     predict_last_two,
-    room_for_habits,
-)
-from decision.policies.runtimes.quantiles import (
-    QuantileMemory,
-    forget_quantiles,
-    learn_quantiles,
     quantile,
+    room_for_habits,
     room_for_quantiles,
     say_quantiles,
 )
@@ -181,8 +179,8 @@ def _predict(state, outlook, job):
     elif estimate == Estimator.QUANTILES:
         say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
         seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.fill)
-    elif estimate == Estimator.GIVEN and state.told[job] > 0.0:
-        seconds = state.told[job]
+    elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
+        seconds = state.estimate[job]
     return min(max(seconds, _SHORTEST), walltime)
 
 

@@ -1,6 +1,6 @@
 """What all pictures share: style, colours, sizes, titles and legends that fit, units of time, and files.
 
-Sizes are in ems, the type size of the `decision.report.plots.paper.Paper`, so that a wider picture has more columns
+Sizes are in ems, the type size of the `decision.report.plots.Paper`, so that a wider picture has more columns
 and a larger type gets more room. Runs and trainings differ in colour, line pattern and marker together, states in
 colour and hatching, so that each picture can be read in grey.
 """
@@ -30,8 +30,7 @@ from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, Nu
 from decision.files.text import write_files
 from decision.model.dates import DAY
 from decision.model.errors import ConfigError
-
-from .paper import paper
+from decision.report.plots import paper
 
 FORMATS = (".png", ".svg", ".pdf")
 

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from decision.experiments.descriptions import host_groups, pstate_uses
 from decision.files.generate.platforms import describe_topology
 from decision.model.hosts import fold_names
-from decision.model.platform import Host, Platform
+from decision.model.platform import Dragonfly, FatTree, Flat, Host, Platform, Torus
 from decision.model.record import Floats, Ints
-from decision.model.topology import Dragonfly, FatTree, Flat, Torus
+from decision.report.plots import paper
 
 from .figures import explain, headline, new_figure, outer_legend, panels_in_row, save, styled
-from .paper import paper
 
 _GROUP_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 _USE_LOOKS = {  # colour and hatching

@@ -28,6 +28,7 @@ from decision.experiments.results import (
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
 from decision.model.record import Floats, HostState, JobTable
+from decision.report.plots import paper
 
 from .figures import (
     BLUE,
@@ -53,7 +54,6 @@ from .figures import (
     side_by_side,
     styled,
 )
-from .paper import paper
 
 _MOST = 5_000  # rectangles from which on SVG and PDF have them as pixels
 _OUTLINED = 0.5  # ems: smaller rectangles have no white outline, which would hide them

@@ -14,10 +14,10 @@ What a record computes in compiled code are entries (`decision.compiling.entry`)
 OPEN, ACT, OBSERVE, REWARD, MEASURE, and FOLLOW, which turns recorded schedules into choices. Compiled loops call them
 by address, so they are compiled once, and a scheduler from outside of this package costs its own kernels only.
 Training, the embedded engine and the process behind Batsim's messages call the same entries: an environment one step at
-a time, `ChoosingPolicy` (`policy`) a whole decision at a time, so that both make the same schedule. `registry` has the
+a time, `ChoosingPolicy` a whole decision at a time, so that both make the same schedule. `registry` has the
 records; `decision_points` says when a scheduler looks and what it sees then, `window` what two of them see of the
 queue. `learned`, `ranking`, `timetable` and `joint` judge by numbers that were evolved: `rollouts` says what would
-follow of starts, `late_jobs` which jobs wait for too long, and `confidence` whom to believe.
+follow of starts, and which jobs wait for too long.
 
 What a decision has started so far is kept next to the state (`decision_points`), because only transitions write the
 state, and the decision is carried out at its end. Remaining times per core are kept as the times when they end, so that
@@ -44,14 +44,17 @@ from . import (  # noqa: F401 - each registers its record
     timetable,
 )
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
+from .own import ChoiceView, Environment
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
 
 __all__ = [
+    "ChoiceView",
     "Choose",
     "ChoosingPolicy",
     "ChoosingScheduler",
     "Encoder",
+    "Environment",
     "Episodes",
     "ParametricScheduler",
     "Scheduler",

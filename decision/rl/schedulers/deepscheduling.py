@@ -36,10 +36,9 @@ from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWI
 from decision.state.plan_arrays import START
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS, ChoosingScheduler, Encoder, Episodes, Sequences
-from .confidence import confidence_in, learn_from, longer_confidence, new_confidence
 from .decision_points import call_at, note_start, place_in_queue
 from .registry import register
-from .window import Count, check_scale, longest_walltime
+from .window import Count, check_scale, confidence_in, learn_from, longer_confidence, longest_walltime, new_confidence
 
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
 JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
@@ -70,7 +69,7 @@ class DeepSchedulingMemory(Booking):
     agenda: I4  # (JOBS_SEEN,) scratch: jobs that run and end first
     agenda_end: F8  # (JOBS_SEEN,) seconds: when they do by their walltimes
     snapshot: F4  # (JOBS_SEEN * SNAPSHOT_NUMBERS,) the oldest first
-    user: I4  # (K,) these four as in `decision.rl.schedulers.confidence.Confidence`
+    user: I4  # (K,) these four as in `decision.rl.schedulers.window.Confidence`
     last: I4  # (K,)
     confidence: F8  # (K,)
     previous: I4  # (J,)

@@ -44,10 +44,10 @@ from decision.state.cluster import COMPUTING, SLEEPING, ClusterState, nb_hosts
 from decision.state.plan_arrays import clear
 
 from .base import Episodes, ParametricScheduler
-from .confidence import Confidence, confidence_in, learn_from, longer_confidence, new_confidence
 from .deepscheduling import Day, day_range
 from .registry import register
 from .rollouts import enough_at
+from .window import Confidence, confidence_in, learn_from, longer_confidence, new_confidence
 
 # JointMemory.seen: numbers that functions see, all about 1; times are logarithms of minutes
 CALM = 0  # since the last job came

@@ -4,7 +4,7 @@ Waiting jobs are looked at from the highest score to the lowest, and what fits s
 them for the first job of the queue, for the first job that does not fit and would have waited for long when it begins,
 by the walltimes of the jobs that run; a job that would then still run on hosts it needs does not start. What is long is
 measured by the longest wait so far that the same jobs would have under FCFS with EASY
-(`decision.policies.shadow`); it is later where users ask for too much time, because such a reservation keeps
+(`decision.policies.memory`); it is later where users ask for too much time, because such a reservation keeps
 hosts idle. A job that has waited for so many times that longest wait comes first, with all that were submitted before
 it, in order of submission, and hosts are kept for the first that does not fit: they are served as FCFS with EASY serves
 a queue. Where the queue is short this begins sooner, for it costs little there, and at once on a nearly idle machine.
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, Float, bundle_at
 from decision.compiling.jit import kernel
-from decision.compiling.ordered import insert_in_order
+from decision.compiling.small_kernels import insert_in_order
 from decision.model.dates import DAY
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
@@ -46,31 +46,32 @@ from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.easy import take
 from decision.policies.guard import note_guarded
-from decision.policies.memory import Memory, grown_memory, new_memory
+from decision.policies.memory import EXCUSE, Memory, grown_memory, longest_wait, new_memory
 from decision.policies.options import AUTO, Backfill, OptionLine, Order, PolicyConfig, read_value
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.profile import TOLERANCE
 from decision.policies.runtimes.kernels import RegressionMemory, learn_end, new_regression, predict, shared_habits
-from decision.policies.shadow import EXCUSE, longest_wait
 from decision.state.cluster import QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
-from .late_jobs import LATE_CLASSES, count_late_jobs, note_begin
 from .registry import register
 from .rollouts import (
     EXPONENT,
     LATE,
+    LATE_CLASSES,
     MARGIN,
     NB_JUDGE,
     SLOWNESS,
     TRUST,
     Rollouts,
     best_start,
+    count_late_jobs,
     enough_at,
     free_hosts_at,
     new_rollouts,
+    note_begin,
     note_job_end,
     planned,
     smallest_waiting,

@@ -15,6 +15,7 @@ from decision.state.view import ClusterView
 
 from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
 from .decision_points import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
+from .own import ChoiceView, Own, OwnEncoder, OwnMemory, OwnScheduler
 from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]
@@ -30,13 +31,16 @@ class ChoosingPolicy:
         choose: from an observation (D,) f32 and the mask of valid actions (A,) i8 to an action. The arrays are the
             same from call to call. It is not asked where a single action is valid.
         name: for messages.
+        scheduler: whose encoder it is; by default the one that is known by the encoder's name.
     """
 
     needs_walltime = True
 
-    def __init__(self, encoder: Encoder, choose: Choose, name: str = "") -> None:
+    def __init__(
+        self, encoder: Encoder, choose: Choose, name: str = "", scheduler: ChoosingScheduler | None = None
+    ) -> None:
         self.encoder, self.choose = encoder, choose
-        self.scheduler: ChoosingScheduler = find_observation(encoder.name)[0]
+        self.scheduler: ChoosingScheduler = scheduler or find_observation(encoder.name)[0]
         self.name = name or self.scheduler.name
         self.needs_value, self.needs_qos = self.scheduler.needs_value, self.scheduler.needs_qos
         self.suspends, self.switches_hosts = encoder.suspends, self.scheduler.energy
@@ -44,6 +48,10 @@ class ChoosingPolicy:
         self._mask = np.zeros(encoder.actions, np.int8)
         self._addresses = np.zeros(_N_ADDRESSES, np.int64)
         self._kept: tuple[ClusterState, PlatformFacts, Cycles, Bundle, PlanArrays] | None = None
+        self._own = Own(self.scheduler) if isinstance(self.scheduler, OwnScheduler) else None
+        self._shipped = self._observation, self._mask  # what kernels write: the base's, where the class is one's own
+        if isinstance(encoder, OwnEncoder):
+            self._shipped = np.zeros(encoder.inner.shape, np.float32), np.zeros(encoder.inner.actions, np.int8)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins.
@@ -56,29 +64,53 @@ class ChoosingPolicy:
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Go through the cycles of this instant."""
-        self._use(cluster.arrays, cluster.facts, plan.arrays)
-        wanted = next_choice(self._addresses, _BEGIN_DECISION, self._observation, self._mask)
+        self._use(cluster, plan)
+        always = self._own is not None  # a class of one's own says itself what is valid
+        wanted = next_choice(self._addresses, _BEGIN_DECISION, always, *self._shipped)
         while wanted:
-            action = int(self.choose(self._observation, self._mask))
-            wanted = next_choice(self._addresses, action, self._observation, self._mask)
+            wanted = next_choice(self._addresses, self._chosen(), always, *self._shipped)
 
-    def _use(self, state: ClusterState, facts: PlatformFacts, plan: PlanArrays) -> None:
+    def _chosen(self) -> int:
+        """The action for what is seen."""
+        if self._own is None:
+            return int(self.choose(self._observation, self._mask))
+        self._own.write(self._observation, self._mask)
+        valid = np.flatnonzero(self._mask)
+        action = int(valid[0]) if len(valid) == 1 else int(self.choose(self._observation, self._mask))
+        self._own.act(action)
+        return action
+
+    def _use(self, cluster: ClusterView, planned: Plan) -> None:
         """Bring the addresses up to date, where the arrays have been replaced by longer ones."""
-        kept = self._kept
+        state, facts, plan, kept = cluster.arrays, cluster.facts, planned.arrays, self._kept
         if kept and kept[0] is state and kept[1] is facts and kept[4] is plan:
             return
-        self.encoder.check_arrays(len(state.host_state), self._observation, self._mask)
-        if kept is None:
-            cycles, memory = new_cycles(state), self.encoder.new_memory(state)
-            if self.scheduler.opens_first:
-                cycles.call = -np.inf
-        else:
-            cycles, memory = grow_cycles(kept[2], state), self.encoder.with_room(kept[3], state)
+        inner = self.encoder.inner if isinstance(self.encoder, OwnEncoder) else self.encoder
+        inner.check_arrays(len(state.host_state), *self._shipped)
+        cycles = new_cycles(state) if kept is None else grow_cycles(kept[2], state)
+        if kept is None and self.scheduler.opens_first:
+            cycles.call = -np.inf
+        memory = self._memory(state, kept and kept[3])
         self._kept = (state, facts, cycles, memory, plan)
         entries = self.scheduler.open, self.scheduler.act, self.scheduler.observe
         compile_ahead(*entries)
         # kernels take addresses: passing an array of them costs less than passing bundles (`compiling.bundle`)
         self._addresses[:] = [holder.address for holder in (*self._kept, *entries)]
+        if self._own is not None:
+            assert isinstance(memory, OwnMemory)
+            view = ChoiceView(state, facts, cluster.names, cycles, planned)
+            view.observation, view.valid = self._shipped
+            view.since = -np.inf if kept is None else self._own.view.since
+            self._own.look(view, planned, memory)
+            if kept is None:
+                self._own.begin()
+
+    def _memory(self, state: ClusterState, before: Bundle | None) -> Bundle:
+        """The memory of the kernels: the one before, with room for every job of `state`, or a new one."""
+        if isinstance(self.scheduler, OwnScheduler):
+            assert isinstance(self.encoder, OwnEncoder)
+            return self.scheduler.memory_in_a_run(self.encoder, state, before)
+        return self.encoder.new_memory(state) if before is None else self.encoder.with_room(before, state)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -90,8 +122,11 @@ _cycles_at = bundle_at(Cycles)
 
 
 @kernel
-def next_choice(addresses, action, observation, mask):
-    """Make a choice, or begin a decision (-1), and go on to the next choice of this instant; False: there is none."""
+def next_choice(addresses, action, always, observation, mask):
+    """Make a choice, or begin a decision (-1), and go on to the next choice of this instant; False: there is none.
+
+    `always` is whether the caller is asked also where a single action is valid.
+    """
     state, facts = _state_at(addresses[_STATE]), _facts_at(addresses[_FACTS])
     cycles, plan, memory = _cycles_at(addresses[_CYCLES]), _plan_at(addresses[_PLAN]), addresses[_MEMORY]
     if action == _BEGIN_DECISION:
@@ -103,7 +138,7 @@ def next_choice(addresses, action, observation, mask):
         while goes_on:
             call_observe(addresses[_OBSERVE], (state, facts, cycles, plan, memory, observation, mask))
             only = _only_valid(mask)
-            if only < 0:  # this one is for the caller: its call with the action goes on from here
+            if only < 0 or always:  # this one is for the caller: its call with the action goes on from here
                 return True
             goes_on = _act(addresses, state, facts, cycles, plan, memory, only)
         # the next cycle, if another job has come at this instant

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, I8, Bundle, F8x2, bundle_at
 from decision.compiling.jit import kernel
-from decision.compiling.ordered import insert_in_order
+from decision.compiling.small_kernels import insert_in_order
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload

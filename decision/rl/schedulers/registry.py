@@ -52,16 +52,17 @@ def _load_installed() -> None:
 
 
 def find_scheduler(name: str) -> Scheduler:
-    """The scheduler of a name.
+    """The scheduler of a name; ``./mine.py:MyScheduler`` and ``module:MyScheduler`` are an `Environment`'s class.
 
     Raises:
         ConfigError: if there is none.
     """
     known = records()
     if name not in known:
-        if ":" in name or name.endswith(".py"):
-            way = "an installed package brings it, by the entry-point group decision.schedulers"
-            raise ConfigError(f"scheduler {name}: a checkpoint could not find its file again; {way}")
+        if ":" in name:
+            from .own import named_record  # it is a loop over the records, too
+
+            return named_record(name)
         raise ConfigError(f"there is no scheduler {name!r}{nearest(name, known)} (there are {', '.join(known)})")
     return known[name]
 
@@ -77,6 +78,8 @@ def find_observation(name: str) -> tuple[ChoosingScheduler, Mapping[str, Any]]:
     Raises:
         ConfigError: if there is none.
     """
+    if ":" in name and isinstance(own := find_scheduler(name), ChoosingScheduler):
+        return own, {}
     known = {encoder: scheduler for scheduler in choosing() for encoder in scheduler.observations}
     if name not in known:
         raise ConfigError(f"there is no encoder {name!r}{nearest(name, known)} (there are {', '.join(known)})")

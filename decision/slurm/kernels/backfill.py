@@ -299,7 +299,7 @@ def _begin_table(w, now):
             w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
     for i in range(len(w.window_times)):
         # only reservations are known ahead: when a node fails, or is back, Slurm does not know
-        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
         if planned and w.window_times[i] <= now + w.bf_window:
             end = window_end(w, i)
             if end > now:

@@ -7,8 +7,21 @@ a job can have of each node is measured in a trial, from which running jobs can 
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
-from .allocate import CORES, MOST, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_enough, is_named, take_named, take_node
+from .allocate import (
+    CORES,
+    MOST,
+    NO_WEIGHT,
+    NODES,
+    TAKEN,
+    cores_to_take,
+    is_enough,
+    is_named,
+    memory_on,
+    take_named,
+    take_node,
+)
 from .topology_tree import by_switches, choose_on_switches
+from .world import ALL_OF_NODE
 
 
 @kernel
@@ -123,6 +136,9 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     # afterwards, as dist_tasks of select/cons_tres: how many cores of each node the tasks really use
     if found > 0 and w.linear == 0:
         _leave_parts(w, job, found)
+        for i in range(found):
+            unit = w.node_unit[w.chosen[i]]
+            w.chosen_cores[i] += -w.chosen_cores[i] % unit
         # slurm.conf(5), OverSubscribe=EXCLUSIVE, and sbatch(1), --exclusive: all cores of its nodes
         for i in range(found if w.exclusive[job] != 0 else 0):
             w.chosen_cores[i] = w.node_cores[w.chosen[i]]
@@ -406,7 +422,7 @@ def end_in_trial(w, job):
         node, cores = w.alloc_node[i], w.alloc_cores[i]
         w.trial_jobs[node] -= 1
         w.trial_cores[node] += cores
-        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+        w.trial_memory[node] += memory_on(w, job, node, cores)
         for kind in range(w.gres.shape[1]):
             w.trial_gres[node, kind] += w.gres[job, kind]
 
@@ -431,8 +447,11 @@ def room_on(w, job, node):
         return 0
     if linear:
         return 1
-    room = min(w.trial_cores[node], w.per_node[job])
+    # fewer than none where a reservation takes cores on which jobs still run
+    room = max(0, min(w.trial_cores[node], w.per_node[job]))
     # SelectTypeParameters=CR_*_Memory: --mem-per-cpu takes cores away, --mem the node
+    if w.has_memory != 0 and w.memory[job] == ALL_OF_NODE and w.trial_memory[node] < w.node_memory[node]:
+        room = 0
     if w.has_memory != 0 and w.memory[job] > 0:
         memory = w.trial_memory[node]
         if w.memory_per_core[job] == 0:

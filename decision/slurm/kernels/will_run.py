@@ -9,6 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
+from .allocate import memory_on
 from .preemption import find_candidates, gives_way
 from .select_nodes import (
     begin_trial_without_completing,
@@ -236,7 +237,7 @@ def sort_running(w):
         for k in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
             cores = w.alloc_cores[k]
             w.held_node[at], w.held_cores[at] = w.alloc_node[k], cores
-            w.held_memory[at] = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+            w.held_memory[at] = memory_on(w, job, w.alloc_node[k], cores)
             at += 1
     w.held_begin[count] = at
 

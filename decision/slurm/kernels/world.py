@@ -22,6 +22,7 @@ AFTER_OK = 2
 AFTER_NOT_OK = 3
 
 FAR = 1 << 40  # seconds: never
+ALL_OF_NODE = -1  # SlurmWorld.memory: all memory of each of its nodes
 
 
 class SlurmWorld(Bundle):
@@ -93,8 +94,9 @@ class SlurmWorld(Bundle):
     cycle_limit: Float  # seconds
     yield_after: Float  # seconds
     yield_sleep: Float  # seconds
-    # nodes
+    # nodes; where they differ in threads, "cores" are cpus everywhere
     node_cores: I8  # (N,)
+    node_unit: I8  # (N,) 1, or else the cpus of a core, which a job gets as a whole
     node_memory: I8  # (N,) megabytes
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
@@ -132,7 +134,7 @@ class SlurmWorld(Bundle):
     per_task: I8  # cores of a task
     in_tasks: I8  # whether a node's room counts in whole tasks: so it is with memory per core, or tasks per node
     per_node: I8  # cores on a node at most
-    memory: I8  # megabytes, per core or per node
+    memory: I8  # megabytes, per core or per node; `ALL_OF_NODE`
     memory_per_core: I8
     gres: I8x2  # (J, G) per node
     exclusive: I8
@@ -211,6 +213,7 @@ class SlurmWorld(Bundle):
     window_node: I8
     window_step: I8  # +1: goes, -1: comes back
     window_reservation: I8  # -1: none
+    window_cores: I8  # that go or come back; 0: the node
     reservation: I8  # (J,) -1: none
     away: I8  # (N,) windows that hold a node
     reserved_by: I8  # (N,) the reservation that holds a node now, -1

@@ -8,7 +8,7 @@ from helpers.driver_fakes import Peer, ask, peer
 from decision.batsim.agent import make_agent
 from decision.batsim.zeromq import serve
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform, load_workload
 from decision.model.errors import PeerError, RemoteProtocolError

@@ -7,7 +7,7 @@ from helpers.green_worlds import BY_MESSAGES, Restless, platform, supply, worklo
 
 from decision.batsim.agent import make_agent
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.workload import Composed, Delay, Job, MachineEvent, Workload, Worth
 from decision.protocol import Connection, Role

@@ -18,7 +18,7 @@ from decision.files.accounting import known
 from decision.files.accounting.read import TraceOptions
 from decision.model.demand import offered_load, runtimes, submit_times
 from decision.model.errors import ConfigError, InputError
-from decision.model.filters import matches
+from decision.model.reshape import matches
 
 HEADER = "; MaxProcs: 10\n"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.compiling.ordered import insert_in_order
+from decision.compiling.small_kernels import insert_in_order
 
 
 def test_what_is_inserted_stands_in_order_and_behind_its_equals():

@@ -4,7 +4,7 @@ import pytest
 from helpers.reference_toys import call, host, job, kill, powered, query, run, start, switch, workload
 
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState, SleepState
 from decision.model.workload import Composed, Delay, ParallelHomogeneous

@@ -22,7 +22,7 @@ from helpers.reference_toys import (
 )
 
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import PowerState, SleepState
 from decision.model.workload import Delay, Foreign, MachineEvent, Parallel, ParallelHomogeneousTotal

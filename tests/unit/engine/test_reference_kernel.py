@@ -5,10 +5,19 @@ from functools import partial
 import pytest
 from helpers.reference_toys import host
 
-from decision.engine.reference.activities import STEP, Ask, Call, Get, ParallelTask, Put, Sleep, Wait, WaitResult
-from decision.engine.reference.kernel import ActorKernel
-from decision.engine.reference.machines import HostMachine
-from decision.engine.reference.network import PlatformLinks
+from decision.engine.reference.kernel import (
+    STEP,
+    ActorKernel,
+    Ask,
+    Call,
+    Get,
+    ParallelTask,
+    Put,
+    Sleep,
+    Wait,
+    WaitResult,
+)
+from decision.engine.reference.machines import HostMachine, PlatformLinks
 from decision.model.platform import Platform, PowerState
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import PowerState, SleepState
 from decision.model.record import FinalState

@@ -8,7 +8,7 @@ from helpers.policy_toys import platform
 
 from decision.engine import compiled
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files import write_run
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, MachineEvent, ParallelHomogeneous, Workload

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from decision.experiments.curves import LearningCurve, load_trainings, on_common_steps, read_curves
+from decision.experiments.results import LearningCurve, load_trainings, on_common_steps, read_curves
 from decision.model.errors import ConfigError, InputError
 
 picture = pytest.importorskip("decision.report.plots.results")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.run_samples import job_table
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.energy import split_energy
 from decision.files import load_platform, load_workload
 from decision.files.outputs_read import read_run_record

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments import Engine
 from decision.experiments.inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs
 from decision.experiments.run import RealBatsim, run_inputs, run_to_folder

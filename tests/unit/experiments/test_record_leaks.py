@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import decision as d
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments import Engine
 from decision.experiments.run import make_engine
 from decision.model.trace import Trace

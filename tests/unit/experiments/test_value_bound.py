@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from helpers.green_worlds import supply, workload
 
-from decision.experiments.value_bound import value_bound
-from decision.experiments.worth import join_parts, total_value
+from decision.experiments.worth import join_parts, total_value, value_bound
 from decision.model.errors import ConfigError
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
 from decision.policies.traits import Battery

@@ -13,7 +13,7 @@ from decision.engine.kernels import arrays as a
 from decision.engine.kernels.clock import begin_sleep, log, put
 from decision.engine.kernels.commands import handle_command, note_end
 from decision.engine.kernels.energy import ROW_START, energy_row, host_row, pstate_row
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.easy import take

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from decision.model.errors import ConfigError
-from decision.model.platform import Host, Platform, PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Host, Link, Platform, PowerState, Topology, Torus
 
 LINK = Link(1e9, 1e-6)
 FOUR_ARY = FatTree((2, 2, 4), (1, 2, 2), (1, 1, 1), (LINK,) * 3)  # Lan et al., figure 1(a)

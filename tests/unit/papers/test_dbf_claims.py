@@ -2,48 +2,73 @@
 
 import pytest
 
-from decision.papers.dbf.claims import Result, by_policy, judged_claims, mean_change
+from decision.papers.dbf.claims import Result, by_policy, judged_claims, large_jobs, mean_change
 
 
-def runs(policy, window, *waits, utilization=0.8):
+def runs(policy, window, *waits, seeds=True, **means):
     return [
-        Result(policy, window, seed, {"waiting_time": w, "queue_length": w / 100, "utilization": utilization})
+        Result(
+            policy,
+            window,
+            seed if seeds else None,
+            {"waiting_time": w, "queue_length": w / 100, "utilization": 0.8, "job_load": 10 * w} | means,
+        )
         for seed, w in enumerate(waits)
     ]
 
 
 RESULTS = by_policy(
     [
-        *runs("DBF 10-0", (10, 0), 1000, 1010),
-        *runs("DBF 9-1", (9, 1), 300, 310),
-        *runs("DBF 20-0", (20, 0), 400, 400),
-        *runs("DBF 16-4", (16, 4), 200, 204),
-        *runs("DBF 10-10", (10, 10), 350, 350),
-        *runs("DBF 28-4", (28, 4), 150, 160, utilization=0.795),
-        *runs("easy", None, 500, utilization=0.9),
-        *runs("sqf+easy", None, 180),
+        *runs("DBF 10-0", (10, 0), 1000, 1010, 1005),
+        *runs("DBF 9-1", (9, 1), 300, 310, 305, large_jobs=0.2),
+        *runs("DBF 0-10", (0, 10), 290, 290, 290, large_jobs=0.1),
+        *runs("DBF 20-0", (20, 0), 400, 400, 400),
+        *runs("DBF 16-4", (16, 4), 200, 204, 202),
+        *runs("DBF 10-10", (10, 10), 350, 350, 350),
+        *runs("DBF 0-20", (0, 20), 220, 220, 220),
+        *runs("DBF 28-4", (28, 4), 150, 160, 155, utilization=0.795),
+        *runs("SchedInspector over SJF", None, 900, 900, 900, utilization=0.7, bounded_slowdown=62.2),
+        *runs("easy", None, 500, seeds=False, utilization=0.9, job_load=1000),
+        *runs("sqf+easy", None, 180, seeds=False, bounded_slowdown=73.3),
     ]
 )
+CHECKPOINTS = {"DBF 20-0": [{0: [1000.0], 50: [500.0], 1000: [400.0]}] * 3, "DBF 10-0": [{0: [100.0], 1000: [200.0]}]}
 
 
 @pytest.mark.parametrize("as_written", [True, False])
 def test_each_claim_has_its_change_and_a_verdict(as_written):
-    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, as_written).rows}
+    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, as_written, CHECKPOINTS).rows}
     known = {what: (row[0], row[1] if as_written else row[2]) for what, row in rows.items()}
     assert known == {
         "DBF 9-1 has less wait than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
         "DBF 9-1 has less queue than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
         "DBF 16-4 has half the wait of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
         "DBF 16-4 has half the queue of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
+        "DBF 0-20 has more wait than the best split (DBF 16-4)": ("+9 % (+8 to +10)", "holds"),
         "DBF 28-4 has less wait than the best other (sqf+easy)": ("-14 % (-17 to -11)", "holds"),
         "DBF 28-4 has less queue than the best other (sqf+easy)": ("-14 % (-17 to -11)", "holds"),
-        "DBF 28-4 has no less utilization than the best other (easy)": ("-12 % (-12 to -12)", "refuted"),
+        "the best heuristic (easy) has more utilization than DBF 28-4": ("+13 % (+13 to +13)", "holds"),
+        "the best heuristic (easy) has less load than DBF 28-4": ("-35 % (-38 to -33)", "holds"),
+        "SchedInspector over SJF has less utilization than all others (DBF 28-4)": ("-12 % (-12 to -12)", "holds"),
+        "SchedInspector over SJF has less slowdown than SJF (sqf+easy)": ("-15 % (-15 to -15)", "holds"),
+        "DBF 0-10 has fewer placed jobs of more than 128 cores than DBF 9-1": ("-50 % (-50 to -50)", "holds"),
+        "DBF 20-0 has most of its gain in wait after 5% of its training": ("+83 % (+83 to +83)", "holds"),
     }
 
 
+def test_a_side_of_one_run_decides_nothing_but_a_heuristic_needs_no_more():
+    few = by_policy([*runs("DBF 32-0", (32, 0), 100), *runs("easy", None, 500, seeds=False)])
+    assert {row[2] for row in judged_claims(few, True, {}).rows} == {"undecided (1 run)"}
+
+
+def test_large_jobs_are_those_of_more_than_128_cores(tmp_path):
+    (tmp_path / "types.csv").write_text("cores,walltime,jobs,waiting_time\n128,4,3,1.0\n256,4,1,2.0\n256,16,4,2.0\n")
+    assert large_jobs(tmp_path / "types.csv") == 5 / 8
+
+
 def test_what_the_paper_has_was_not_tried_by_networks_of_ours():
-    assert {row[2] for row in judged_claims(RESULTS, as_written=False).rows} == {"not tried"}
-    assert {row[3] for row in judged_claims(RESULTS, as_written=True).rows} == {""}
+    assert {row[2] for row in judged_claims(RESULTS, False, CHECKPOINTS).rows} == {"not tried"}
+    assert {row[3] for row in judged_claims(RESULTS, True, CHECKPOINTS).rows} == {""}
 
 
 def test_a_change_of_single_runs_has_no_width():

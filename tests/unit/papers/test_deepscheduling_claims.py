@@ -6,10 +6,8 @@ from helpers.env_toys import workload
 from helpers.policy_toys import platform
 
 from decision.model.dates import DAY_LEAD
-from decision.papers.deepscheduling import claims
-from decision.papers.deepscheduling.claims import Jobs, compare_days
-from decision.papers.deepscheduling.rules import SIMPLE_RULES, Days, play_days, rule
-from decision.papers.deepscheduling.runs import best_rule, some_days
+from decision.papers.deepscheduling import best_rule, claims, some_days
+from decision.papers.deepscheduling.claims import SIMPLE_RULES, Days, Jobs, compare_days, play_days, rule
 from decision.rl.envs import make_setup
 
 MINUTE = 60.0
@@ -80,3 +78,26 @@ def test_saf_looks_at_the_smallest_area_first():
     assert starts("SAF", *rows) == [1, 21, 11, 1]
     assert set(SIMPLE_RULES) == {"First-Fit", "EASY", "SAF"}
     assert DAY_LEAD == 3600
+
+
+def test_figures_show_mean_percentiles_and_extremes_of_the_seeds_and_lines_that_are_told_apart():
+    pytest.importorskip("matplotlib")
+    from decision.papers.deepscheduling.figures import cumulative, sequential_slowdowns, slowdown_shares
+
+    same = days([0, 10, 20, 40, 80])
+    learned = [days([0, 10, 20, 40, 80], waste=(60.0 * k, 60.0 * k)) for k in range(1, 12)]
+    found = {"First-Fit": [same], "EASY": [same], "SAF": [same], "learned": learned}
+    figure = cumulative("orion", found, JOBS, 1)
+    lines, (band,) = figure.axes[0].get_lines(), figure.axes[0].collections
+    looks = {(line.get_linestyle(), line.get_linewidth(), line.get_color()) for line in lines[:4]}
+    assert len(looks) == 4
+    assert len({line.get_linewidth() for line in lines[:3]}) == 3, "one on another is seen"
+    mean, least, most = (line.get_ydata().tolist() for line in lines[3:6])
+    assert (mean, least, most) == ([6.0, 6.0], [1.0, 1.0], [11.0, 11.0])
+    edges = band.get_paths()[0].vertices[:, 1]
+    assert (edges.min(), edges.max()) == (2.0, 10.0), "the 10th and 90th percentile"
+    assert "11 seeds" in figure.get_suptitle()
+    bars = slowdown_shares("orion", found, JOBS)
+    assert "11 seeds" in bars.get_suptitle()
+    assert "jobs together of 11 seeds" in sequential_slowdowns("orion", found, JOBS).get_suptitle()
+    assert "1 seed" in cumulative("orion", {"EASY": [same]}, JOBS, 1).get_suptitle()

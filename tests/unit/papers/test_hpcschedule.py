@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.papers.topology.rules import best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
-from decision.papers.topology.windows import PUBLISHED_EPOCHS, reproduce_hpcschedule
+from decision.papers.topology.windows import (
+    PUBLISHED_EPOCHS,
+    best_of_tree,
+    contiguous,
+    lowest,
+    read_job_list,
+    reproduce_hpcschedule,
+    simulate_epoch,
+)
 
 
 def test_which_hosts_a_job_gets():

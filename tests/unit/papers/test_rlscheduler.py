@@ -5,14 +5,13 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.papers.campaign import Parts
-from decision.papers.rlscheduler.rules import Sequence, mean_bounded_slowdown, read_sequence, rule_starts
-from decision.papers.rlscheduler.runs import simulate_lines
+from decision.papers.rlscheduler import JobSequence, mean_bounded_slowdown, read_sequence, rule_starts, simulate_lines
 
 
 def jobs(*rows):
     """From (submission, requested, size) or (submission, requested, size, runtime)."""
     submit, requested, size, runtime = zip(*((*row, row[1]) if len(row) == 3 else row for row in rows), strict=True)
-    return Sequence(np.array(submit, float), np.array(runtime, float), np.array(requested, float), np.array(size))
+    return JobSequence(np.array(submit, float), np.array(runtime, float), np.array(requested, float), np.array(size))
 
 
 def starts(order, *rows, backfilling=False, true_waits=False):

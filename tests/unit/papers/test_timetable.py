@@ -7,7 +7,7 @@ pytest.importorskip("torch")
 from decision.files.events import load_events
 from decision.files.generate.events import SupplyModel, green_power, supply_lines
 from decision.papers.campaign import Parts
-from decision.papers.launchpad.runs import power_events
+from decision.papers.launchpad import power_events
 from decision.papers.own import timetable
 from decision.rl.learning import load_policy
 

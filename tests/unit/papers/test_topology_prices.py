@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers.topology.prices import COMPARISONS, Lengths, Priced, compared, price_table, priced_tasks
+from decision.papers.topology.parts import COMPARISONS, Lengths, Priced, compared, price_table, priced_tasks
 
 
 def test_every_comparison_has_the_same_jobs_under_both_policies():

@@ -3,7 +3,7 @@
 import pytest
 
 from decision.experiments.statistics import Estimate
-from decision.papers.campaign import Kind, Verdict, judge
+from decision.papers.campaign import Kind, Verdict, judge, verdicts
 
 INTERVALS = [(-3, -2), (-3, 0), (-1, 1), (-0.5, 0.5), (0, 3), (1, 1), (1, 3), (2, 3), (-3, 3)]
 
@@ -25,6 +25,14 @@ def test_a_difference_is_one_of_below_equal_and_above(low, high):
 def test_an_interval_across_a_margin_decides_nothing():
     assert {judged(kind, 0.5, 2) for kind in (Kind.EQUAL, Kind.ABOVE)} == {Verdict.UNDECIDED}
     assert judged(Kind.BELOW, 0.5, 2) == Verdict.REFUTED
+
+
+def test_fewer_than_three_runs_decide_nothing():
+    found = Estimate(2.0, 2.0, 2.0)
+    known = [verdicts(Kind.ABOVE, found, 1.0, as_written=True, runs=runs) for runs in (1, 2, 3)]
+    assert known == [("undecided (1 run)", ""), ("undecided (2 runs)", ""), ("holds", "")]
+    assert verdicts(Kind.ABOVE, found, 1.0, as_written=False, runs=1) == ("not tried", "undecided (1 run)")
+    assert verdicts(Kind.ABOVE, None, 1.0, as_written=True, runs=0) == ("not tried", "")
 
 
 def test_what_nobody_ran_was_not_tried():

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from decision.files import load_platform
 from decision.files.generate.platforms import networked
 from decision.model.errors import ConfigError
-from decision.model.platform import Platform, PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Link, Platform, PowerState, Torus
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_near, take_on_tree
 from decision.policies.options import Allocation, PolicyConfig

@@ -4,7 +4,7 @@ import pytest
 from helpers.policy_toys import platform
 from helpers.power_toys import starts, switches, workload
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.energy import split_energy
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from decision.batsim.agent import make_agent
 from decision.cli.app import app
 from decision.engine.batsim4 import EmbeddedEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import write_platform, write_workload
 from decision.model.errors import ConfigError

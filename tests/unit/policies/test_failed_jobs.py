@@ -4,7 +4,7 @@ import pytest
 from helpers.policy_toys import platform
 from helpers.power_toys import workload
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, ParallelHomogeneous

@@ -6,7 +6,7 @@ from helpers.policy_toys import Toy
 from decision.model.errors import PolicyError
 from decision.policies import Plan, check_plan
 from decision.policies.options import PolicyConfig
-from decision.policies.plan_check import first_fault
+from decision.policies.prepared import first_fault
 from decision.state import transitions
 from decision.state.plan_arrays import SET_PSTATE, START, add, add_interval, clear
 

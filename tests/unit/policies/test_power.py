@@ -10,7 +10,7 @@ from hypothesis import given as on
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.model.errors import warn_once
 from decision.model.record import RunRecord
 from decision.policies.options import Backfill, PolicyConfig, Power

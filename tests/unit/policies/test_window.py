@@ -14,9 +14,8 @@ from decision.files import load_platform
 from decision.files.generate.jobs import workload_of
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError, InternalError
-from decision.model.platform import Platform, PowerState
+from decision.model.platform import Link, Platform, PowerState
 from decision.model.record import RunRecord
-from decision.model.topology import Link
 from decision.policies import ClusterView, Plan, find_policy
 from decision.policies.options import PolicyConfig
 from decision.policies.window import Window

@@ -10,7 +10,7 @@ from decision.experiments.metric_list import METRICS, definition, symbols
 from decision.experiments.statistics import Estimate
 from decision.model.errors import InputError
 from decision.report.comparison import write_comparison
-from decision.report.plots.paper import Paper, drawn_for
+from decision.report.plots import Paper, drawn_for
 
 picture = pytest.importorskip("decision.report.plots.results")
 report = pytest.importorskip("decision.report.pages")

@@ -139,7 +139,7 @@ def test_the_heading_says_how_much(change, heading):
 
 
 def test_a_report_says_the_command(tmp_path):
-    from decision.experiments.curves import LearningCurve
+    from decision.experiments.results import LearningCurve
 
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
     analyse([], [LearningCurve("seed", [columns])], tmp_path, None, "decision report analyse learned")

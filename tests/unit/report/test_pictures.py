@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from decision.experiments.metrics import only_ran
 from decision.experiments.results import NamedRun, Steps, averaged, later, named_run
 from decision.model.record import EnergyTable, HostTable, JobTable, RunRecord
-from decision.report.plots.paper import Paper, drawn_for
+from decision.report.plots import Paper, drawn_for
 
 figures = pytest.importorskip("decision.report.plots.figures")
 from matplotlib.colors import to_rgb  # noqa: E402

@@ -6,8 +6,7 @@ import pytest
 from decision.files.generate.grid5000 import CLUSTERS
 from decision.files.generate.platforms import Wanted, fat_tree, grid5000_cluster, networked, simple_cluster
 from decision.model.errors import ConfigError
-from decision.model.platform import PowerState
-from decision.model.topology import Dragonfly, Link
+from decision.model.platform import Dragonfly, Link, PowerState
 
 plots = pytest.importorskip("decision.report.plots.platforms")
 from decision.experiments.descriptions import host_groups, pstate_uses  # noqa: E402

@@ -9,7 +9,7 @@ from helpers.engine_compare import compare_records
 from decision.batsim.agent import make_agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files.generate.platforms import simple_cluster
 from decision.model.errors import ConfigError, warn_once

@@ -4,7 +4,7 @@ import pytest
 
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.files.generate.platforms import simple_cluster
 from decision.model.workload import Delay, Job, Workload, Worth
 from decision.protocol import messages as m
@@ -25,7 +25,7 @@ class Listens:
     def decide(self, cluster, plan):
         state = cluster.arrays
         for job in cluster.queue:
-            columns = (state.submit_time, state.walltime, state.told, state.value, state.qos, state.deadline)
+            columns = (state.submit_time, state.walltime, state.estimate, state.value, state.qos, state.deadline)
             self.heard.append([float(column[job.number]) for column in columns])
             plan.start(job)
 

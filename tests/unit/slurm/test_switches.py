@@ -7,7 +7,7 @@ from helpers.policy_toys import Toy
 from decision.cli.platform import slurm_command
 from decision.files import load_platform
 from decision.model.errors import InputError
-from decision.model.topology import Flat
+from decision.model.platform import Flat
 from decision.policies.allocation import take_on_tree
 from decision.policies.options import PolicyConfig
 from decision.slurm.switches import read_switches

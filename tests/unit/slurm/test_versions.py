@@ -84,7 +84,7 @@ def test_the_wrong_file_is_named(tmp_path: Path) -> None:
 
 def test_no_reservation_is_none(tmp_path: Path) -> None:
     (tmp_path / "res.txt").write_text("No reservations in the system\n")
-    assert read_reservations(tmp_path / "res.txt") == []
+    assert list(read_reservations(tmp_path / "res.txt", [])) == []
 
 
 def test_the_tree_of_a_topology_yaml_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from decision.files import load_platform, write_platform
 from decision.files.generate.grid5000 import CLUSTERS, ETHERNET_LATENCY, find_cluster
 from decision.files.generate.platforms import Wanted, describe_cluster, grid5000_cluster
 from decision.model.errors import ConfigError
-from decision.model.topology import Flat, Link
+from decision.model.platform import Flat, Link
 
 # nodes, cores, Gflop/s of a core: measured, theoretical
 PUBLISHED = {

@@ -13,8 +13,7 @@ from decision.files import load_platform
 from decision.files.generate.platforms import describe_topology, fat_tree, full_tree, networked
 from decision.files.simgrid.values import format_bandwidth, format_latency, parse_bandwidth, parse_latency
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import PowerState
-from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
+from decision.model.platform import Dragonfly, FatTree, Flat, Link, PowerState, Torus
 
 REPOSITORY = Path(__file__).parents[4]
 LINK = Link(12.5e9, 1e-6)

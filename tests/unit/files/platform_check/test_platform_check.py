@@ -10,8 +10,7 @@ from decision.files.generate.platforms import Wanted, fat_tree, grid5000_cluster
 from decision.files.platform_check import check_platform, grouped
 from decision.files.simgrid.values import DOCTYPE, format_bandwidth, parse_bandwidth
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import PowerState
-from decision.model.topology import Dragonfly, Flat, Link, Torus
+from decision.model.platform import Dragonfly, Flat, Link, PowerState, Torus
 
 BROKEN = Path(__file__).parents[1] / "broken"
 PLATFORMS = Path(__file__).parents[4] / "platforms"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.model.topology import FatTree, Link
+from decision.model.platform import FatTree, Link
 from decision.policies.placement.tree import program_cost, square_sum, text_cost, text_costs
 
 TREES = [(6,), (3, 4), (10, 1), (2, 3, 4), (10, 10, 10), (10, 4, 25), (2, 3, 2, 3), (1, 2, 1, 4)]

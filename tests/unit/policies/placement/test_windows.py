@@ -5,9 +5,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from decision.policies.placement.exact import MOST_SUBSETS, nb_subsets, place_by_highs, place_exactly
 from decision.policies.placement.search import Search, anneal
-from decision.policies.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn, worth
+from decision.policies.placement.windows import (
+    DYNAMIC,
+    FREE,
+    MOST_SUBSETS,
+    STATIC,
+    groups_of,
+    nb_subsets,
+    place_by_highs,
+    place_exactly,
+    place_in_turn,
+    worth,
+)
 
 TREES = [(12,), (3, 4), (2, 2, 3), (2, 3, 2), (2, 2, 2, 2)]
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from decision.compiling.bundle import Bundle
-from decision.policies.runtimes.kernels import new_regression, room_for_habits
-from decision.policies.runtimes.quantiles import (
+from decision.policies.runtimes.kernels import (
     LEVELS,
     QuantileMemory,
     Quantiles,
     learn_quantiles,
+    new_regression,
     quantile,
+    room_for_habits,
     room_for_quantiles,
     say_quantiles,
 )

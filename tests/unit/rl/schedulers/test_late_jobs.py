@@ -8,7 +8,7 @@ import pytest
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.gates import measure
 from decision.experiments.run import simulate_by_messages
 from decision.files.generate.lublin import lublin_workload

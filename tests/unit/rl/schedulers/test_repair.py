@@ -11,8 +11,7 @@ from decision.engine.reference.engine import ReferenceEngine
 from decision.experiments.run import simulate_by_messages
 from decision.files.generate.platforms import full_tree, networked
 from decision.model.errors import ConfigError
-from decision.model.platform import PowerState
-from decision.model.topology import Link
+from decision.model.platform import Link, PowerState
 from decision.rl.envs import RepairEnv, make_setup
 from decision.rl.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads

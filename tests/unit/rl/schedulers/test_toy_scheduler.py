@@ -14,7 +14,7 @@ from decision.batsim.agent import Agent
 from decision.cli.app import app
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
-from decision.engine.refusals import EngineOptions
+from decision.engine.rules import EngineOptions
 from decision.experiments.run import simulate_by_messages
 from decision.files import write_platform, write_workload
 from decision.model.errors import ConfigError

@@ -151,6 +151,11 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
         off = f"{100 * (mean / means['recorded'] - 1):+.1f} %" if known else ""
         table.add_row(name, number(mean), off)
     stdout().print(table)
+    say(
+        "easy and conservative are other schedulers on the same jobs: they plan at every event with exact ends and no "
+        "limit, in order of submission, on whole hosts or cores, without priorities, partitions and cycles"
+    )
+    say(f"rules of Slurm {case.slurm}")
     say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")
     say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
     recorded, model = found.utilization
@@ -187,6 +192,7 @@ def print_sweep(found: "Sweep", output: Path | None) -> None:
     for name, value in found.policies.items():
         table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
     stdout().print(table)
+    say("policies plan at every event, without Slurm's cycles, limits and partitions: what they reach is no promise")
     if any(name in each.set for each in found.tried for name in _COSTLY):
         say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
     if found.best is None:

@@ -15,6 +15,7 @@ from decision.model.errors import InputError, heeding_nothing
 from decision.simulation import simulate_workloads
 from decision.slurm.kernels.world import BY_BACKFILL, BY_MAIN
 
+from .build import fixed_parts
 from .case import Case, case_platform, case_workload, engine_hosts, engine_size, limit_of
 from .conf import Settings
 from .priority import YEAR
@@ -164,20 +165,22 @@ def _best_along(
     return best, phase
 
 
-def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
-    """Run the log once with a guess at what it does not say; `priorities` are as in `simulate_case`."""
-    return simulate_case(case, settings.changing(phase.changes), phase.cycles, priorities)
-
-
 def run_phases(
     case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None, priorities: F8 | None = None
 ) -> list[Simulated]:
     """Runs on all cores: the model runs outside of Python's lock."""
     if show is not None:
         show(0, len(phases))
+    if not phases:
+        return []
+    # what the guesses do not change is made once: it is Python's work, and so one thread's
+    fixed = fixed_parts(case, settings)
     # threads do: kernels release Python's lock, and the case is not copied
     with heeding_nothing(), ThreadPoolExecutor(available_cores()) as pool:
-        results = [pool.submit(run_phase, case, settings, phase, priorities) for phase in phases]
+        results = [
+            pool.submit(simulate_case, case, settings.changing(phase.changes), phase.cycles, priorities, fixed)
+            for phase in phases
+        ]
         try:
             for done, _ in enumerate(as_completed(results), 1):
                 if show is not None:
@@ -410,6 +413,7 @@ def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
         "groups": groups,
         "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
         "verdict": found.verdict,
+        "slurm_version": case.slurm,
         "not_simulated": list(case.keys.may_matter),
         "never_started": never_lines(case, case.settings, found.best, found.started),
         "notes": [*case.notes, *agreement_notes(case, found)],

@@ -360,13 +360,30 @@ def reservation_numbers(case: Case) -> dict[str, int]:
 _MICRO = 1e-6  # seconds
 
 
-def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> SlurmWorld:
+def build_world(
+    case: Case, settings: Settings, cycles: Sequence[int] = (), fixed: Mapping[str, Any] | None = None
+) -> SlurmWorld:
     """A world in which nothing has happened yet.
 
     Args:
         case: the cluster and its jobs.
         settings: the parameters.
         cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
+        fixed: what `fixed_parts` made of them, with whatever guesses at phases.
+
+    Raises:
+        ConfigError: for a value that cannot be read.
+    """
+    begin = zero_of(case)
+    # a world changes its arrays
+    made = fixed_parts(case, settings) if fixed is None else {name: part.copy() for name, part in fixed.items()}
+    parts = {**_parameters(case, settings, bool(cycles)), **made}
+    parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
+    return SlurmWorld(**parts, **initial_state(case, settings, parts))
+
+
+def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
+    """The arrays of a world in which nothing has happened that no guess at phases changes.
 
     Raises:
         ConfigError: for a value that cannot be read.
@@ -374,7 +391,6 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
     tree = make_tree(case, settings)
     begin = zero_of(case)
     parts = {
-        **_parameters(case, settings, bool(cycles)),
         **_nodes(case, settings),
         **_partitions(case, settings),
         **job_arrays(case, settings, tree, begin),
@@ -386,8 +402,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
         **switch_arrays(case, settings),
     }
     parts["entry_kind"] = _kinds(parts)
-    parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
-    return SlurmWorld(**parts, **initial_state(case, settings, parts))
+    return {name: np.array(part) for name, part in parts.items()}
 
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
@@ -537,7 +552,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "entry_base": np.array(base),
         "per_cpu": np.array(per_cpu, np.float64),
         "cpus": np.array([job.cpus for job in case.jobs], np.int64),
-        "threads": max(node.threads for node in case.nodes),
+        "threads": case.threads,
     }
 
 

@@ -41,7 +41,7 @@ from .nodes import (
 from .records import read_cycles, read_rows
 from .switches import Switch, read_forest
 from .text import is_nothing, read_hosts
-from .versions import FIRST, read_version, version_text
+from .versions import DEFAULTS, FIRST, read_version, version_text
 
 VERSION = 2
 CASE_FILE = "case.json"
@@ -110,7 +110,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """How many of them a node has."""
         return node.cores * node.threads // self.threads
 
-    @property
+    @cached_property
     def begin(self) -> int:
         """Seconds since 1970 from which the simulation runs: the first submission."""
         return min((job.submitted for job in self.jobs), default=DAY)
@@ -126,11 +126,12 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     conf, account = _with_version(read_conf(sources.conf), sources), Account()
     rows, foreign = of_cluster(read_rows(sources.jobs, account), conf.get("ClusterName"))
     log = make_log(rows, zone, account)
+    conf, refuted = _as_shared(conf, log.jobs)
     nodes, absences, strange_states = _nodes_and_states(conf, sources, log.jobs, zone)
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
     qualities = read_qualities(sources.qos) if sources.qos else []
-    notes = [*foreign, *log.notes, *strange_states, *version_notes(conf, sources.config or sources.version)]
+    notes = [*foreign, *log.notes, *strange_states, *refuted, *version_notes(conf, sources.config or sources.version)]
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
     # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said
@@ -200,6 +201,35 @@ def _with_version(conf: Conf, sources: Sources) -> Conf:
     return msgspec.structs.replace(conf, version=read_version(sources.version)) if sources.version else conf
 
 
+_APART = 5  # seconds that two jobs are on a node together before they share it: sacct's dates are rounded
+
+
+def _as_shared(conf: Conf, jobs: Iterable[SlurmJob]) -> tuple[Conf, list[str]]:
+    """The configuration, with select/cons_tres where it was left out and the log shows that jobs share nodes.
+
+    A note says so, also where it says select/linear itself.
+    """
+    if not Settings(conf).linear:
+        return conf, []
+    ends: dict[str, float] = {}
+    shared = 0
+    for job in sorted((job for job in jobs if job.started), key=lambda job: job.start):
+        hosts = read_hosts(job.hosts)
+        shared += any(ends.get(host, 0.0) > job.start + _APART for host in hosts)
+        for host in hosts:
+            ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
+    if not shared:
+        return conf, []
+    seen = f"{shared:,} jobs of the log ran on nodes that other jobs had, which SelectType=select/linear does not do"
+    if conf.get("SelectType"):
+        return conf, [f"{seen}: is slurm.conf that of this cluster?"]
+    since, select = DEFAULTS["selecttype"]
+    seen = f"{seen}: {select} is taken, the default since {version_text(since)}"
+    if conf.version == FIRST:
+        return msgspec.structs.replace(conf, version=since), [seen]
+    return msgspec.structs.replace(conf, taken={**conf.taken, "selecttype": select}), [seen]
+
+
 def version_notes(conf: Conf, is_known: object) -> list[str]:
     """Whose rules and defaults are taken, where nobody says the version."""
     if is_known:
@@ -207,8 +237,8 @@ def version_notes(conf: Conf, is_known: object) -> list[str]:
     chosen = [f"{name}={Settings(conf).text(name)}" for name in ("SelectType", "PriorityType") if not conf.get(name)]
     defaults = f", and of its defaults {' and '.join(chosen)}" if chosen else ""
     return [
-        f"the version of Slurm is not known: the rules of {version_text(FIRST)} are taken{defaults}; give --config "
-        "(what scontrol show config prints) or --slurm-version"
+        f"the version of Slurm is not known: the rules of {version_text(conf.version)} are taken{defaults}; give "
+        "--config (what scontrol show config prints) or --slurm-version"
     ]
 
 

@@ -70,7 +70,10 @@ class Conf(msgspec.Struct, frozen=True):
     def options(self) -> dict[str, str]:
         """SchedulerParameters by name in lower case; those without value are "yes"."""
         parts = (part.strip().partition("=") for part in self.get("SchedulerParameters").split(",") if part.strip())
-        return {name.lower(): value or "yes" for name, _, value in parts}
+        # the same since 23.02, in a key of its own
+        youngest = "youngest_first" in self.get("PreemptParameters").lower()
+        found = {"preempt_youngest_first": "yes"} if youngest else {}
+        return found | {name.lower(): value or "yes" for name, _, value in parts}
 
 
 def read_conf(path: Path) -> Conf:
@@ -174,7 +177,7 @@ _HEADING = "Configuration data as of"  # the first line of scontrol show config
 
 
 def read_taken(path: Path) -> tuple[Version, dict[str, str]]:
-    """What ``scontrol show config`` prints: the version, and the value of each key, in lower case, as slurmctld took it.
+    """What ``scontrol show config`` prints: the version, and the value of each key, in lower case, as it was taken.
 
     Raises:
         InputError: if it is something else, or has no version.
@@ -220,7 +223,7 @@ def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
 
 # The parameters that the model takes from slurm.conf, and their values in one simulation.
 #
-# Defaults are those of slurm.conf(5); where they changed with a version, those before (`versions.DEFAULTS` has the others).
+# Defaults are those of slurm.conf(5); where they changed, those before (`versions.DEFAULTS` has the others).
 
 
 class Parameter(NamedTuple):

@@ -142,8 +142,13 @@ _KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singl
 def unknown_options(options: Mapping[str, str]) -> set[str]:
     """Those of a job's options that may matter and are not simulated."""
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
-    if options.get("exclusive", "") in ("user", "mcs"):
+    if options.get("exclusive", "") in ("user", "mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
+    # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
+    if "," in options.get("qos", ""):
+        found.add("several --qos: the one that sacct names is taken")
+    if "|" in options.get("licenses", ""):
+        found.add("--licenses=A|B: the first one is taken")
     if "-" in options.get("nodes", ""):
         found.add("--nodes=MIN-MAX")
     if "*" in options.get("constraint", ""):

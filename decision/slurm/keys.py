@@ -21,14 +21,14 @@ USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
-    *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
+    *("enforcepartlimits", "preemptparameters", "licenses", "grestypes", "jobrequeue", "fastschedule"),
 }
 # they can change when or where jobs start, and nothing here does what they say
 _MAY_MATTER_KEYS = {
     *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
-    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),
+    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate"),
     *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
     *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
@@ -145,6 +145,7 @@ _KNOWN_WORDS = {
     "TopologyParam": {"TOPOOPTIONAL", "NOINADDRANY", "NOCTLDINADDRANY", "NOINADDRANYCTLD", "ROUTEPART"},
     "SchedulerType": {"SCHED/BACKFILL", "SCHED/BUILTIN"},
     "SelectType": {"SELECT/LINEAR", "SELECT/CONS_TRES", "SELECT/CONS_RES"},
+    "PreemptParameters": {"YOUNGEST_FIRST"},
     "PreemptType": {"PREEMPT/NONE", "PREEMPT/PARTITION_PRIO", "PREEMPT/QOS"},
     "PriorityType": {"PRIORITY/BASIC", "PRIORITY/MULTIFACTOR"},
 }
@@ -152,7 +153,7 @@ _OF_PARTITIONS = {
     **{"exclusiveuser": "ExclusiveUser", "maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
     **{"selecttypeparameters": "SelectTypeParameters", "maxmempernode": "MaxMemPerNode", "reqresv": "ReqResv"},
     **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
-    **{"tresbillingweights": "TRESBillingWeights"},
+    **{"tresbillingweights": "TRESBillingWeights", "exclusive": "Exclusive"},
 }
 # keys of their lines that are used, or of which a log shows nothing: who may submit, addresses
 _KNOWN_OF_PARTITIONS = {
@@ -167,7 +168,7 @@ _KNOWN_OF_NODES = {
     *("bcastaddr", "cpubind"),
 }
 _OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
-_QUIET = {"", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
+_QUIET = {"NODE", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
 
 
 class Facts(NamedTuple):

@@ -137,7 +137,8 @@ def _count(text: str) -> int:
 def asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
     """The licences that a job asks for, and how many of each."""
     for part in filter(None, job.licenses.replace(";", ",").split(",")):
-        name, _, count = part.partition(":")
+        # of licences of which any will do the first one is taken, and `keys` names it
+        name, _, count = part.split("|")[0].partition(":")
         yield name, _count(count)
 
 

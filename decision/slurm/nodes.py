@@ -313,7 +313,9 @@ def _make_partition(
             min_nodes=_limit(pairs.get("minnodes", "")),
             max_cpus_per_node=_limit(pairs.get("maxcpuspernode", "")),
             up=pairs.get("state", "UP").upper() in ("UP", "DRAIN"),
-            exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE",
+            # since 26.05 Exclusive=NODE says what OverSubscribe=EXCLUSIVE says
+            exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE"
+            or pairs.get("exclusive", "NO").upper() in ("NODE", "YES"),
             preempt_mode=_known(pairs.get("preemptmode", ""), ""),
             memory_per_cpu=default_memory(pairs.get("defmempercpu", "")),
             memory_per_node=default_memory(pairs.get("defmempernode", "")),

@@ -222,6 +222,6 @@ def _options(_name: str) -> list[OptionLine]:
 SLURM = PolicySource(
     names=("slurm",),
     load=load_slurm_policy,
-    lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm 22.05")],
+    lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm")],
     options=_options,
 )

@@ -1,8 +1,8 @@
 """One run of the model over a log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,11 @@ class Simulated(NamedTuple):
 
 
 def simulate_case(
-    case: Case, settings: Settings, cycles: Sequence[int] = (), priorities: F8 | None = None
+    case: Case,
+    settings: Settings,
+    cycles: Sequence[int] = (),
+    priorities: F8 | None = None,
+    fixed: Mapping[str, Any] | None = None,
 ) -> Simulated:
     """Run the log with its recorded run times.
 
@@ -45,14 +49,14 @@ def simulate_case(
         settings: the parameters.
         cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
         priorities: (J,) that the jobs have instead of computed ones.
+        fixed: what `fixed_parts` made of the case and the parameters, to make it once for many runs.
     """
-    world = build_world(case, settings, cycles)
+    world = build_world(case, settings, cycles, fixed)
     if priorities is not None:
         world.entry_base[:] = priorities[world.entry_job]
         world.ages = 0
     begin = zero_of(case)
-    last = max(job.submitted for job in case.jobs) - begin
-    replay.run_log(world, last + _AFTER)
+    replay.run_log(world, int(world.submit.max()) + _AFTER)
     counters = (number for name, number in world.arrays().items() if name.startswith("nb_") and not number.ndim)
     if min(counters) < 0:
         raise InternalError("a counter of the model of Slurm is negative")
@@ -77,7 +81,7 @@ _OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, wh
 _FEWEST = 5  # starts by backfill that show when its cycles were
 _COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
 # each is a run of the log: more of them find a better best one
-_TRIED = 100  # guesses at random, where the times of cycles were recorded
+_TRIED = 240  # guesses at random, where the times of cycles were recorded
 _ORDERS = 48  # of jobs that are preempted together
 _ALONG = 60  # guesses at one of them, with the others as in the best guess
 _SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes

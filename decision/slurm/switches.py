@@ -1,4 +1,4 @@
-"""topology.conf, or topology.yaml, of Slurm's topology/tree: switches below switches, down to nodes; as they are, or as a tree.
+"""topology.conf or topology.yaml of topology/tree: switches below switches, down to nodes; as they are, or a tree.
 
 Lines are those of the manual page topology.conf(5): ``SwitchName=s0 Nodes=n[1-18]``, ``SwitchName=top
 Switches=s[0-3]``. As Slurm does, a leaf switch is of level 0 and any other one level above the highest switch below it;

@@ -54,7 +54,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "drops_one": Rule(
         (25, 11, 0),
-        "shared nodes: where a choice fails, nodes with little room are left out one by one, not all equal ones at once",
+        "shared nodes: where a choice fails, nodes with the least room are left out one by one, not equal ones at once",
         "aa4e7f7ac7, common_topo_choose_nodes",
     ),
     "first_node": Rule(
@@ -91,4 +91,4 @@ _LATEST = 99
 def version_text(version: Version) -> str:
     """A version as Slurm writes it."""
     major, minor, micro = version
-    return f"{major}.{minor:02d}" + ("" if micro == _LATEST or version == FIRST else f".{micro}")
+    return f"{major}.{minor:02d}" + ("" if micro in (0, _LATEST) else f".{micro}")

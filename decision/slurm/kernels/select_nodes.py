@@ -105,9 +105,9 @@ def _take_first(w, job, capacity, nb_spots, cores):
     best = -1
     for i in range(nb_spots):
         node = w.spots[i]
-        if capacity[node] >= cores and (w.must_have[job] < 0 or is_named(w, job, node)):
-            if best < 0 or w.order_weight[node] < w.order_weight[best]:
-                best = node
+        fits = capacity[node] >= cores and (w.must_have[job] < 0 or is_named(w, job, node))
+        if fits and (best < 0 or w.order_weight[node] < w.order_weight[best]):
+            best = node
     if best < 0:
         return 0
     w.chosen[0] = best
@@ -212,7 +212,9 @@ def _take_run(w, job, first, last, cores, nodes, count):
     i, most = first, w.nodes_max[job]
     while i <= last and (cores > 0 or nodes > 0) and count < most:
         node = w.spots[i]
-        if w.room_left[node] > 0:
+        # _eval_nodes: a node that is too small to be the job's last one is passed over
+        too_small = w.linear == 0 and count + 1 == most and w.room_left[node] < cores
+        if w.room_left[node] > 0 and not too_small:
             taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
             w.chosen[count], w.chosen_cores[count] = node, taken
             count += 1

@@ -21,7 +21,7 @@ from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import Switch
 from .text import read_hosts
-from .versions import RULES
+from .versions import VERSION_RULES
 
 # What changes in a world, as it is before anything has happened.
 
@@ -267,7 +267,7 @@ class _Cores:
         self._largest = max(case.units(node) for node in case.nodes)
         cpus = {node.name: node.cores * node.threads for node in case.nodes}
         self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
-        self._tasks_bound = settings.version >= RULES["first_node"].since
+        self._tasks_bound = settings.version >= VERSION_RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
         """The columns of a job."""
@@ -471,7 +471,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
         "requeue_order": whole("requeue_order"),
-        **{name: RULES[name].since <= settings.version for name in RULES},
+        **{name: VERSION_RULES[name].since <= settings.version for name in VERSION_RULES},
     }
 
 

@@ -17,7 +17,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
 from .text import is_nothing, read_hosts, read_minutes
-from .versions import DEFAULTS, FIRST, RULES, Version, read_version, version_text
+from .versions import DEFAULTS, FIRST, VERSION_RULES, Version, read_version, version_text
 
 # slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
@@ -442,7 +442,7 @@ class Settings(msgspec.Struct, frozen=True):
     def requeues_in_any_order(self) -> bool:
         """Whether jobs that are preempted together come back in an order that nobody knows, and that decides."""
         preempts = "none" not in self.text("PreemptType").lower()
-        return preempts and not self.multifactor and self.version >= RULES["requeued_anew"].since
+        return preempts and not self.multifactor and self.version >= VERSION_RULES["requeued_anew"].since
 
     @property
     def builtin(self) -> bool:

@@ -25,7 +25,7 @@ class Rule(NamedTuple):
 
 
 # by name in `SlurmWorld`
-RULES: Mapping[str, Rule] = {
+VERSION_RULES: Mapping[str, Rule] = {
     "completing_last": Rule(
         (23, 11, 0),
         "shared nodes: backfill tries nodes on which a job completes last",

@@ -10,7 +10,7 @@ from decision.slurm.conf import Settings, read_conf, read_taken
 from decision.slurm.kernels.world import SlurmWorld
 from decision.slurm.nodes import read_reservations
 from decision.slurm.switches import read_forest
-from decision.slurm.versions import RULES, read_version, version_text
+from decision.slurm.versions import VERSION_RULES, read_version, version_text
 from tests.helpers.slurm_cases import CONF, line, toy
 
 LEFT_OUT = CONF.replace("SelectType=select/linear\n", "").replace("PriorityType=priority/basic\n", "")
@@ -42,7 +42,7 @@ def test_what_is_no_version_is_refused() -> None:
 
 
 def test_each_rule_is_one_of_the_model() -> None:
-    assert set(RULES) <= set(SlurmWorld.__annotations__)
+    assert set(VERSION_RULES) <= set(SlurmWorld.__annotations__)
 
 
 def test_defaults_are_those_of_the_version(tmp_path: Path) -> None:

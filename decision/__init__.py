@@ -34,10 +34,12 @@ _HOMES = {
     "ComparisonResult": "api",
     "ConfigError": "model.errors",
     "DecisionError": "model.errors",
+    "Environment": "rl.schedulers",
     "JobView": "state.view",
     "Plan": "policies",
     "Policy": "policies",
     "PolicyError": "model.errors",
+    "Simulation": "api",
     "SimulationResult": "api",
     "advise": "api",
     "check_policy": "api",
@@ -45,17 +47,30 @@ _HOMES = {
     "evaluate": "api",
     "find_policy": "policies",
     "gates": "api",
+    "intervals": "api",
     "list_policies": "policies",
     "load_platform": "files",
     "load_workload": "files",
     "make_env": "api",
+    "policy_from": "api",
     "read_run": "api",
     "shipped_platforms": "model.computer",
     "shipped_workloads": "model.computer",
     "simulate": "api",
+    "starts": "api",
     "train": "api",
 }
 __all__ = ["__version__", *_HOMES]
+
+
+class _Launched:
+    """Makes the scheduler that pybatsim's launcher asks for (`decision.pybatsim`)."""
+
+    def __call__(self, options: object) -> object:
+        return import_module(f"{__name__}.pybatsim").Policy(options)
+
+
+Decision = _Launched()  # of decision.pybatsim:Policy, pybatsim reads what is before the first dot, and capitalises it
 
 
 def __getattr__(name: str) -> object:

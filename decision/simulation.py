@@ -233,7 +233,7 @@ class JobNames(Sequence[str]):
         self._engine = engine
 
     def __len__(self) -> int:
-        return int(self._engine.state.nb_jobs)
+        return self._engine.state.nb_jobs
 
     @overload
     def __getitem__(self, number: int) -> str: ...

@@ -13,21 +13,27 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 """
 
 from .advice import advise
-from .comparisons import compare, evaluate
-from .learning import gates, make_env, train
+from .comparisons import compare, evaluate, intervals
+from .learning import gates, make_env, policy_from, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
+from .starts import starts
+from .stepped import Simulation
 
 __all__ = [
     "ComparisonResult",
+    "Simulation",
     "SimulationResult",
     "advise",
     "check_policy",
     "compare",
     "evaluate",
     "gates",
+    "intervals",
     "make_env",
+    "policy_from",
     "read_run",
     "simulate",
+    "starts",
     "train",
 ]

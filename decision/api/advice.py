@@ -51,7 +51,8 @@ def advise(
     Returns:
         The advice: ``policy``, ``baseline``, ``change`` (by metric: estimate and 95 % interval, -0.2 is a fifth less),
         ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``not_simulated`` (what the log says
-        besides: `what`, `jobs`, `share` of the host-seconds, and `text()`), ``sentence``.
+        besides: `what`, `jobs`, `share` of the host-seconds, `job_share`, and `text()`), ``better`` (the commands that
+        simulate these), ``sentence``.
 
     Raises:
         ConfigError: if something cannot be read, does not fit together or makes no sense.

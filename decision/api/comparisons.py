@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,8 +18,11 @@ from .given import Source
 from .results import ComparisonResult, as_table
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from pandas import DataFrame
 
+    from decision.experiments.own_metrics import OwnFunction
+    from decision.experiments.statistics import Estimate
     from decision.model.reshape import Walltimes
     from decision.policies import Policy
 
@@ -30,7 +33,7 @@ def compare(
     policies: "str | Policy | Sequence[str | Policy] | Mapping[str, str | Policy]",
     *,
     baseline: "str | Policy | None" = None,
-    metrics: Sequence[str] = (),
+    metrics: "Sequence[str | OwnFunction] | str | OwnFunction" = (),
     options: Mapping[str, Any] | None = None,
     energy: bool = False,
     jobs: slice | None = None,
@@ -56,7 +59,12 @@ def compare(
         policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself; by the
             names that tables and pictures shall have, in a dict, or else each by its attribute ``name``, or its class.
         baseline: the policy that the others are compared with; the first if None.
-        metrics: names; `decision.report` says how each is computed, and has the default in `DEFAULT_METRICS`.
+        metrics: names (`decision.report` says how each is computed, and has the default in `DEFAULT_METRICS`), and
+            functions of one's own, or where they are (``"./mine.py:f"``): ``f(jobs, hosts)`` gives a number from the
+            frame of the jobs that ran, as `SimulationResult.jobs` has them, and the number of hosts. Its name is the
+            metric's, the first line of its docstring what tables say of it; ``f.unit``, ``f.better = "higher"``,
+            ``f.least`` and ``f.most`` say the rest. Of whole workloads it is computed of the jobs that count, and
+            without each block of time.
         options: options of every policy.
         energy: simulate power states and energy.
         jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
@@ -93,7 +101,6 @@ def compare(
         [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
-    from decision.experiments.metric_list import find_metric
     from decision.experiments.plan import ComparisonPlan, find_baseline
 
     named = given.name_policies(policies)
@@ -101,7 +108,8 @@ def compare(
     energy, processes = flag("energy", energy), count("processes", processes, 1)
     kept = None if folder is None else a_path("folder", folder)
     _refuse_own(objects, processes, kept)
-    chosen = [find_metric(name) for name in given.read_metrics(metrics)]
+    chosen, of_ones_own = given.read_metrics(metrics)
+    _refuse_own({each.name: each for each in of_ones_own if each.function}, processes, kept, "metric")
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
         written = Path(temporary)
         plan = ComparisonPlan(
@@ -110,6 +118,7 @@ def compare(
             policies=tuple(named),
             specs={name: policy for name, policy in named.items() if isinstance(policy, str) and name != policy},
             own=objects,
+            own_metrics=tuple(of_ones_own),
             settings=given.as_options(options, list(named.values())),
             energy=energy,
             selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone),
@@ -125,6 +134,65 @@ def compare(
         with _unplaced(written):
             outcomes = run_comparison(plan, kept or written, processes=processes)
         return ComparisonResult(judge_plan(plan, outcomes, logs, against, metrics=chosen, setup=setup))
+
+
+def intervals(
+    values: "ArrayLike",
+    *,
+    statistic: Literal["mean", "interquartile mean"] = "mean",
+    independent: bool = False,
+    first: "ArrayLike | None" = None,
+    length: int = 1,
+    jobs: int | None = None,
+    seed: int = 0,
+) -> "Estimate":
+    """The mean of numbers of one's own, with a 95 % interval by the package's block bootstrap.
+
+    Values are a series, in the order of time: neighbours are alike, and are drawn together, in blocks whose length
+    follows from the values (Politis and White 2004, `decision.experiments.statistics`).
+
+    Args:
+        values: (n,) of windows, days or jobs of a log; four at least. For a difference of two policies, theirs.
+        statistic: the mean, or that of what is left without the lowest and the highest quarter.
+        independent: whether values share nothing, as those of seeds do: each is drawn by itself.
+        first: (n,) where windows begin, number of their first jobs, where these may share jobs; in order if None.
+        length: with `first`, jobs in a window.
+        jobs: with `first`, of the log; up to the last window's end if None.
+        seed: of the bootstrap.
+
+    Returns:
+        ``value``, ``low`` and ``high``.
+
+    Raises:
+        ConfigError: if these are no such numbers.
+
+    Examples:
+        >>> import decision as d
+        >>> waits = d.simulate("cluster256", "lublin_256", "easy", jobs=slice(0, 200)).jobs.waiting_time
+        >>> found = d.intervals(waits)
+        >>> found.low < found.value < found.high
+        True
+    """
+    import numpy as np
+
+    from decision.experiments.statistics import Windows, bootstrap_mean, interquartile_mean
+
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.zeros((0, 0))
+    if numbers.ndim != 1 or len(numbers) < 4 or not np.isfinite(numbers).all():
+        raise ConfigError("values: must be a list of four finite numbers or more", field="values")
+    known = {"mean": bootstrap_mean, "interquartile mean": interquartile_mean}
+    if statistic not in known:
+        raise ConfigError(f"statistic: must be {' or '.join(known)}; found {statistic!r}", field="statistic")
+    places = np.arange(len(numbers)) if first is None else np.asarray(first, np.int64)
+    if places.shape != numbers.shape:
+        raise ConfigError(f"first: must be as many as values, {len(numbers)}; found {places.shape}", field="first")
+    long = count("length", length, 1)
+    end = int(places.max()) + long if jobs is None else count("jobs", jobs, int(places.max()) + long)
+    where = None if flag("independent", independent) else [Windows(places, long, end)]
+    return known[statistic](numbers[:, None], np.random.default_rng(count("seed", seed)), where)
 
 
 @contextmanager
@@ -145,9 +213,9 @@ def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:
     return found
 
 
-def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> None:
-    """Refuse objects where only a policy's name will do. Raises ConfigError."""
-    advice = "name the policy (module:Class or ./file.py:Class)"
+def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None, what: str = "policy") -> None:
+    """Refuse objects where only a policy's or a metric's name will do. Raises ConfigError."""
+    advice = f"name the {what} (module:{'Class' if what == 'policy' else 'f'} or ./file.py:...)"
     for name in own:
         if processes > 1:
             raise ConfigError(f"processes: {name} is an object of this process; take 1, or {advice}", field="processes")

@@ -11,6 +11,8 @@ from decision.model.workload import MachineEvent, Workload
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import PolicyChoice
+    from decision.experiments.metric_list import Metric
+    from decision.experiments.own_metrics import OwnMetric
     from decision.files.workload import Selection
     from decision.policies import Policy
 
@@ -196,6 +198,12 @@ def as_files(given: Any, folder: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def read_metrics(given: Sequence[str] | str) -> list[str]:
-    """Names of metrics, each once."""
-    return [text("metrics", name) for name in dict.fromkeys(several(given))]
+def read_metrics(given: Any) -> "tuple[list[Metric], list[OwnMetric]]":
+    """Metrics by name or by their functions, each once; and those of them that are one's own."""
+    from decision.experiments.metric_list import METRICS, find_metric
+    from decision.experiments.own_metrics import own_metric
+
+    every = dict.fromkeys([given] if callable(given) else several(given))
+    own = {each: own_metric(each) for each in every if callable(each) or (isinstance(each, str) and ":" in each)}
+    known = [METRICS[own[each].name] if each in own else find_metric(text("metrics", each)) for each in every]
+    return known, list(own.values())

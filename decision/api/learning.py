@@ -17,12 +17,15 @@ from .given import Source
 if TYPE_CHECKING:
     from gymnasium import Env
     from gymnasium.vector import VectorEnv
+    from numpy.typing import ArrayLike, NDArray
     from pandas import DataFrame
 
     from decision.experiments.inputs import LoadedInputs
     from decision.model.reshape import Walltimes
+    from decision.policies import Plan
     from decision.rl.learning.checkpoint import GateCheck
     from decision.rl.learning.training import Report
+    from decision.rl.schedulers import ChoiceView, ChoosingPolicy, Environment
 
 _CHANGES = '{"learn.lr": 1e-4}'
 
@@ -45,11 +48,15 @@ def train(
     time_zone: str | None = None,
     resume: bool = False,
     report: "Callable[[Report], None]" = lambda _: None,
+    engine: str = "embedded",
+    batsim: str | None = None,
+    batsim_args: str = "",
 ) -> Path:
-    """Train a learned scheduler in the embedded engine.
+    """Train a learned scheduler in the embedded engine, or in a Batsim.
 
     Args:
-        scheduler: ``dbf``, ``rlscheduler``, ``inspector`` or ``ranking``.
+        scheduler: ``dbf``, ``rlscheduler``, ``inspector`` or ``ranking``; or where a `decision.Environment`'s class is:
+            ``./mine.py:MyScheduler``.
         platform: a SimGrid XML file, or a shipped platform's name; a checkpoint says what file it was learned on.
         workload: a file or a shipped workload's name; all jobs need a walltime.
         folder: gets the checkpoint, the curves, and the state from which a stopped training resumes.
@@ -65,6 +72,9 @@ def train(
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
+        engine: ``embedded``, or ``batsim`` or ``docker``, which start a Batsim for each episode.
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
+        batsim_args: more of its options, in one text.
 
     Returns:
         The checkpoint, whose path is a policy's name.
@@ -83,9 +93,11 @@ def train(
     require_learning()
     from decision.experiments.inputs import first_log
     from decision.experiments.training import check_resumable, train_to_folder
+    from decision.rl.envs.setup import engine_of
     from decision.rl.learning.config import load_config
     from decision.rl.schedulers import find_scheduler
 
+    external = engine_of(engine, batsim, batsim_args)
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted, resume = mapping("changes", changes, _CHANGES), flag("resume", resume)
     if steps is not None:
@@ -100,7 +112,7 @@ def train(
     case = _read_files(platform, workload, (), False, selection)
     if resume:
         check_resumable(output)
-    return train_to_folder(first_log(case), config, output, resume=resume, report=report)
+    return train_to_folder(first_log(case), config, output, resume=resume, report=report, engine=external)
 
 
 def gates(
@@ -175,22 +187,37 @@ def _read_files(
 
 
 def make_env(
-    scheduler: str,
+    scheduler: "str | type[Environment]",
     platform: Platform | Source | None,
     workload: "Workload | DataFrame | Source",
     *,
     num_envs: int | None = None,
+    reward: "Callable[[ChoiceView], float] | None" = None,
+    observe: "Callable[[ChoiceView], ArrayLike] | None" = None,
+    action: "Callable[[ChoiceView, int, Plan], bool | None] | None" = None,
+    mask: "Callable[[ChoiceView], ArrayLike] | None" = None,
+    actions: int | None = None,
     **options: Any,
 ) -> "Env[Any, Any] | VectorEnv[Any, Any, Any]":
-    """Make a Gymnasium environment of a learned scheduler.
+    """Make a Gymnasium environment of a learned scheduler, or of one's own.
 
     Args:
         scheduler: ``dbf``, ``rlscheduler``, ``inspector``, ``packing``, ``green``, ``deepscheduling``, ``repair``, or
-            one that was registered: the environment ``decision/DBF-v0`` and so on.
+            one that was registered: the environment ``decision/DBF-v0`` and so on; or a `decision.Environment`'s class,
+            or where it is: ``./mine.py:MyScheduler``.
         platform: the hosts, a file or a shipped platform's name; None: equal hosts, as many as the workload asks for.
         workload: the jobs, a file or a shipped workload's name, or a DataFrame; all jobs need a walltime.
         num_envs: so many side by side, as one vector environment; a single environment if None.
-        options: of `decision.rl.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...
+        reward: of the last choice, from a `decision.rl.schedulers.ChoiceView` of what has become of it, in place of the
+            scheduler's.
+        observe: what a choice is made from, from a view of the cluster: always as many numbers.
+        action: what an action means: it gets the view, the action and the plan, and writes into that, ``plan.start``;
+            time passes where nothing starts, or what it returns says.
+        mask: which actions may be chosen.
+        actions: with `action`, how many there are.
+        options: of `decision.rl.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...; of single environments
+            also ``render_mode`` and ``dict_observation``.
+            ``engine="batsim"`` plays each episode in a Batsim, and ``batsim``, ``batsim_args``, ``timeout`` say which.
 
     Raises:
         ConfigError: if Gymnasium is not installed, there is no such environment, or an option makes no sense.
@@ -201,6 +228,9 @@ def make_env(
         >>> observation, info = env.reset(seed=1)
         >>> observation.shape == env.observation_space.shape
         True
+        >>> env = d.make_env("dbf", "cluster256", "lublin_256", head=4, reward=lambda view: -len(view.queue))
+        >>> env.reset(seed=1)[0].shape, env.step(4)[1]
+        ((272,), -2.0)
     """
     if find_spec("gymnasium") is None:
         raise ConfigError(f"environments need gymnasium: {how_to_install('learn')}")
@@ -208,13 +238,101 @@ def make_env(
 
     from decision.files.workload import frame_workload, is_frame
 
-    import_module("decision.rl.envs")  # registers the environments
+    module = import_module("decision.rl.envs")  # registers the environments
+    jobs = frame_workload(workload) if is_frame(workload) else workload
+    wanted = {"platform": platform, "workload": jobs, **options}
+    number = None if num_envs is None else arguments.whole("num_envs", num_envs, 1)
+    functions = {"reward": reward, "observe": observe, "act": action, "mask": mask}
+    own = _own_record(scheduler, {name: each for name, each in functions.items() if each is not None}, actions)
+    if own is not None:
+        wanted |= {"encoder": own}
+        return module.SchedulerEnv(**wanted) if number is None else module.SchedulerVectorEnv(number, **wanted)
     ids = {spec.name.lower(): name for name, spec in gymnasium.registry.items() if spec.namespace == "decision"}
     if text("scheduler", scheduler).lower() not in ids:
         raise ConfigError(f"there is no environment {scheduler!r} (there are {', '.join(ids)})", field="scheduler")
-    jobs = frame_workload(workload) if is_frame(workload) else workload
-    wanted = {"platform": platform, "workload": jobs, **options}
-    if num_envs is None:
-        return gymnasium.make(ids[scheduler.lower()], **wanted)
-    number = arguments.whole("num_envs", num_envs, 1)
-    return gymnasium.make_vec(ids[scheduler.lower()], number, "vector_entry_point", **wanted)
+    if number is None:
+        return gymnasium.make(ids[scheduler.lower()], **wanted)  # type: ignore[union-attr]  # a class is one's own
+    return gymnasium.make_vec(ids[scheduler.lower()], number, "vector_entry_point", **wanted)  # type: ignore[union-attr]
+
+
+def _own_record(scheduler: Any, functions: dict[str, Any], actions: int | None) -> Any:
+    """The record of a class of one's own, or of functions in place of a shipped one's; None where there is neither.
+
+    Raises:
+        ConfigError: if these are not functions, or the class is not complete.
+    """
+    from decision.rl.schedulers.own import Environment, named_record, record_of
+
+    for name, each in functions.items():
+        if not callable(each):
+            field = "action" if name == "act" else name
+            raise ConfigError(f"{field}: must be a function; found {each!r}", field=field)
+    kind = scheduler
+    if isinstance(scheduler, str):
+        if ":" in scheduler:
+            kind = named_record(scheduler).kind
+        elif functions or actions is not None:
+            kind = type(scheduler, (Environment,), {"base": scheduler.lower(), "__module__": __name__})
+        else:
+            return None
+    if not (isinstance(kind, type) and issubclass(kind, Environment)):
+        wanted = "a scheduler's name, or a class that inherits from decision.Environment"
+        raise ConfigError(f"scheduler: give {wanted}; found {scheduler!r}", field="scheduler")
+    more: dict[str, Any] = {name: staticmethod(each) for name, each in functions.items()}
+    if actions is not None:
+        more["actions"] = arguments.whole("actions", actions, 1)
+    if isinstance(scheduler, str) and ":" in scheduler and not more:
+        return named_record(scheduler)
+    return record_of(type(kind.__name__, (kind,), more) if more else kind, kind.__name__)
+
+
+def policy_from(
+    env: Any, model: "Any | Callable[[NDArray[Any], NDArray[Any]], int]", name: str | None = None
+) -> "ChoosingPolicy":
+    """What a library has learned in an environment, as a policy: for `simulate`, `compare`, `check_policy`.
+
+    For `decision run` and `serve` write it into a function without arguments of a file: ``--policy ./mine.py:learned``.
+
+    Args:
+        env: of `make_env`, single or vector, wrapped or not, or a `decision.rl.envs.sb3.SchedulerVecEnv`; the policy
+            has its observation and actions, one's own ones, too.
+        model: of Stable-Baselines3 or sb3-contrib (anything with their ``predict``), whose likeliest choice is taken;
+            or a function from an observation (D,) f32 and the mask of valid actions (A,) i8 to an action.
+        name: in tables and pictures; the model's class if None.
+
+    Raises:
+        ConfigError: if these are something else.
+
+    Examples:
+        >>> import decision as d
+        >>> env = d.make_env("dbf", "toy", "toy", head=4)
+        >>> first = d.policy_from(env, lambda observation, mask: mask.argmax(), "first that fits")
+        >>> d.simulate("toy", "toy", first).summary().makespan
+        8.0
+    """
+    from decision.rl.schedulers import ChoosingPolicy
+
+    inner = getattr(env, "unwrapped", env)
+    setup = getattr(inner, "setup", None)
+    if setup is None:
+        raise ConfigError(f"env: must be an environment of make_env; found {type(env).__name__}", field="env")
+    predict = getattr(model, "predict", None)
+    if not (predict or callable(model)):
+        wanted = "a model with the method predict, or a function of observation and mask"
+        raise ConfigError(f"model: must be {wanted}; found {type(model).__name__}", field="model")
+    called = name or str(type(model).__name__ if predict else getattr(model, "__name__", "own"))
+    choose = _predicting(predict) if predict else model
+    return ChoosingPolicy(setup.encoder, choose, called, scheduler=setup.scheduler)
+
+
+def _predicting(predict: Callable[..., Any]) -> Callable[["NDArray[Any]", "NDArray[Any]"], int]:
+    """The likeliest choice of a model, of the valid ones where it knows masks."""
+    import inspect
+
+    masked = "action_masks" in inspect.signature(predict).parameters
+
+    def choose(observation: "NDArray[Any]", mask: "NDArray[Any]") -> int:
+        action, _ = predict(observation, deterministic=True, **({"action_masks": mask} if masked else {}))
+        return int(action)
+
+    return choose

@@ -7,14 +7,10 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import numpy as np
-
-from decision.model.columns import Column
 from decision.model.errors import ConfigError, a_path, amount
 from decision.model.notebook import rows_html
 from decision.model.platform import Platform
-from decision.model.record import FinalState, Floats, JobTable, RunRecord
+from decision.model.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,36 +19,12 @@ if TYPE_CHECKING:
 
     from decision.experiments.comparison import PolicyComparison, Row
     from decision.experiments.metric_list import Summary
+    from decision.experiments.own_metrics import JobResults
+    from decision.report.evalys import EvalysRun
 
 _SHOWN = 20  # rows of a comparison that a notebook shows
 
 Place = str | os.PathLike[str]
-
-
-class JobResults(JobTable, kw_only=True):
-    """A `JobTable` with what `decision.experiments.metrics` makes of it; nan where a job was rejected."""
-
-    finish_time: Floats  # seconds
-    waiting_time: Floats  # seconds, from the submission to the start
-    turnaround_time: Floats  # seconds, from the submission to the end
-    stretch: Floats  # turnaround time over run time, as in Batsim's ``out_jobs.csv``
-    bounded_slowdown: Floats  # runtimes under 10 s count as 10 s
-
-
-def job_results(jobs: JobTable) -> JobResults:
-    """The jobs, with their times and slowdowns."""
-    from decision.experiments import metrics
-
-    known = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
-    known["energy"] = np.where(jobs.energy < 0, math.nan, jobs.energy)
-    return JobResults(
-        **known,
-        finish_time=jobs.start_time + jobs.runtime,
-        waiting_time=metrics.waiting_times(jobs),
-        turnaround_time=metrics.turnaround_times(jobs),
-        stretch=metrics.slowdowns(jobs),
-        bounded_slowdown=metrics.bounded_slowdowns(jobs),
-    )
 
 
 class SimulationResult:
@@ -84,12 +56,9 @@ class SimulationResult:
         has it) and ``bounded_slowdown`` (run times under 10 s count as 10 s); times in seconds, energy in joules (nan
         where it was not simulated). Without pandas an object that has the same columns as attributes.
         """
-        jobs = job_results(self.record.jobs)
-        if find_spec("pandas") is None:
-            return jobs
-        table = msgspec.structs.asdict(jobs)
-        columns = {name: list(column) if isinstance(column, Column) else column for name, column in table.items()}
-        return as_table(columns | {"final_state": [FinalState(state).name for state in columns["final_state"]]})
+        from decision.experiments.own_metrics import job_results, jobs_table
+
+        return job_results(self.record.jobs) if find_spec("pandas") is None else jobs_table(self.record.jobs)
 
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; printed, it is a table."""
@@ -147,6 +116,35 @@ class SimulationResult:
         place = a_path("folder", folder)
         write_run(place / "out", self.record)
         forget_run(place)
+
+    def to_evalys(self) -> "EvalysRun":
+        """The run as evalys 4.0.7 has it, without a file between: ``jobs`` is its ``JobSet``.
+
+        Returns:
+            A named tuple: ``jobs``, ``machine_states``, ``energy``, ``pstates`` (its ``PowerStatesChanges``),
+            ``pstate_changes``, ``schedule``; all equal to what evalys and pandas read from the files of `write`.
+
+        Raises:
+            ConfigError: if evalys is not installed.
+        """
+        from decision.report.evalys import to_evalys
+
+        return to_evalys(self.record)
+
+    @classmethod
+    def from_evalys(cls, run: "EvalysRun", title: str = "evalys") -> "SimulationResult":
+        """What evalys has of a run, back: as `decision.read_run` of its files.
+
+        Args:
+            run: what `to_evalys` gave, changed or not.
+            title: for pictures.
+
+        Raises:
+            ConfigError: if a table lacks a column, or has what no run can have.
+        """
+        from decision.report.evalys import from_evalys
+
+        return cls(from_evalys(run), None, title)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}, {len(self.record.jobs.id):,} jobs>"
@@ -270,7 +268,7 @@ class ComparisonResult:
             ConfigError: if matplotlib is not installed, the comparison has no such metric or workload, or the file
                 cannot be written.
         """
-        from decision.experiments.metric_list import METRICS, find_metric
+        from decision.experiments.metric_list import find_metric, metric_named
         from decision.report.plots import require_matplotlib
 
         require_matplotlib()
@@ -287,7 +285,7 @@ class ComparisonResult:
         if not chosen:
             there = ", ".join(dict.fromkeys(row.workload for row in rows))
             raise ConfigError(f"workload: {workload} is not compared (compared are {there})", field="workload")
-        unit = METRICS[wanted].unit
+        unit = metric_named(wanted).unit
         if ax is not None:
             _refuse_path(path)
             draw_scores(_axes(ax), chosen, unit)
@@ -304,6 +302,19 @@ class ComparisonResult:
             from decision.report.pages import write_comparison_report
 
             write_comparison_report(place)
+
+    def to_latex(self, metric: str | None = None) -> str:
+        """A table for a paper, in LaTeX with booktabs: a row per policy, a column per metric, estimates with intervals.
+
+        Args:
+            metric: this one alone; all if None.
+
+        Raises:
+            ConfigError: if the comparison has no such metric.
+        """
+        from decision.report.comparison import latex_table
+
+        return latex_table(self.comparison, metric)
 
     def __repr__(self) -> str:
         policies = dict.fromkeys(row.contender for row in self.comparison.rows)

@@ -16,11 +16,18 @@ from decision.state.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanA
 FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 
 
+@Interface(int, ClusterState, float).entry
+def time_is(state, now):
+    """It is `now` seconds, as a message says."""
+    transitions.tick(state, six_decimals(now))
+    return 0
+
+
 @Interface(int, ClusterState, float, int, float, int, float).entry
-def job_arrives(state, now, size, walltime, user, told):
+def job_arrives(state, now, size, walltime, user, estimate):
     """A job arrives at `now` seconds, as `transitions.submit`; its number."""
     transitions.tick(state, six_decimals(now))
-    return transitions.submit(state, size, walltime, user, told)
+    return transitions.submit(state, size, walltime, user, estimate)
 
 
 @Interface(int, ClusterState, int, float, float, float, float).entry

@@ -99,7 +99,7 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
         why = message[1] if message else f"exit code {batsim.returncode}; see {log}"
         raise PeerError(f"Docker could not start Batsim: {why}")
     end = _end_of_log(log)
-    error = StuckError if _STUCK in end else PeerError
+    error = StuckError if is_stuck(end) else PeerError
     raise error(f"Batsim ended during the run ({_how(batsim.returncode)}){end}")
 
 
@@ -115,16 +115,34 @@ def _how(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
+def is_stuck(words: str) -> bool:
+    """Whether Batsim's last words say that nothing could happen any more."""
+    return _STUCK in words
+
+
+def last_words(code: int, log: Path) -> str:
+    """How Batsim ended and why, in one line, for where its log does not stay."""
+    critical, lines = _said_last(log)
+    said = critical or (lines[-1].strip() if lines else "it said nothing")
+    return f"({_how(code)}): {said}"
+
+
 def _end_of_log(log: Path) -> str:
     """Why Batsim ended: its first critical message, or else the end of what it printed."""
+    critical, lines = _said_last(log)
+    if critical:
+        return f": {critical}; its messages are in {log}"
+    return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} says no more"
+
+
+def _said_last(log: Path) -> tuple[str, list[str]]:
+    """Batsim's first critical message, empty where there is none, and the last lines that it printed."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
         text = file.read().decode(errors="replace").strip()
     critical = _CRITICAL.search(text)
-    if critical:
-        return f": {critical[1]}; its messages are in {log}"
     lines = [line for line in text.splitlines() if "/INFO]" not in line][-_TAIL_LINES:]
-    return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} says no more"
+    return critical[1] if critical else "", lines
 
 
 def docker_command(image: str, reads: Iterable[Path], folder: Path) -> list[str]:

@@ -13,6 +13,9 @@ What it prints goes to the log, for standard output belongs to the command that 
 second interface (`batsim.sched`) want jobs named by integers and none that starts at time 0, log to standard error
 and write ``<export-prefix>_events.csv``, by default in the working directory.
 
+`PybatsimAgent` answers messages, and is exact. `PybatsimPolicy` gives the scheduler a Batsim of its own, made of what a
+policy sees, for one thing only: our guard around it.
+
 pybatsim is never a requirement: it is imported when a scheduler is loaded.
 """
 
@@ -36,14 +39,20 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from decision.engine.batsim_words import job_completed, simulation_begins
+from decision.engine.rules import EngineOptions
 from decision.model.errors import ConfigError, LocalProtocolError, PolicyError
 from decision.model.hosts import format_hosts, parse_hosts
-from decision.model.platform import Host
+from decision.model.platform import Host, Platform
+from decision.model.record import FinalState
 from decision.policies.loading import PolicySource
 from decision.policies.options import PolicyLine
+from decision.policies.policy import Plan
 from decision.protocol import CodecError, Connection, JsonCodec, Message, Role
 from decision.protocol import messages as m
 from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, SimulationBegins
+from decision.state.cluster import JobState
+from decision.state.view import ClusterView
 
 from . import announced as edc
 from .announced import announced_platform
@@ -424,6 +433,127 @@ class _Holdings:
         self._holder.update(dict.fromkeys(hosts, job))
 
 
+# --- Under a guard -----------------------------------------------------------------------------------------------
+
+_ENOUGH = 1e-6  # seconds: the last digit of times in messages
+_HIDDEN = "hidden"  # what a job does, which no policy sees
+
+
+class PybatsimPolicy:
+    """A pybatsim scheduler as a policy, so that a guard can stand around it, which carries out a part of its plans.
+
+    The scheduler believes that all it decides happens at once. Batsim says when a job ends and never when it begins, so
+    that a start which the guard refuses may wait here, to be tried again at each decision, and the end of a job that
+    the guard has started waits until the scheduler has started it, too: for the scheduler, some jobs take longer, and
+    some no time. Where its hosts are taken by then, a job gets the free ones with the lowest ids.
+
+    It may start and reject jobs and ask to be called; it hears of jobs and of its calls, and of nothing else.
+
+    Args:
+        spec: as for `PybatsimAgent`.
+        options: as for `PybatsimAgent`.
+
+    Raises:
+        ConfigError: as `PybatsimAgent`.
+    """
+
+    def __init__(self, spec: str, options: Mapping[str, Any]) -> None:
+        self.name, self._options, self._codec = spec, json_options(options), JsonCodec()
+        self._scheduler = self._made()
+
+    def _made(self) -> Any:
+        with prints_to_log():
+            return load_scheduler(self.name, self._options)
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins on this platform; nothing is drawn here."""
+        self._scheduler, self._batsim, self._mailbox, self._holdings = self._made(), None, _Mailbox(), _Holdings()
+        self._number: dict[str, int] = {}  # of each job that it was told of
+        self._started: dict[int, list[int]] = {}  # hosts of the jobs that it has started, and whose end it was not told
+        self._over: dict[int, JobCompleted] = {}  # ends of jobs that it has not started
+        self._calls: list[float] = []  # seconds: when it asked to be called
+        self._commands = self._ask(0.0, [simulation_begins(platform, (), EngineOptions())])
+
+    def decide(self, cluster: ClusterView, plan: Plan) -> None:
+        """Tell the scheduler what has happened, and plan what it has decided."""
+        events, commands = self._news(cluster), self._commands
+        while events or commands:
+            commands = commands + (self._ask(cluster.now, events) if events else [])
+            events = [end for command in commands if (end := self._take(command, cluster, plan)) is not None]
+            commands = []
+        self._commands = []
+        for number, hosts in self._started.items():
+            if cluster.arrays.job_state[number] == JobState.QUEUED:
+                if set(hosts) <= set(plan.free_hosts):
+                    plan.start(number, hosts)
+                elif cluster.arrays.size[number] <= plan.nb_free:
+                    plan.start(number)
+
+    def _news(self, cluster: ClusterView) -> list[m.Event]:
+        """Batsim's events since the last decision."""
+        events: list[m.Event] = []
+        for job in cluster.ended:
+            final = FinalState(int(cluster.arrays.job_state[job.number]) - JobState.ENDED)
+            if final != FinalState.REJECTED:
+                done = int(final != FinalState.COMPLETED_SUCCESSFULLY)
+                end = job_completed(job.end_time, job.id, final, done, format_hosts(job.hosts))
+                if self._started.pop(job.number, None) is None:
+                    self._over[job.number] = end
+                else:
+                    events.append(end)
+        for number in range(len(self._number), int(cluster.arrays.nb_jobs)):
+            job = cluster.job(number)
+            self._number[job.id] = number
+            if job.state == JobState.QUEUED:
+                fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": _HIDDEN}
+                fields |= {"walltime": job.walltime} if math.isfinite(job.walltime) else {}
+                told = m.JobSubmittedData(job.id, m.JobDescription(**fields), {"type": _HIDDEN})
+                events.append(m.JobSubmitted(job.submit_time, told))
+        due = [time for time in self._calls if time <= cluster.now + _ENOUGH]
+        self._calls = [time for time in self._calls if time > cluster.now + _ENOUGH]
+        return events + [m.RequestedCall(cluster.now)] * len(due)
+
+    def _ask(self, now: float, events: list[m.Event]) -> list[m.Event]:
+        """What the scheduler commands when it hears of these events."""
+        question = Message(now, tuple(events))
+        self._holdings.note_ends(question)
+        self._mailbox.question = json.loads(self._codec.encode(question))
+        try:
+            with prints_to_log():
+                if self._batsim is None:
+                    self._batsim = open_batsim(self._scheduler, self._mailbox)
+                else:
+                    self._batsim.do_next_event()
+            reply = self._codec.decode(self._mailbox.reply)
+            self._holdings.take(reply)
+        except CodecError as error:
+            raise PolicyError(f"t={now:.12g} s: {self.name} sent what Batsim does not know: {error}") from error
+        except PolicyError as error:
+            raise PolicyError(f"t={now:.12g} s: {self.name} decided something impossible: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise PolicyError(f"t={now:.12g} s: {self.name} failed: {error_origin(error)}") from error
+        return list(reply.events)
+
+    def _take(self, command: m.Event, cluster: ClusterView, plan: Plan) -> JobCompleted | None:
+        """Note what it commands; the end of a job that it starts and that is over already."""
+        match command:
+            case ExecuteJob(data=data) if data.job_id in self._number:
+                number = self._number[data.job_id]
+                if number in self._over:
+                    return self._over.pop(number)
+                self._started[number] = parse_hosts(data.alloc)
+            case m.RejectJob(data=data) if data.job_id in self._number:
+                if cluster.arrays.job_state[self._number[data.job_id]] == JobState.QUEUED:
+                    plan.reject(self._number[data.job_id])
+            case m.CallMeLater(data=data):
+                self._calls.append(data.timestamp)
+                plan.call_at(data.timestamp)
+            case _:
+                does = f"commands {type(command).__name__}, and under a guard it may start and reject jobs that came"
+                raise PolicyError(f"t={cluster.now:.12g} s: {self.name} {does}, and ask to be called")
+        return None
+
+
 @contextlib.contextmanager
 def prints_to_log() -> Iterator[None]:
     """What is printed to standard output meanwhile goes to the log afterwards."""
@@ -441,4 +571,5 @@ SCHEDULERS = PolicySource(
     load=PybatsimAgent,
     lines=lambda: [PolicyLine(f"{PYBATSIM_PREFIX}module:Class", "a scheduler written for pybatsim 3.2.1, unmodified")],
     answers_messages=True,
+    guarded=PybatsimPolicy,
 )

@@ -156,15 +156,14 @@ def advise_command(
         table.add_row(*row)
     stdout().print(table)
     say("What this log cannot say:\n" + "\n".join(f"- {line}" for line in advice.cannot))
-    if advice.not_simulated:
-        lines = [f"- {each.text()}" for each in advice.not_simulated]
+    if lines := [f"- {text}" for text in (*(each.text() for each in advice.not_simulated), advice.better) if text]:
         say("What it says and is not simulated:\n" + "\n".join(lines))
     if page is not None:
         say(f"page with pictures: {page}" + (f", printed: {paper}" if paper else ""))
 
 
 def as_data(advice: "Advice") -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """The advice as ``--json`` prints it."""
     from msgspec import to_builtins
 
     return {
@@ -183,6 +182,7 @@ def as_data(advice: "Advice") -> dict[str, Any]:
         ],
         "cannot": advice.cannot,
         "not_simulated": [to_builtins(each) for each in advice.not_simulated],
+        "better": advice.better,
         "sentence": advice.sentence,
         "log": advice.log,
         "payers": advice.payers,

@@ -47,8 +47,9 @@ _COMMANDS = {  # as help lists them
     "run": _command("run:run_command"),
     "showcase": _command("run:showcase_command"),
     "advise": _command("advise:advise_command"),
+    "starts": _command("starts:starts_command"),
     "compare": _command("compare:compare_command"),
-    "collect": _command("collect:collect_command"),
+    "collect": _command("train:collect_command"),
     "train": _command("train:train_command"),
     "evaluate": _command("evaluate:evaluate_command"),
     "bound": _command("policies:bound_command", hidden=True),  # Launchpad's question
@@ -108,7 +109,7 @@ class CommandLine(Group):
             raise _interrupted(stop) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command; Ctrl-C, SIGTERM and errors end it in one line."""
         try:
             with ended_if_deaf(_end_at_once), interrupted_by_sigterm(), none_swallowed():
                 return super().invoke(ctx)

@@ -63,7 +63,7 @@ class Command(TyperCommand):
         return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments."""
+        """Parse the arguments; an option that has one value is refused a second time."""
         if not ctx.resilient_parsing:
             self._refuse_repeated(ctx, args)
         return super().parse_args(ctx, args)
@@ -76,7 +76,7 @@ class Command(TyperCommand):
                 raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command; an error says which of its options repairs it."""
         try:
             return super().invoke(ctx)
         except DecisionError as error:

@@ -32,6 +32,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.experiments.compare import PredictionsWorth
     from decision.experiments.comparison import PolicyComparison
     from decision.experiments.plan import ComparisonPlan
     from decision.model.workload import Workload
@@ -57,7 +58,7 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
-        help="Metric named above; may be repeated.",
+        help="Metric named above, or a function of your own, ./mine.py:f; may be repeated.",
         metavar="METRIC",
         show_default="the first eight; of whole workloads all of them but utilization",
     ),
@@ -190,34 +191,22 @@ def compare_command(
         windows = 50
     """
     from decision.experiments.advise import expanded
-    from decision.experiments.compare import (
-        describe_setup,
-        judge_plan,
-        read_workloads,
-        run_comparison,
-        worth_of_predictions,
-        write_worth,
-    )
-    from decision.experiments.metric_list import find_metric
+    from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
+    from decision.experiments.metric_list import METRICS, find_metric
+    from decision.experiments.own_metrics import own_metric
     from decision.experiments.plan import ComparisonPlan, find_baseline
     from decision.files import load_platform
     from decision.policies.registry import named_policies
 
-    from .tables import (
-        print_comparison,
-        print_dropped,
-        print_json,
-        print_machines,
-        print_unsimulated,
-        print_worth,
-        warn_of_seen_jobs,
-    )
-    from .terminal import announce_compilation, counting, printed, say
+    from .tables import print_json, print_logs, warn_of_seen_jobs
+    from .terminal import announce_compilation, counting, printed
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     by_copies = not (whole or windows or feedback or days is not None)
     _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
     called = named_policies(expanded(policy))
+    own = {name: own_metric(name) for name in dict.fromkeys(metrics or ()) if ":" in name}
+    wanted = [METRICS[own[name].name] if name in own else find_metric(name) for name in dict.fromkeys(metrics or ())]
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
@@ -239,13 +228,11 @@ def compare_command(
         timeout=timeout,
         decide_limit=decide_limit,
         worth=worth,
+        own_metrics=tuple(own.values()),
     )
-    wanted = [find_metric(name) for name in dict.fromkeys(metrics or ())]
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
-    print_dropped(logs)
-    print_machines(load_platform(platform, energy=energy), logs)
-    print_unsimulated(logs, called.values())
+    print_logs(load_platform(platform, energy=energy), logs, called.values())
     warn_of_seen_jobs(called.values(), logs)
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
@@ -254,21 +241,44 @@ def compare_command(
     asked = [name for name, spec in called.items() if spec in policy]
     named = [*asked, *(plan.policies if engines[1:] or worth else ())]
     comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
-    rows = worth_of_predictions(plan, comparison) if worth else []
+    rows = _worth_of_predictions(plan, comparison, output) if worth else []
     _note_limits(plan, comparison, logs, output)
-    if worth:
-        write_worth(output / "worth.csv", rows)
     with drawing.begun():
         report = _write(output, comparison, plot or is_given(context, "suffix"))
         paper = printed(report, pdf)
     if as_json:
         print_json(comparison)
-        return
+    else:
+        _print(comparison, rows, output, report, paper)
+
+
+def _print(
+    comparison: "PolicyComparison",
+    rows: "list[PredictionsWorth]",
+    output: Path,
+    report: Path | None,
+    paper: Path | None,
+) -> None:
+    """The tables of a comparison, and where its files are."""
+    from .tables import print_comparison, print_worth
+    from .terminal import say
+
     print_comparison(comparison)
     print_worth(rows)
     say(f"comparison.csv, .md, .json and runs.csv are in {output}")
     if report is not None:
         say(f"report with pictures, tables and setup: {report}" + (f", printed: {paper}" if paper else ""))
+
+
+def _worth_of_predictions(
+    plan: "ComparisonPlan", comparison: "PolicyComparison", output: Path
+) -> "list[PredictionsWorth]":
+    """What predicted run times are worth, written to ``worth.csv``."""
+    from decision.experiments.compare import worth_of_predictions, write_worth
+
+    rows = worth_of_predictions(plan, comparison)
+    write_worth(output / "worth.csv", rows)
+    return rows
 
 
 def _note_limits(plan: "ComparisonPlan", comparison: "PolicyComparison", logs: "list[Workload]", output: Path) -> None:

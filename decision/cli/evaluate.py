@@ -4,8 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
+from decision.experiments import Engine
 from decision.model.errors import PolicyError
 
 from .command import Chosen, refuse_unused, with_groups
@@ -14,6 +16,7 @@ from .options import (
     DaysOption,
     DecideLimitOption,
     EnergyOption,
+    EpisodeOptions,
     EventsOption,
     JsonOption,
     PlatformOption,
@@ -25,6 +28,8 @@ from .options import (
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import LoadedInputs
+    from decision.model.record import JobTable
+    from decision.model.workload import Workload
     from decision.rl.learning.schedulers import EpisodeComparison
 
 # The three ways of ``decision evaluate``: days or shaken copies, the whole workload once, episodes.
@@ -38,6 +43,7 @@ def evaluate_runs(
     seed: int,
     decide_limit: float,
     output: Path | None,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
@@ -69,6 +75,9 @@ def evaluate_runs(
         shake=shake,
         draw=seed,
         decide_limit=decide_limit,
+        engines=(Engine(simulator.engine.value),),
+        batsim=simulator.batsim or "batsim",
+        timeout=simulator.timeout,
     )
     with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
         outcomes = run_comparison(plan, Path(folder), processes=available_workers(), progress=show)
@@ -88,13 +97,19 @@ def evaluate_runs(
 
 
 def evaluate_whole(
-    case: "LoadedInputs", policies: list[str], seed: int, decide_limit: float, output: Path | None, as_json: bool
+    case: "LoadedInputs",
+    policies: list[str],
+    seed: int,
+    decide_limit: float,
+    output: Path | None,
+    simulator: EpisodeOptions,
+    as_json: bool,
 ) -> None:
     """One run of the whole workload under each policy."""
     from decision.experiments.audit import standing_of_tables
     from decision.experiments.inputs import PolicyChoice
     from decision.experiments.metric_list import summarise
-    from decision.experiments.run import run_inputs
+    from decision.experiments.run import run_in_batsim, run_inputs
     from decision.policies.registry import named_policies
     from decision.rl.envs import write_metrics
 
@@ -105,7 +120,8 @@ def evaluate_whole(
     chosen = named_policies(policies)
     for n, (policy, spec) in enumerate(chosen.items(), 1):
         with working(f"{policy}, {n} of {len(chosen)} policies"):
-            record = run_inputs(case, PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit))
+            choice, engine = PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit), simulator.run_engine
+            record = run_inputs(case, choice) if engine is None else run_in_batsim(case, choice, *engine)
         tables[policy] = record.jobs
         summaries[policy] = summarise(
             record.jobs,
@@ -187,6 +203,7 @@ def evaluate_command(
     days: DaysOption = None,
     energy: EnergyOption = False,
     events: EventsOption = None,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Compare learned policies with heuristics on the same jobs.
@@ -203,6 +220,8 @@ def evaluate_command(
     jobs, and the longest waits, of jobs that still wait, too. An episode begins
     with idle hosts and leaves the queue's rest behind, so that policies that let
     large jobs wait look well.
+
+    --engine batsim simulates all of that in a Batsim.
 
     Examples:
 
@@ -227,6 +246,8 @@ def evaluate_command(
     in_episodes = offline or episodes is not None or placed is not None
     judged = not (whole or in_episodes or days is not None)
     _refuse_others(context, days is not None, whole, judged)
+    refuse_unused(context, {"batsim_args": in_episodes}, "it needs --episodes, --placed or --offline")
+    batsim = simulator.read()
     inputs = Inputs(
         platform=platform, workloads=(workload,), events=tuple(events or ()), selection=chosen.read(), energy=energy
     )
@@ -238,9 +259,9 @@ def evaluate_command(
     warn_of_seen_jobs(policies, [on_days(w, slice(*alone)) for w in case.workloads] if alone else case.workloads)
     announce_compilation()
     if alone is not None or judged:
-        evaluate_runs(case, policies, alone, shake if judged else 0, seed, decide_limit, output, as_json)
+        evaluate_runs(case, policies, alone, shake if judged else 0, seed, decide_limit, output, simulator, as_json)
     elif whole:
-        evaluate_whole(case, policies, seed, decide_limit, output, as_json)
+        evaluate_whole(case, policies, seed, decide_limit, output, simulator, as_json)
     else:
         from decision.rl.learning import require_learning
 
@@ -255,6 +276,7 @@ def evaluate_command(
             seed,
             online=not offline,
             decide_limit=decide_limit,
+            engine=batsim,
         )
         evaluate_episodes(comparison, policies, output, as_json)
 
@@ -280,12 +302,14 @@ Checkpoint = Annotated[
 
 @with_groups
 def gates_command(
+    context: typer.Context,
     checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,
     events: EventsOption = None,
     *,
     chosen: Chosen,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a checkpoint may be deployed, on a log that it has not seen.
@@ -308,6 +332,9 @@ def gates_command(
     density+first-fit,suspend=density and than qos+first-fit, and no more value
     is violated than under FCFS with EASY.
 
+    With --engine batsim a Batsim simulates the log, too, and its schedule must be
+    the same as that of a run.
+
     Writes what it finds into the checkpoint's manifest, with the hashes of
     platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
     refuse a checkpoint that was not checked or fails on one of its logs, unless
@@ -322,7 +349,8 @@ def gates_command(
       decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
     from decision.experiments.gates import check_gates, keep_check, lets_sleep
-    from decision.experiments.inputs import Inputs, first_log, load_inputs
+    from decision.experiments.inputs import Inputs, PolicyChoice, first_log, load_inputs
+    from decision.experiments.run import run_in_batsim
     from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
     from decision.rl.learning.checkpoint import require_unseen
 
@@ -330,6 +358,7 @@ def gates_command(
     from .tables import print_dropped, print_json
     from .terminal import announce_compilation, note, working
 
+    refuse_unused(context, {"batsim_args": False}, "gates run whole logs")
     file = existing_checkpoint(checkpoint)
     selection = chosen.read()
     energy = lets_sleep(file)
@@ -340,8 +369,15 @@ def gates_command(
     if text := require_unseen(checkpoint, case.workloads[0]):
         note(f"warning: {text}; gates are for jobs that nothing was learned from")
     announce_compilation()
+    in_batsim = None
+    if (engine := simulator.run_engine) is not None:
+
+        def in_batsim(policy: str, jobs: "Workload") -> "JobTable":
+            alone = msgspec.structs.replace(case, workloads=[jobs])
+            return run_in_batsim(alone, PolicyChoice(policy=policy), *engine).jobs
+
     with working(file.name):
-        check = check_gates(file, first_log(case))
+        check = check_gates(file, first_log(case), in_batsim)
     if checkpoint not in SHIPPED_NAMES:
         keep_check(file, check)
     if as_json:

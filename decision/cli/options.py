@@ -15,6 +15,9 @@ from decision.model.hosts import MOST_HOSTS
 from decision.report.plots import Paper
 
 if TYPE_CHECKING:
+    from decision.batsim.episodes import BatsimForEpisodes
+    from decision.experiments import Engine
+    from decision.experiments.run import RealBatsim
     from decision.experiments.tasks import How
     from decision.files.accounting.read import TraceOptions
     from decision.files.events import SeriesLayout
@@ -337,6 +340,60 @@ AuditOption = Annotated[
 ]
 
 
+class EpisodeEngine(StrEnum):
+    """What simulates episodes."""
+
+    EMBEDDED = "embedded"
+    BATSIM = "batsim"
+    DOCKER = "docker"
+
+
+_simulator_option = partial(typer.Option, rich_help_panel="Simulator")
+
+
+class EpisodeOptions(NamedTuple):
+    """What simulates episodes, as the user wants it."""
+
+    engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
+    batsim: Annotated[
+        str | None,
+        _simulator_option(
+            "--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH", show_default="batsim"
+        ),
+    ] = None
+    batsim_args: Annotated[
+        str, _simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
+    ] = ""
+    image: Annotated[
+        str | None,
+        _simulator_option(
+            "--image",
+            help="Batsim's Docker image, for --engine docker.",
+            metavar="NAME:TAG",
+            show_default="oarteam/batsim:latest",
+        ),
+    ] = None
+    timeout: TimeoutOption = DEFAULT_TIMEOUT
+
+    def read(self) -> "BatsimForEpisodes | None":
+        """The Batsim that environments start; None for the embedded engine. Raises ConfigError."""
+        from decision.rl.envs.setup import engine_of
+
+        return engine_of(self.engine.value, self.batsim, self.batsim_args, self.image, self.timeout)
+
+    @property
+    def run_engine(self) -> "tuple[Engine, RealBatsim] | None":
+        """What `decision.experiments.run.run_in_batsim` takes; None for the embedded engine. Raises ConfigError."""
+        from decision.experiments import Engine
+        from decision.experiments.run import RealBatsim
+
+        batsim = self.read()
+        if batsim is None:
+            return None
+        real = RealBatsim(command=batsim.command, image=batsim.image, timeout=batsim.timeout)
+        return Engine(self.engine.value), real
+
+
 class Spread(NamedTuple):
     """How the runs of a command are done, as the user wants it."""
 
@@ -458,6 +515,14 @@ Columns = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    _logs_option(
+        "--cluster", help="Of records of several clusters (sacct) or servers (PBS): the one to read.", metavar="NAME"
+    ),
+]
+
+
 class LogReading(NamedTuple):
     """How logs are read, as the user wants it."""
 
@@ -466,6 +531,7 @@ class LogReading(NamedTuple):
     machine: Machine = None
     time_zone: TimeZoneOption = None
     columns: Columns = None
+    cluster: Cluster = None
 
     def options(self, time_field: int | None = None, given: str | None = None) -> "TraceOptions":
         """What readers of logs take; `given` is the format, where the command says it."""
@@ -477,6 +543,7 @@ class LogReading(NamedTuple):
             machine=self.machine,
             time_zone=self.time_zone,
             columns=self.columns,
+            cluster=self.cluster,
             time_field=time_field,
         )
 

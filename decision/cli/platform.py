@@ -11,6 +11,7 @@ from decision.model.errors import ConfigError
 from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command, with_groups
+from .network_options import LevelOptions, NetworkOptions, read_links, write_networked
 from .options import (
     PAPER,
     DpiOption,
@@ -23,11 +24,10 @@ from .options import (
     TypeSizeOption,
     WidthOption,
 )
-from .platform_tables import LevelOptions, NetworkOptions, read_links, write_networked
 
 if TYPE_CHECKING:
     from decision.files.generate.platforms import SwitchTimes
-    from decision.model.platform import FatTree, Link, Topology
+    from decision.model.platform import FatTree
 
 # ``decision platform grid5000``: the clusters of Grid'5000.
 
@@ -237,17 +237,13 @@ def fat_tree_command(
         topology = _tree_of_any_sizes(down, links)
         shape = {"down": down}
     else:
-        topology = _k_ary_tree(radix, pods, links)
+        from decision.files.generate.platforms import fat_tree
+
+        if radix is None:
+            raise ConfigError("a fat-tree needs a size: give --radix, or --down for one that is not k-ary")
+        topology = fat_tree(radix, radix if pods is None else pods, read_links(links, levels=3))
         shape = {"radix": radix, "pods": topology.down[2]}
     write_networked(topology, "fat-tree", shape, links, simgrid, output, as_json)
-
-
-def _k_ary_tree(radix: int | None, pods: int | None, links: LevelOptions) -> "FatTree":
-    from decision.files.generate.platforms import fat_tree
-
-    if radix is None:
-        raise ConfigError("a fat-tree needs a size: give --radix, or --down for one that is not k-ary")
-    return fat_tree(radix, radix if pods is None else pods, read_links(links, levels=3))
 
 
 def _tree_of_any_sizes(down: str, links: LevelOptions) -> "FatTree":
@@ -403,15 +399,12 @@ def slurm_command(
     found = read_switches(file)
     levels = read_links(links, levels=len(found.down))
     shape = {"file": file.name, "switches": found.switches}
-    topology = _topology(found.down, levels)
-    write_networked(topology, "slurm", shape, links, simgrid, output, as_json, places=found.places)
-
-
-def _topology(down: "tuple[int, ...]", links: "list[Link]") -> "Topology":
+    down = found.down
     from decision.model.platform import FatTree, Flat
 
     ones = (1,) * len(down)
-    return Flat(down[0], links[0]) if len(down) == 1 else FatTree(down, ones, ones, tuple(links), pooled=True)
+    topology = Flat(down[0], levels[0]) if len(down) == 1 else FatTree(down, ones, ones, tuple(levels), pooled=True)
+    write_networked(topology, "slurm", shape, links, simgrid, output, as_json, places=found.places)
 
 
 def check_platform_command(

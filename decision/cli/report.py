@@ -100,6 +100,41 @@ def analyse_command(
         say(f"printed: {paper}")
 
 
+@with_groups
+def evalys_command(
+    runs: Runs, output: OutputFolder = Path("evalys"), *, drawing: Drawing, as_json: JsonOption = False
+) -> None:
+    """Draw runs with evalys 4.0.7: its own pictures, as its users know them.
+
+    Of each run the Gantt chart, series (busy and wanted hosts), details (with
+    the life of each job), fragmentation, and with energy the states of hosts;
+    of several also one Gantt chart over the other. Needs the extra evalys,
+    and takes minutes for ten thousand jobs. decision report analyse needs
+    neither, and puts runs side by side.
+
+    Examples:
+
+      decision report evalys out
+
+      decision report evalys out/easy out/fcfs -o out/evalys --format pdf
+    """
+    from decision.experiments.inputs import writable_folder
+    from decision.experiments.results import records_of
+    from decision.report.evalys import draw_pictures, require_evalys, to_evalys
+
+    from .tables import count, print_json
+    from .terminal import say, working
+
+    require_evalys()
+    with working("drawing"), drawing.begun():
+        found = {name: to_evalys(record) for name, record in records_of(runs).items()}
+        files = draw_pictures(found, writable_folder(output))
+    if as_json:
+        print_json({"files": files})
+    else:
+        say(f"{count(len(files), 'picture')} by evalys in {output}")
+
+
 def export_command(
     folder: Annotated[
         Path, typer.Argument(help="Output folder of decision compare, evaluate or reproduce.", metavar="FOLDER")
@@ -221,6 +256,7 @@ def _has_begun(folder: Path) -> bool:
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
 add_command(app, "analyse", analyse_command)
+add_command(app, "evalys", evalys_command)
 add_command(app, "export", export_command)
 add_command(app, "view", view_command)
 add_command(app, "show", show_checkpoint_command)

@@ -119,7 +119,7 @@ def run_command(
     from decision.report.plots import schedule_drawer
     from decision.rl.learning.checkpoint import require_gates
 
-    from .tables import print_dropped, print_json, print_machines, print_summaries, print_unsimulated, summary_rows
+    from .tables import print_json, print_logs, print_summaries, summary_rows
     from .terminal import announce_compilation, working
 
     if not force:
@@ -143,9 +143,7 @@ def run_command(
         ahead=ahead,
     )
     case = load_inputs(inputs)
-    print_dropped(case.workloads)
-    print_machines(case.platform, case.workloads)
-    print_unsimulated(case.workloads, [policy])
+    print_logs(case.platform, case.workloads, [policy])
     announce_compilation()
     draw = schedule_drawer() if plot else None
     with working(policy) as show, drawing.begun():

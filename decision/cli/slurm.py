@@ -8,6 +8,7 @@ import typer
 
 from .command import Group, add_command, typed_command
 from .options import SeedOption, TimeZoneOption
+from .starts import slurm_starts_command
 
 if TYPE_CHECKING:
     from decision.slurm.agree import Agreement
@@ -37,6 +38,11 @@ TopologyOption = Annotated[
     Path | None,
     _file("--topology", "Its switches, topology.conf; with topology/tree, the one next to slurm.conf by default."),
 ]
+ConfigOption = Annotated[Path | None, _file("--config", "What scontrol show config prints: version, values as taken.")]
+VersionOption = Annotated[
+    str | None,
+    _files_option("--slurm-version", help="Version of Slurm, where --config does not say it: 25.05.", metavar="TEXT"),
+]
 OldTimeZoneOption = Annotated[  # the name of 0.1.0, accepted until the next release
     str | None, typer.Option("--timezone", help="The former name of --time-zone.", metavar="ZONE", hidden=True)
 ]
@@ -57,11 +63,16 @@ def read_command(
     events: NodeEventsOption = None,
     reservations: ReservationsOption = None,
     topology: TopologyOption = None,
+    config: ConfigOption = None,
+    slurm_version: VersionOption = None,
     time_zone: TimeZoneOption = None,
     old_time_zone: OldTimeZoneOption = None,
     anonymous: AnonymousOption = False,
 ) -> None:
     """Make a case of a slurm.conf and a job log: platform, workload and case.json.
+
+    Rules and defaults are those of the cluster's version: give what scontrol
+    show config prints as --config, or --slurm-version.
 
     The log is what this prints, with the dates of your own weeks:
 
@@ -97,6 +108,8 @@ def read_command(
             events=events,
             reservations=reservations,
             topology=topology,
+            config=config,
+            version=slurm_version or "",
             time_zone=time_zone or old_time_zone or "",
         )
     )
@@ -106,7 +119,7 @@ def read_command(
     for line in (*case.notes, *case.keys.words()):
         note(line)
     parts = (count(len(case.jobs), "job"), count(len(case.nodes), "node"), count(len(case.partitions), "partition"))
-    say(f"{output}: {', '.join(parts)}")
+    say(f"{output}: {', '.join(parts)}, Slurm {case.slurm}")
 
 
 # What the commands about Slurm print: how well a model agrees, and what a sweep found.
@@ -116,7 +129,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     """Waits as recorded and as simulated, the largest differences, and the verdict."""
     import numpy as np
 
-    from decision.slurm.agree import job_groups, start_differences, wait_figures
+    from decision.slurm.agree import agreement_notes, job_groups, start_differences, wait_figures
+    from decision.slurm.unstarted import never_lines
 
     from .tables import number, simple_table
     from .terminal import say, stdout
@@ -133,16 +147,24 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     means, (low, high) = found.means, found.interval
     table = simple_table("", "mean wait, s", "off", title="What the model is worth")
     for name, mean in means.items():
-        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
+        known = name != "recorded" and means["recorded"] > 0
+        off = f"{100 * (mean / means['recorded'] - 1):+.1f} %" if known else ""
         table.add_row(name, number(mean), off)
     stdout().print(table)
+    say(
+        "easy and conservative are other schedulers on the same jobs: they plan at every event with exact ends and no "
+        "limit, in order of submission, on whole hosts or cores, without priorities, partitions and cycles"
+    )
+    say(f"rules of Slurm {case.slurm}")
     say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")
     say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
     recorded, model = found.utilization
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
     for late in start_differences(case, found):
         say(f"job {late.job}: recorded {late.recorded}, simulated {late.simulated} ({late.reason})")
-    for line in case.keys.words():
+    for line in never_lines(case, case.settings, found.best, found.started):
+        say(line)
+    for line in (*agreement_notes(case, found), *case.keys.words()):
         say(line)
     say(f"verdict: {found.verdict}")
 
@@ -170,6 +192,7 @@ def print_sweep(found: "Sweep", output: Path | None) -> None:
     for name, value in found.policies.items():
         table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
     stdout().print(table)
+    say("policies plan at every event, without Slurm's cycles, limits and partitions: what they reach is no promise")
     if any(name in each.set for each in found.tried for name in _COSTLY):
         say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
     if found.best is None:
@@ -248,7 +271,7 @@ def agree_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
     _write(json, agreement_document(loaded, found))
     if starts is not None:
@@ -300,6 +323,7 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
+    from decision.slurm.agree import compared_jobs
     from decision.slurm.case import load_case
     from decision.slurm.recommend import conf_diff
     from decision.slurm.sweep import default_settings, read_goal, read_goal_guard, read_vary, sweep, sweep_document
@@ -310,11 +334,11 @@ def sweep_command(
     announce_compilation()
     settings = loaded.settings
     changes = read_vary(vary) if vary else default_settings(settings)
-    numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
+    numbers = compared_jobs(loaded)
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
-    with counting("runs") as show:
+    with counting("runs", kept=output is not None) as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
@@ -366,7 +390,7 @@ def order_command(
 
     loaded = load_case(case)
     announce_compilation()
-    with counting("runs") as show:
+    with counting("runs", kept=False) as show:
         found = approximate(loaded, loaded.settings, order, runs, seed, show)
     rows = {"order itself": found.exact, "weights": found.by_weights, "job_submit.lua": found.by_script}
     _write(
@@ -406,3 +430,4 @@ add_command(app, "read", read_command)
 add_command(app, "agree", agree_command)
 add_command(app, "sweep", sweep_command)
 add_command(app, "order", order_command)
+add_command(app, "starts", slurm_starts_command)

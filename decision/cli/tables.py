@@ -234,17 +234,24 @@ _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 def _print_at_a_glance(comparison: "PolicyComparison") -> None:
     """All metrics of each policy, by workload."""
-    from decision.experiments.metric_list import METRICS
+    from decision.experiments.metric_list import metric_named
     from decision.report.comparison import at_a_glance
 
     for workload, metrics, rows in at_a_glance(comparison):
         say(f"{workload}: one run" if comparison.single else workload)
         for begin in range(0, len(metrics), _ACROSS):
             shown = slice(begin, begin + _ACROSS)
-            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in metrics[shown]])
+            table = policy_table([f"{name}\n{metric_named(name).unit}" for name in metrics[shown]])
             for policy, *own in rows:
                 table.add_row(policy, *own[shown])
             stdout().print(table)
+
+
+def print_logs(platform: "Platform", workloads: Sequence["Workload"], policies: Iterable[str]) -> None:
+    """Before they run: what was left out of each workload, whether it fits the platform, and what no run looks at."""
+    print_dropped(workloads)
+    print_machines(platform, workloads)
+    print_unsimulated(workloads, policies)
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:

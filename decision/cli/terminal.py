@@ -236,7 +236,9 @@ class Pace:
 
     def __str__(self) -> str:
         elapsed = time.monotonic() - self._began
-        compiling = _compiling_for()
+        # Seconds; 0 where nothing is compiled, or the compiler is not even loaded.
+        jit = sys.modules.get("decision.compiling.jit")
+        compiling = float(jit.compiling_for()) if jit else 0.0
         compiles = f"compiling for {clock_time(compiling)}" if compiling else ""
         parts = [compiles, self._more, f"{clock_time(elapsed)} elapsed"]
         if self._of:
@@ -246,12 +248,6 @@ class Pace:
             if not compiling:  # nobody knows for how long
                 parts.append("time left unknown" if left is None else f"about {clock_time(left)} left")
         return f"{self._what}: {', '.join(part for part in parts if part)}"
-
-
-def _compiling_for() -> float:
-    """Seconds; 0 where nothing is compiled, or the compiler is not even loaded."""
-    jit = sys.modules.get("decision.compiling.jit")
-    return float(jit.compiling_for()) if jit else 0.0
 
 
 def clock_time(seconds: float) -> str:
@@ -305,10 +301,10 @@ def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+def counting(what: str, kept: bool = True) -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how many of how many are done, which is what the yielded function takes.
 
-    Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early.
+    Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early, where runs are `kept`.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     pace = Pace(what)
@@ -326,7 +322,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         try:
             yield show
         except BaseException:
-            if last[0]:
+            if kept and last[0]:
                 done = f"{last[0]:,} of {last[1]:,} {what}"
                 note(f"{done} are finished and kept: the same command resumes from there")
             raise

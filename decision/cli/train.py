@@ -16,6 +16,7 @@ from decision.model.errors import ConfigError
 
 from .command import Chosen, refuse_unused, typed_command, with_groups
 from .options import (
+    EpisodeOptions,
     EventsOption,
     JsonOption,
     OutputFile,
@@ -195,10 +196,11 @@ def train_command(
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
+    simulator: EpisodeOptions,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a scheduler on a workload, in the embedded engine.
+    """Train a scheduler on a workload, in the embedded engine or a Batsim.
 
     dbf is split-window deep backfilling, which starts jobs from a window of the
     queue; rlscheduler gives jobs priorities, and the others are backfilled by
@@ -222,6 +224,10 @@ def train_command(
     of a validation: 16 sequences of 250, or days, of what is learned from. After
     Ctrl-C the same command with --resume gives the result that an uninterrupted
     training would have given.
+
+    --engine batsim starts a Batsim for each episode, so that what is learned from
+    is SimGrid's simulation; with --resume it goes on from a training that began in
+    the embedded engine, which shows the same in a fraction of the time.
 
     With --seeds A:B, or several values in --set, there is a training for each
     combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
@@ -247,6 +253,9 @@ def train_command(
       decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
 
       decision train joint -p orion.xml -w days.json --days :1600 -o joint
+
+      decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned \\
+          --resume --steps 12000000 --engine batsim --batsim /opt/bin/batsim
 
       decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
           --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
@@ -278,6 +287,7 @@ def train_command(
     print_dropped(case.workloads)
     require_learning()
     if many:
+        refuse_unused(context, dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False), _ONE)
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
         train_combinations(
@@ -287,7 +297,10 @@ def train_command(
     several = "it needs --seeds, or several values in --set"
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
     refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
-    _train_one(context, case, config, output, data, resume, spread, as_json)
+    _train_one(context, case, config, output, data, resume, spread, simulator, as_json)
+
+
+_ONE = "many trainings run in the embedded engine"
 
 
 def _train_one(
@@ -298,6 +311,7 @@ def _train_one(
     data: Path | None,
     resume: bool,
     spread: Spread,
+    simulator: EpisodeOptions,
     as_json: bool,
 ) -> None:
     """Do one training, and print its curve."""
@@ -311,6 +325,7 @@ def _train_one(
 
     if resume:
         check_resumable(output)
+    batsim = simulator.read()
     announce_compilation()
     crew: AbstractContextManager[How] = spread.begun() if spread.elsewhere else nullcontext({})
     with stop_on_signals() as request, learning(config.steps) as show, crew as how:
@@ -326,6 +341,7 @@ def _train_one(
             note=note,
             command=typed_command(context),
             share_out=None if executor is None else partial(share_out, executor),
+            engine=batsim,
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -514,6 +530,7 @@ def collect_command(
     *,
     chosen: Chosen,
     events: EventsOption = None,
+    simulator: EpisodeOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.
@@ -523,6 +540,7 @@ def collect_command(
     a decision). The file keeps where episodes began and how long their jobs
     waited. What a network sees is made again from that when it learns, so the
     file serves any observation, and 200,000 transitions take less than 1 MB.
+    --engine batsim plays the episodes in a Batsim.
 
     --from takes one episode, the whole workload, from a recorded session instead,
     or from the out_jobs.csv that Batsim wrote (--from out/out).
@@ -567,11 +585,12 @@ def collect_command(
     from decision.rl.learning.choices import collect, from_session, run_starts, whole_episode, write_choices
     from decision.rl.learning.schedulers import choosing_setup
 
+    batsim = simulator.read()
     announce_compilation()
     log = first_log(case)
     if session is not None:
         config = whole_episode(config, log.workload)
-    setup = choosing_setup(config, log.workload, log.platform, log.events)
+    setup = choosing_setup(config, log.workload, log.platform, log.events, batsim)
     with working("recording"):
         if session is not None:
             recorded = recorded_starts(session) if session.is_file() else run_starts(session)

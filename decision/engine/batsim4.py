@@ -108,7 +108,7 @@ class EmbeddedEngine(CompiledEngine):
     def _forget_ended(self) -> None:
         """Jobs that ended before a question are forgotten with it, as Batsim does."""
         sim = self.world.sim
-        nb_finished = int(sim.nb_finished)
+        nb_finished = sim.nb_finished
         for number in sim.finished[self._nb_forgotten : nb_finished].tolist():
             self._reader.forget(self.job(number))
         self._nb_forgotten = nb_finished
@@ -184,7 +184,7 @@ class EmbeddedEngine(CompiledEngine):
             self._command_time = command.timestamp
             self._take(command)
             # One command may be several actions, as a kill of several jobs; all have its time.
-            times += [command.timestamp] * (int(self.plan.nb_actions) - len(times))
+            times += [command.timestamp] * (self.plan.nb_actions - len(times))
         self._add_own_after(reply, times)
         self._command_time = 0.0
         self.world.sim.command_time[: len(times)] = times

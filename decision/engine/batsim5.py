@@ -247,7 +247,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _cancel_alarm(self, number: int) -> None:
         """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, int(self.world.sim.nb_activities)
+        sim, end = self.world.sim, self.world.sim.nb_activities
         for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
             for column in (sim.left, sim.pace, sim.code):
                 column[at : end - 1] = column[at + 1 : end].copy()
@@ -276,7 +276,11 @@ class Batsim5Engine(EmbeddedEngine):
         """A command that Batsim 4 has, too."""
         read = self._reader.read(command)
         if isinstance(read, Start):
-            self._check_mapping(read.job, command)
+            # Refuse a custom mapping without executors for a job that computes: delays need none.
+            number = read.job
+            computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
+            if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
+                raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
             self._starts.append(read.job)
             if isinstance(command, m.ExecuteJob):
                 read = self._placed(read, command.data)
@@ -294,12 +298,6 @@ class Batsim5Engine(EmbeddedEngine):
         if placed != leaves or len(start.hosts) != self.job(start.job).size:
             self.set_leaves(start.job, placed)
         return msgspec.structs.replace(start, places=[])
-
-    def _check_mapping(self, number: int, command: DecisionEvent) -> None:
-        """Refuse a custom mapping without executors for a job that computes: delays need none."""
-        computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
-        if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
-            raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
 
     def _check_probe(self, probe: m.CreateProbeData) -> None:
         if not self.options.energy:

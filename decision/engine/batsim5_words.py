@@ -202,7 +202,7 @@ def _pstates(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]
     table = record.pstates
     if table is None or not at_once:
         return table
-    number = int(engine.world.sim.nb_pstate_rows)
+    number = engine.world.sim.nb_pstate_rows
     requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
     begun = np.isin(requests, list(at_once)) & (values < 0)
     keep = np.concatenate([np.ones(len(table.time) - number, bool), ~begun])

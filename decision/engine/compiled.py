@@ -117,9 +117,14 @@ class HostRows:
     def __init__(self) -> None:
         self._spool = Spool(_HOST_ROW)
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether some rows are in a file."""
+        return self._spool.length > 0
+
     def put_aside(self, world: a.World) -> None:
         """Take the rows out of `Rows`, which begins again. Raises ConfigError if no file can be written."""
-        count, rows = int(world.sim.nb_host_rows), world.rows
+        count, rows = world.sim.nb_host_rows, world.rows
         packed = np.empty(count, _HOST_ROW)
         packed["time"], packed["counts"] = rows.host_time[:count], rows.host_counts[:, :count].T
         self._spool.put(packed)
@@ -127,7 +132,7 @@ class HostRows:
 
     def table(self, world: a.World) -> HostTable:
         """All rows of a run that is over."""
-        count, rows = int(world.sim.nb_host_rows), world.rows
+        count, rows = world.sim.nb_host_rows, world.rows
         if not self._spool.length:
             return HostTable(time=rows.host_time[:count], counts=rows.host_counts[:, :count].T)
         if count:
@@ -142,6 +147,11 @@ class Allocations:
     def __init__(self) -> None:
         self.unasked = False  # whether nobody does
         self._spool = Spool(_INTERVAL)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether some intervals are in a file."""
+        return self._spool.length > 0
 
     def put_aside(self, world: a.World) -> None:
         """Take those out of the state of which nothing is to come. Raises ConfigError if no file can be written."""
@@ -164,7 +174,7 @@ class Allocations:
         return taken["first"], taken["last"]
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
-        held = int(state.nb_intervals)
+        held = state.nb_intervals
         if held:
             first, last = np.empty((2, held), np.int32)
             taken = transitions.put_aside(state, over, first, last, self._spool.length)
@@ -248,6 +258,11 @@ class CompiledEngine:
         """Where a decision is written; another object after arrays have grown."""
         return self.world.plan
 
+    @property
+    def has_network(self) -> bool:
+        """Whether jobs may communicate, so that the engine's state is not in `world` alone."""
+        return self._network is not links.NO_NETWORK
+
     def _ask(self, operation: int, now: float = 0.0) -> int:
         """What `engine` does, and returns."""
         return int(engine.from_python(*a.addresses(self.world), operation, now))
@@ -326,7 +341,7 @@ class CompiledEngine:
     def make_room(self, commands: int, intervals: int) -> None:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
-        jobs = int(state.nb_jobs) + commands + len(self.world.truth.size)
+        jobs = state.nb_jobs + commands + len(self.world.truth.size)
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
@@ -486,8 +501,8 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         pstates=_pstate_table(engine) if engine.world.sim.switches_on else None,
         time_in_state=_time_in_state(engine.world.sim),
         joules=float(engine.world.sim.last_joules - engine.world.sim.first_joules),
-        nb_switches=int(engine.world.sim.nb_switched_hosts),
-        nb_grouped_switches=int(engine.world.sim.nb_switches),
+        nb_switches=engine.world.sim.nb_switched_hosts,
+        nb_grouped_switches=engine.world.sim.nb_switches,
     )
 
 
@@ -550,7 +565,7 @@ def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
 
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_energy_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_energy_rows
     # A sum and what did not fit into it: as wide as Batsim's long double.
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
@@ -561,7 +576,7 @@ def _energy_table(engine: CompiledEngine) -> EnergyTable:
 
 
 def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, int(engine.world.sim.nb_pstate_rows)
+    rows, n = engine.world.rows, engine.world.sim.nb_pstate_rows
     hosts = (*engine.platform.hosts, *engine.platform.storage)
     at_start = sorted({host.initial_pstate for host in hosts})
     first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]

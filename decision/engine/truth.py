@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from decision.engine.kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, SUPPLY_CHANGES, Truth
 from decision.model.columns import DelayProfiles, JobColumns, columns_of
-from decision.model.demand import told
+from decision.model.demand import usable_estimate
 from decision.model.errors import ConfigError, InternalError
 from decision.model.workload import (
     POWER_SUPPLY,
@@ -353,7 +353,7 @@ def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...],
     if at >= len(truth.size):
         truth = truth._replace(**{name: np.resize(getattr(truth, name), 2 * at + 64) for name in _BY_JOB})
     values = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
-    values |= {"told": round(float(told(job.estimate)), DECIMALS), "profile": names.profiles[key]}
+    values |= {"estimate": round(float(usable_estimate(job.estimate)), DECIMALS), "profile": names.profiles[key]}
     for name, value in values.items():
         getattr(truth, name)[at] = value
     return truth
@@ -378,7 +378,7 @@ _BY_JOB = {
     "size": np.int32,
     "walltime": np.float64,
     "user": np.int32,
-    "told": np.float64,
+    "estimate": np.float64,
     "profile": np.int32,
 }
 
@@ -408,7 +408,9 @@ def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Map
         "size": columns.size,
         "walltime": columns.walltime,
         "user": numbers[columns.user.codes],
-        "told": np.zeros(len(columns)) if columns.estimate is None else np.round(told(columns.estimate), DECIMALS),
+        "estimate": np.zeros(len(columns))
+        if columns.estimate is None
+        else np.round(usable_estimate(columns.estimate), DECIMALS),
         "worth": np.zeros((0, 4)) if columns.worth is None else columns.worth,
         "profile": profile,
     }

@@ -23,7 +23,7 @@ from decision.model.errors import ConfigError
 from decision.model.reshape import dropped_text, shake_of
 from decision.policies.registry import find_policy
 
-from .audit import Unsimulated
+from .audit import Unsimulated, better_command
 from .compare import COPIES
 from .comparison import Runs, change, estimate
 from .groups import GroupFigures, mean_figures
@@ -70,6 +70,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[AdviceRow]  # the baseline first, then from the best
     cannot: list[str]  # what this log cannot say
     not_simulated: list[Unsimulated]  # what the log says and no run looks at, from the largest share of host-seconds
+    better: str  # the commands that simulate those; "" where none do
     sentence: str
     log: dict[str, Any]  # description
     payers: list[str]
@@ -347,6 +348,7 @@ def find_advice(
         rows=rows,
         cannot=[*passed_over(kept[0], best, wish), *what_cannot_be_told(read, rows[0], described, wish)],
         not_simulated=read.not_simulated,
+        better=better_command(read.workload, read.not_simulated),
         sentence=advice_sentence(best, wish, payers),
         log=described,
         payers=payers,

@@ -7,6 +7,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from decision.model.dates import DAY
 from decision.model.demand import Recorded, Use, fitted, recorded, runtimes, sizes, submit_times, use_of, walltimes
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, HostState, HostTable, JobTable, RunRecord
+from decision.model.reshape import TOO_LARGE
 from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Workload
 
@@ -26,7 +28,7 @@ from decision.model.workload import Workload
 
 _MOST_VALUES = 10  # of partitions and the like that are named
 _MEANT = {
-    "partitions": "jobs run on any hosts, and no partition goes first",
+    "partitions": "jobs run on any hosts, and no partition goes first or limits a job",
     "queues": "all jobs wait in one queue, and no queue goes first",
     "qualities of service": "they give no priority and set no limits",
     "memory": "hosts have room for any job",
@@ -34,6 +36,9 @@ _MEANT = {
     "shared nodes": "hosts are alike, whatever node they are of, and each has one job at a time",
     "dependencies": "jobs wait for hosts alone",
 }
+
+
+_NOUNS = {"gpus": "GPUs"}
 
 
 class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +49,7 @@ class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
     share: float  # of all jobs' host-seconds, 0 to 1; nan where run times are not known
     values: dict[str, int] = {}  # jobs of each partition, queue or QOS, the most first; of ten at most
     meant: str = ""  # what the simulation does instead
+    job_share: float = math.nan  # of all jobs, 0 to 1
 
     def text(self) -> str:
         """``partitions (3,000 jobs, 97 % of the host-hours: short, long): jobs run on any hosts``, for people."""
@@ -51,10 +57,10 @@ class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
 
     def brief(self) -> str:
         """The same without what the simulation does instead."""
-        share = "" if math.isnan(self.share) else f", {_percent(self.share)} of the host-hours"
+        jobs = "" if math.isnan(self.job_share) else f", {_percent(self.job_share)} of all"
+        share = jobs if math.isnan(self.share) else f"{jobs}, {_percent(self.share)} of the host-hours"
         names = f": {', '.join(self.values)}" if self.values else ""
-        noun = "GPUs" if self.what == "gpus" else self.what
-        return f"{noun} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names})"
+        return f"{_NOUNS.get(self.what, self.what)} ({self.jobs:,} job{'' if self.jobs == 1 else 's'}{share}{names})"
 
 
 def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimulated]:
@@ -129,7 +135,26 @@ def _touched(workload: Workload, trace: Trace, seconds: Floats) -> list[tuple[st
 def _of_rows(what: str, touched: np.ndarray, work: Floats) -> Unsimulated:
     total = float(work.sum())
     share = float(work[touched].sum()) / total if total > 0 else math.nan
-    return Unsimulated(what=what, jobs=int(touched.sum()), share=share, meant=_MEANT[what])
+    jobs = int(touched.sum())
+    return Unsimulated(
+        what=what,
+        jobs=jobs,
+        share=share,
+        meant=_MEANT[what],
+        job_share=jobs / len(touched) if len(touched) else math.nan,
+    )
+
+
+def better_command(workload: Workload, found: Sequence[Unsimulated]) -> str:
+    """The commands that simulate what is not simulated here, where it is a log of Slurm's; "" where there are none."""
+    folder = Path(workload.path).parent
+    if Path(workload.path).name == "workload.json" and (folder / "case.json").is_file():
+        return f"{folder} is a case of Slurm's scheduler with all that it had: decision slurm agree {folder}"
+    if not found or workload.reading is None or workload.reading.format not in ("sacct", "sacct-json"):
+        return ""
+    things = ", ".join(_NOUNS.get(each.what, each.what) for each in found)
+    read = f"decision slurm read --conf slurm.conf --jobs {workload.path} -o CASE"
+    return f"this is a log of Slurm's, whose {things} are simulated by: {read}, then decision slurm agree CASE"
 
 
 def _percent(share: float) -> str:
@@ -322,12 +347,14 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
 
 
 def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
-    """Records by reason; jobs that no machine of so many hosts could run have no size."""
+    """Records by reason."""
     found: dict[str, LeftOutRecords] = {}
     for text, count in workload.dropped.items():
         key = _KEYS.get(text, "never_started" if "never" in text else "not_ended" if "end" in text else "no_size")
         if text == "with an unknown or zero run time":
             key = "no_time"
+        if text.startswith(TOO_LARGE):
+            key = "too_large"
         lines = list(workload.dropped_lines.get(text, ()))
         before = found.get(key, LeftOutRecords(0, []))
         found[key] = LeftOutRecords(before.count + count, sorted([*before.lines, *lines])[:5])

@@ -5,7 +5,6 @@ import datetime
 import functools
 import io
 import math
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,10 +18,8 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.compiling.jit import is_warm
 from decision.experiments import Engine
-from decision.files import write_workload
-from decision.files.outputs_read import read_run_record
 from decision.files.text import file_facts, utf8, write_files
-from decision.files.workload import Selection, is_log
+from decision.files.workload import is_log
 from decision.model.columns import columns_of
 from decision.model.dates import DAY_LEAD
 from decision.model.demand import runtimes, sizes, submit_times
@@ -36,7 +33,7 @@ from .audit import RECORDED, agreement, recorded_jobs, standing
 from .comparison import MeasuredRun, PolicyComparison, compare_runs, default_metrics, judge_runs
 from .groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .inputs import Inputs, LoadedInputs, one_speed, writable_folder
-from .metric_list import METRICS, Metric, measure_run
+from .metric_list import Metric, measure_run, metric_named
 from .plan import (
     ComparedRun,
     ComparisonPlan,
@@ -51,7 +48,7 @@ from .plan import (
     workload_case,
     workload_name,
 )
-from .run import RealBatsim, compiled_kernels, run_inputs, run_to_folder
+from .run import RealBatsim, compiled_kernels, run_in_batsim, run_inputs
 from .store import Result, ResultStore
 from .tasks import How, Progress, run_tasks, task_key
 from .whole import LogPart, blocks_text, counted_text, judge_run, part_of
@@ -101,6 +98,11 @@ def run_comparison(
     return [outcome_of(plan, run, result) for run, result in zip(runs, results, strict=True)]
 
 
+def _in_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
+    batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
+    return run_in_batsim(case, run.choice, run.engine, batsim)
+
+
 def perform_run(run: ComparedRun) -> Result:
     """The metrics of one run by name, those that have a value.
 
@@ -110,13 +112,14 @@ def perform_run(run: ComparedRun) -> Result:
     try:
         case = inputs_of(run)
         in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
-        record = _run_batsim(case, run) if in_batsim else run_inputs(case, run.choice, engine=run.engine)
+        record = _in_batsim(case, run) if in_batsim else run_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise
     digests = run.digests[: 2 + len(run.inputs.events)]
     begin = None if run.midnight is None else DAY_LEAD
     metrics = measure_run(record, case.platform, *_known_of_jobs(run.inputs, digests), begin)
+    metrics |= {own.name: own.of_run(record.jobs, len(case.platform.hosts)) for own in run.own_metrics}
     if run.near_record and run.choice.policy != RECORDED:
         metrics |= agreement(record, inputs_of(msgspec.structs.replace(run, copy=0)).workloads[0])
     whole = run.window is None and run.midnight is None
@@ -126,6 +129,8 @@ def perform_run(run: ComparedRun) -> Result:
         return _known(metrics) | found
     part = _counted_part(run.inputs, digests)
     judged = judge_run(record.jobs, part, len(case.platform.hosts))
+    for own in run.own_metrics:
+        judged.metrics[own.name], judged.without[own.name] = own.of_part(record.jobs, part, len(case.platform.hosts))
     return {**_known(metrics | judged.metrics), **found, _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
 
@@ -190,16 +195,6 @@ def _known_of_jobs(inputs: Inputs, digests: tuple[str, ...]) -> tuple[Mapping[st
 def _members(inputs: Inputs, digests: tuple[str, ...]) -> Mapping[str, Membership]:
     """Whose the jobs are; of each kind the groups with most of them."""
     return memberships(whole_case(inputs, digests).workloads[:1], SHOWN_GROUPS)
-
-
-def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
-    with tempfile.TemporaryDirectory(prefix="decision-") as folder:
-        path = Path(folder) / "workload.json"
-        write_workload(path, replace(case.workloads[0], trace=None))  # what really happened is not for a scheduler
-        written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
-        batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
-        run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
-        return read_run_record(folder)
 
 
 def outcome_of(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
@@ -334,7 +329,7 @@ def _finished_whole(
     outcomes = [outcome_of(whole, run, found) for run, found in zip(runs, results, strict=True) if found is not None]
     if len(outcomes) < len(runs):
         return None
-    metrics = [METRICS[name] for name in dict.fromkeys(row.metric for row in windowed.rows)]
+    metrics = [metric_named(name) for name in dict.fromkeys(row.metric for row in windowed.rows)]
     return judge_plan(whole, outcomes, workloads, windowed.baseline, metrics=metrics)
 
 

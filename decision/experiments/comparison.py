@@ -13,7 +13,7 @@ from decision.model.record import Floats
 
 from .audit import RECORDED, Standing
 from .groups import GroupFigures
-from .metric_list import METRICS, Metric
+from .metric_list import METRICS, Metric, metric_named
 from .statistics import (
     CONFIDENCE,
     Estimate,
@@ -444,7 +444,7 @@ def _over_all(rows: Sequence[Row], names: Sequence[str], workloads: int) -> list
         ratio = Estimate(*(exponential(value + side * half) for side in (0, -1, 1)))
         verdict: Verdict = contender_rows[0].verdict if contender_rows[0].verdict == "baseline" else "open"
         if verdict == "open" and not ratio.low <= 1 <= ratio.high:
-            lower = METRICS[contender_rows[0].metric].better == "lower"
+            lower = metric_named(contender_rows[0].metric).better == "lower"
             verdict = "better" if (value < 0) == lower else "worse"
         made.append(
             Row(

@@ -110,7 +110,11 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[Written]:
         try:
             yield written
         except ConfigError:
-            _restore(folder, before)
+            if before is None:
+                _remove(folder / RUN)
+            else:
+                with suppress(ConfigError):
+                    _write(folder, before)
             raise
         except BaseException as error:
             resumes = facts.kind == "training" and not isinstance(error, Exception)
@@ -144,14 +148,6 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             _remove(folder / LOCK)
-
-
-def _restore(folder: Path, before: RunFacts | None) -> None:
-    if before is None:
-        _remove(folder / RUN)
-    else:
-        with suppress(ConfigError):
-            _write(folder, before)
 
 
 def _write(folder: Path, facts: RunFacts) -> None:
@@ -224,9 +220,9 @@ def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFac
         last,
         written=time.time(),
         now=now,
-        submitted=int(state.nb_jobs),
-        waiting=int(state.nb_queued),
-        running=int(state.nb_running),
+        submitted=state.nb_jobs,
+        waiting=state.nb_queued,
+        running=state.nb_running,
         hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
         watts=None if facts is None else _watts(state, facts),
     )
@@ -261,11 +257,11 @@ class ReportingResponder:
         return self._agent.state
 
     def get_ready(self) -> None:
-        """As the agent's."""
+        """Let the agent get ready, as the loop asks it to."""
         self._agent.get_ready()
 
     def handle(self, question: bytes) -> bytes:
-        """As the agent's."""
+        """Let the agent answer, and show where the run is."""
         reply = self._agent.handle(question)
         self._progress(self._agent.now, self._agent.state)
         return reply

@@ -20,7 +20,7 @@ by value per host-second left, and than the best order of Launchpad's paper, whi
 is violated than under EASY.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,6 +124,7 @@ _MESSAGE_DAYS = 5  # that are simulated through messages
 _PLAIN = EngineOptions()
 _ENERGY = EngineOptions(energy=True)
 _SUSPENDING = EngineOptions(dynamic_jobs=True, forward_unknown_events=True)
+_PRINTED = 1e-5  # seconds: half of the last digit in Batsim's files, and more
 _CLOCK = 1e-3  # seconds by which times of jobs that were suspended differ: what is left of them is rounded
 
 
@@ -131,12 +132,17 @@ def _copies(workload: Workload) -> list[Workload]:
     return [shaken(workload, copy) for copy in range(1, GATE_COPIES + 1)]
 
 
-def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
+InBatsim = Callable[[str, Workload], JobTable]
+"""Runs a policy over a workload of the log's in a Batsim; `decision.experiments.run.run_in_batsim` does."""
+
+
+def check_gates(checkpoint: Path, log: LogOnHosts, in_batsim: InBatsim | None = None) -> GateCheck:
     """Check the gates of a checkpoint on copies of a log.
 
     Args:
         checkpoint: the file.
         log: hosts and jobs, all with a walltime.
+        in_batsim: where given, the schedule must be the same in a Batsim, too.
 
     Raises:
         InputError: if the checkpoint cannot be used.
@@ -144,11 +150,11 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
     """
     policy, bare = str(checkpoint), log._replace(events=())
     if knows_value(policy):
-        gates = _gates_on_value(policy, log)
+        gates = _gates_on_value(policy, log, in_batsim)
     elif lets_sleep(checkpoint):
-        gates = _gates_on_servers(policy, bare)
+        gates = _gates_on_servers(policy, bare, in_batsim)
     else:
-        gates = _gates_on_hosts(checkpoint, bare)
+        gates = _gates_on_hosts(checkpoint, bare, in_batsim)
     return GateCheck(
         decision=__version__,
         platform=log.files[0],
@@ -160,7 +166,7 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
     )
 
 
-def _gates_on_hosts(checkpoint: Path, log: LogOnHosts) -> tuple[Gate, ...]:
+def _gates_on_hosts(checkpoint: Path, log: LogOnHosts, in_batsim: InBatsim | None) -> tuple[Gate, ...]:
     """Those of a policy for hosts that never sleep."""
     policy, platform, workload, hosts = str(checkpoint), log.platform, log.workload, len(log.platform.hosts)
     for_utilization = _scheduler_of(checkpoint).for_utilization
@@ -172,7 +178,7 @@ def _gates_on_hosts(checkpoint: Path, log: LogOnHosts) -> tuple[Gate, ...]:
     return (
         *((idle,) if for_utilization else gates_over(own, easy)),
         idle_gate(policy, platform, workload),
-        _same_everywhere(policy, log, [workload], _first(workload)),
+        _same_everywhere(policy, log, [workload], _first(workload), in_batsim=in_batsim),
     )
 
 
@@ -228,6 +234,8 @@ def _same_everywhere(
     plain: Workload,
     options: tuple[EngineOptions, EngineOptions] = (_PLAIN, _PLAIN),
     clock: float = 0.0,
+    *,
+    in_batsim: InBatsim | None = None,
 ) -> Gate:
     """Jobs that start on other hosts, or at another time, by more than `clock` seconds, than in the loop.
 
@@ -238,20 +246,28 @@ def _same_everywhere(
         plain: jobs that the engine in plain Python simulates.
         options: of the loop, and of the engines that messages come from.
         clock: seconds.
+        in_batsim: where given, a Batsim simulates the jobs of `fast`, too.
     """
     from decision.engine.reference.engine import ReferenceEngine
 
     differ, loop = 0, options[0]
+
+    def differing(simulated: JobTable, other: JobTable, clock: float) -> int:
+        there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
+        rows = zip(simulated.id, simulated.start_time.tolist(), simulated.allocation, strict=True)
+        return sum(
+            job not in there or there[job][1] != hosts or abs(there[job][0] - start) > clock
+            for job, start, hosts in rows
+        )
+
     made: list[tuple[type[EmbeddedEngine] | type[ReferenceEngine], Workload]] = [(ReferenceEngine, plain)]
     for engine, jobs in made + [(EmbeddedEngine, each) for each in fast]:
         simulated = simulate_workloads(log.platform, [jobs], policy, events=log.events, engine_options=loop).jobs
         agent = Agent(policy, {}, platform=log.platform)
         other = simulate_by_messages(engine(log.platform, [jobs], log.events, options[1]), agent).jobs
-        there = dict(zip(other.id, zip(other.start_time.tolist(), other.allocation, strict=True), strict=True))
-        differ += sum(
-            job not in there or there[job][1] != hosts or abs(there[job][0] - start) > clock
-            for job, start, hosts in zip(simulated.id, simulated.start_time.tolist(), simulated.allocation, strict=True)
-        )
+        differ += differing(simulated, other, clock)
+        if in_batsim is not None and engine is EmbeddedEngine:
+            differ += differing(simulated, in_batsim(policy, jobs), max(clock, _PRINTED))
     return make_gate("jobs that other engines start otherwise", differ, 0)
 
 
@@ -268,7 +284,7 @@ class _OnServers(NamedTuple):
     switches: float
 
 
-def _gates_on_servers(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
+def _gates_on_servers(policy: str, log: LogOnHosts, in_batsim: InBatsim | None) -> tuple[Gate, ...]:
     """Those of a policy for servers that sleep. Raises ConfigError where none do, or no day is left."""
     workload = replace(log.workload, jobs=sorted(log.workload.jobs, key=lambda job: job.submit_time))
     days = [of_day(workload, day) for day in chosen_days(workload, slice(None))]
@@ -281,7 +297,7 @@ def _gates_on_servers(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
         make_gate("longest wait", mean_of("longest", own), LONGEST_WAIT * mean_of("longest", other)),
         make_gate("energy waste", mean_of("waste", own), mean_of("waste", other)),
         make_gate("switches", mean_of("switches", own), mean_of("switches", other)),
-        _same_everywhere(policy, log, days[:_MESSAGE_DAYS], days[0], (_ENERGY, _ENERGY)),
+        _same_everywhere(policy, log, days[:_MESSAGE_DAYS], days[0], (_ENERGY, _ENERGY), in_batsim=in_batsim),
     )
 
 
@@ -296,7 +312,7 @@ def _measure_days(policy: str, platform: Platform, days: Sequence[Workload]) -> 
     return _OnServers(float(every.mean()), float(every.max()), waste, switches)
 
 
-def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
+def _gates_on_value(policy: str, log: LogOnHosts, in_batsim: InBatsim | None) -> tuple[Gate, ...]:
     """Those of a policy that knows what jobs are worth. Raises ConfigError where a job does not say it."""
     check_worths(traits_of(find_policy(policy)), [log.workload])
     missed, violated = {}, {}
@@ -307,7 +323,9 @@ def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     return (
         *(make_gate(f"value missed, as of {name}", missed[policy], missed[name]) for name in (BY_DENSITY, BY_QOS)),
         make_gate("value violated, as of easy", violated[policy], violated["easy"]),
-        _same_everywhere(policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK),
+        _same_everywhere(
+            policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK, in_batsim=in_batsim
+        ),
     )
 
 

@@ -62,6 +62,9 @@ class StandinInputs(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_TIMED_FROM_0 = ("json", "swf", "gwf")  # formats of workloads, whose own clocks begin with them
+
+
 class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What is simulated, read from its files."""
 
@@ -102,9 +105,27 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
+    _refuse_parts(workloads)
     events = read_events(inputs.events, len(platform.hosts), supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
+
+
+def _refuse_parts(workloads: Sequence[Workload]) -> None:
+    """Refuse several files of accounting records: each would begin at 0 s, and a job that is in two of them run twice.
+
+    Raises:
+        ConfigError: naming the files.
+    """
+    records = [each.path for each in workloads if each.reading is not None and each.reading.format not in _TIMED_FROM_0]
+    if len(records) > 1:
+        files = " ".join(records)
+        why = "as workloads of their own each would begin at 0 s"
+        raise ConfigError(
+            f"{records[0]} and {records[1]} are accounting records, and {why}; make one workload of them "
+            f"(decision workload convert {files} -o log.json), or one of each where they are of different machines",
+            field="workload",
+        )
 
 
 def input_files(inputs: Inputs) -> list[InputFacts]:

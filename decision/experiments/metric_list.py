@@ -97,6 +97,14 @@ METRICS: dict[str, Metric] = {
 }
 
 
+OWN: set[str] = set()  # metrics of users' own, which `decision.experiments.own_metrics` adds
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of a name that results have; one of a user's own may be known to another process alone."""
+    return METRICS.get(name) or Metric(name, "", "lower", "a user's own", -math.inf)
+
+
 _DEFINED_IN: dict[str, object] = {
     "bounded_slowdown": m.bounded_slowdowns,
     "slowdown": m.slowdowns,

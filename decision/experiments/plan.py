@@ -26,6 +26,7 @@ from decision.policies.traits import ESTIMATE, OUTLOOK_OPTIONS
 
 from .audit import RECORDED
 from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, option_files
+from .own_metrics import OwnMetric
 from .tasks import file_digest
 
 # What is compared: a plan of policies, workloads, engines, windows and seeds, and the contenders that it names.
@@ -55,6 +56,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     decide_limit: float = 0.0  # as of `PolicyChoice`
     worth: bool = False  # whether each policy is compared with itself by walltimes and by perfect predictions, too
     feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended
+    own_metrics: tuple[OwnMetric, ...] = ()  # of the user, besides those that are known
 
 
 class Contender(NamedTuple):
@@ -145,6 +147,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     perfect: bool
     near_record: bool  # whether it is compared with what really happened
     copy: int  # of a workload that is judged whole, shaken; 0 for the workload as it is
+    own_metrics: tuple[OwnMetric, ...] = ()
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
     @property
@@ -174,6 +177,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             **({"near_record": True} if self.near_record else {}),
             **({"copy": self.copy} if self.copy else {}),
             **({"feedback": True} if self.inputs.feedback else {}),
+            **({"metrics": [each.definition() for each in self.own_metrics]} if self.own_metrics else {}),
             **({} if self.choice.own is None else {"own": id(self.choice.own)}),  # nothing knows it in another process
         }
 
@@ -234,6 +238,7 @@ def _run(
         name=each.name,
         perfect=each.perfect,
         near_record=RECORDED in plan.policies,
+        own_metrics=plan.own_metrics,
         digests=tuple(map(digest_of, _files(inputs, choice, batsim))),
     )
 

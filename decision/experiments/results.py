@@ -73,12 +73,22 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
         ConfigError: if a run is named twice.
         InputError: if a place has no run, its files cannot be read, or no job ran in it.
     """
+    found, facts = _found(places)
+    names = run_names(found, facts)
+    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+
+
+def records_of(places: Sequence[Path]) -> dict[str, RunRecord]:
+    """Runs by name, with times as their files have them; places and errors as `load_runs`."""
+    found, facts = _found(places)
+    return {name: _record(place) for name, place in zip(run_names(found, facts), found, strict=True)}
+
+
+def _found(places: Sequence[Path]) -> tuple[list[Path], list[RunFacts | None]]:
     found = [run for place in places for run in runs_in(place) or [place]]
     if len({place.resolve() for place in found}) < len(found):
         raise ConfigError(f"{', '.join(map(str, places))}: a run is named twice")
-    facts = [read_facts(place if place.is_dir() else place.parent) for place in found]
-    names = run_names(found, facts)
-    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+    return found, [read_facts(place if place.is_dir() else place.parent) for place in found]
 
 
 def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
@@ -92,11 +102,16 @@ def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[
 
 
 def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
+    record = _record(place)
+    known = facts is not None and GROUPS_FILE in facts.files
+    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
+
+
+def _record(place: Path) -> RunRecord:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    known = facts is not None and GROUPS_FILE in facts.files
-    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
+    return record
 
 
 def runs_in(place: Path) -> list[Path]:

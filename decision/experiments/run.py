@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,9 +19,10 @@ from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.kernels import server
 from decision.engine.rules import EngineOptions
 from decision.experiments import Engine, Verbosity
-from decision.files import write_run
+from decision.files import write_run, write_workload
 from decision.files.outputs_read import read_jobs, read_joules, read_run_record
 from decision.files.outputs_write import remove_older, write_green_files, write_predictions
+from decision.files.workload import Selection
 from decision.model.demand import context
 from decision.model.errors import ConfigError, DeadlockError, InputError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
@@ -334,8 +336,6 @@ def _fresh_folder(folder: Path, ahead: Ahead | None) -> Iterator[Path]:
     if ahead is not None:
         yield ahead.fresh
         return
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory(prefix=FRESH, dir=folder) as fresh:
         yield Path(fresh)
 
@@ -422,6 +422,20 @@ def run_to_folder(
         record = read_run_record(output)
         waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
     return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)
+
+
+def run_in_batsim(case: LoadedInputs, choice: PolicyChoice, engine: Engine, batsim: RealBatsim) -> RunRecord:
+    """Run a policy over one workload, which need not be that of a file, on a Batsim; only its record stays.
+
+    Raises:
+        DecisionError: as `run_to_folder`.
+    """
+    with TemporaryDirectory(prefix="decision-") as folder:
+        path = Path(folder) / "workload.json"
+        write_workload(path, replace(case.workloads[0], trace=None))  # what really happened is not for a scheduler
+        written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
+        run_to_folder(written, choice, Path(folder), engine=engine, batsim=batsim)
+        return read_run_record(folder)
 
 
 def run_inputs(

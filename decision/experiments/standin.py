@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from decision.files.run_facts import forget_run
 from decision.files.text import read_bytes
 from decision.model.computer import find_workload
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import Workload
 from decision.protocol.versions import V5
@@ -108,8 +106,11 @@ def run_standin5(
     workloads = [_workload5(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
     names = {f"ee{number}": path for number, path in enumerate(inputs.events)}
     events = [event for name, path in names.items() for event in load_texts(path, name)]
+    for host, role in inputs.roles.items():
+        if role not in ("master", "storage", "compute_node"):
+            raise ConfigError(f"-r {host} {role}: there is no role {role!r}; use master, storage or compute_node")
     engine = Batsim5Engine(
-        _platform(inputs, workloads),
+        inputs.load_platform(workloads, energy=inputs.energy, by_numbers=True),
         workloads,
         sorted(events, key=lambda event: event.timestamp),
         EngineOptions(energy=inputs.energy, rules=V5),
@@ -137,10 +138,3 @@ def _workload5(path: Path, name: str) -> Workload:
         advice = "decision workload convert --to 5 converts it"
         raise InputError(f"{path}: a workload of Batsim 4, and this is a Batsim 5; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
-
-
-def _platform(inputs: Batsim5Inputs, workloads: Sequence[Workload]) -> Platform:
-    for host, role in inputs.roles.items():
-        if role not in ("master", "storage", "compute_node"):
-            raise ConfigError(f"-r {host} {role}: there is no role {role!r}; use master, storage or compute_node")
-    return inputs.load_platform(workloads, energy=inputs.energy, by_numbers=True)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 from msgspec.structs import replace
 
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
 from decision.rl.learning.checkpoint import read_manifest
@@ -19,6 +20,7 @@ from decision.rl.learning.config import PpoConfig, TrainConfig, all_settings, al
 from decision.rl.learning.schedulers import ShareOut, TrainingInputs, train_scheduler, training_of
 from decision.rl.learning.training import STATE, Report, run_together, training_files
 from decision.rl.learning.weights import device_of
+from decision.rl.schedulers import find_scheduler
 
 from .folder import Stopped, describe_training, run_folder
 from .inputs import Inputs, LogOnHosts, first_log, load_inputs, writable_folder
@@ -47,6 +49,7 @@ def train_to_folder(
     note: Callable[[str], None] = lambda _: None,
     command: str = "",
     share_out: ShareOut | None = None,
+    engine: BatsimForEpisodes | None = None,
 ) -> Path:
     """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
 
@@ -59,6 +62,7 @@ def train_to_folder(
         note: gets a line if more steps give another result than one training of so many, and on recorded choices.
         command: what the user typed, for ``run.json``.
         share_out: as of `decision.rl.learning.schedulers.train_scheduler`.
+        engine: what simulates; None for the embedded engine.
 
     Returns:
         The checkpoint.
@@ -74,7 +78,13 @@ def train_to_folder(
             note(line)
         checkpoint = train_scheduler(
             TrainingInputs(
-                log.platform, log.workload, log.files, events=log.events, selection=log.selection, data=data
+                log.platform,
+                log.workload,
+                log.files,
+                events=log.events,
+                selection=log.selection,
+                data=data,
+                engine=engine,
             ),
             config,
             output,
@@ -107,7 +117,7 @@ def train_to_folders(log: LogOnHosts, configs: Sequence[TrainConfig], folders: S
 
 def _difference(folder: Path, config: TrainConfig) -> str:
     """What is to be said of a training that is given more steps than it began with; empty where there is nothing."""
-    checkpoint = folder / f"{config.scheduler}.ckpt"
+    checkpoint = folder / f"{find_scheduler(config.scheduler).file_name}.ckpt"
     before = read_manifest(checkpoint).config.steps if checkpoint.is_file() else config.steps
     if before >= config.steps or not config.learn.timed:
         return ""

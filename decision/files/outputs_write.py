@@ -80,6 +80,15 @@ def write_run(
     Raises:
         ConfigError: if a folder is missing or read-only, or the disk is full.
     """
+    parts = run_tables(record, version)
+    contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
+    write_files(contents)
+    remove_older(prefix, contents)
+    return list(contents)
+
+
+def run_tables(record: RunRecord, version: str = f"decision-{__version__}") -> dict[str, Iterable[bytes]]:
+    """The files of a run in chunks, by the ends of their names: ``jobs``, ``schedule``, ``machine_states`` ..."""
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
     parts: dict[str, Iterable[bytes]] = {
         "jobs": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
@@ -90,10 +99,7 @@ def write_run(
         parts["consumed_energy"] = table_chunks(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
     if pstates is not None:
         parts["pstate_changes"] = table_chunks(PSTATE_HEADER, len(pstates.time), partial(pstate_rows, pstates))
-    contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
-    write_files(contents)
-    remove_older(prefix, contents)
-    return list(contents)
+    return parts
 
 
 def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:

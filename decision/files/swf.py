@@ -24,7 +24,7 @@ from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, n
 from decision.model.dates import LAST_DATE
 from decision.model.demand import recorded, use_of
 from decision.model.errors import InputError
-from decision.model.reshape import Filters, Walltimes, at_most, refuse_empty, reshape
+from decision.model.reshape import Filters, Walltimes, at_most, refuse_empty, reshape, too_large
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.workload import Workload
 
@@ -104,8 +104,9 @@ def read_swf(
     # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
     columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
     columns = _in_order(log.without_repeats(columns))
+    lines = columns.pop("line")
     ids = numbered(name, columns["number"])
-    trace, requested = log.trace(ids, columns), int(np.isfinite(columns["walltime"]).sum())
+    trace, has_limit = log.trace(ids, columns), np.isfinite(columns["walltime"])
     jobs, profiles = _jobs(columns, ids, log.labels)
     workload = Workload(
         name=name,
@@ -121,14 +122,18 @@ def read_swf(
         trace=trace,
     )
     hosts, source, notes = (machine, "given", ()) if machine else _machine(log.header, workload)
+    large = jobs.size > hosts
     reading = Reading(
         format="gwf" if grid else "swf",
         records=log.records,
         unit="processors",
         unit_reason="the format counts processors",
         hosts_from=source,
-        requested=requested,
+        requested=int(has_limit[~large].sum()),
     )
+    if large.any():
+        known = {**log.dropped_lines, too_large(hosts): tuple(sorted(lines[large].tolist())[:_NAMED])}
+        workload = replace(workload, dropped_lines=known)
     workload = at_most(replace(workload, reading=reading, notes=notes), hosts)
     refuse_empty(workload)
     return workload
@@ -196,6 +201,7 @@ def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None
 
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_MACHINE = re.compile(rb"[;#][ \t]*(UnixStartTime|MaxProcs|MaxNodes|Computer|Version|MaxJobs|MaxRecords):")
 _ORIGIN = ("Computer", "Installation", "Acknowledge")
 
 
@@ -300,9 +306,10 @@ class LogLines:
         for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
             text = block if part else block.removeprefix(codecs.BOM_UTF8)
             _check_text(text, newlines, self._path)
+            lines = text.splitlines()
             if b";" in text or b"#" in text:
                 self.header = {**read_header(text), **self.header}
-            lines = text.splitlines()
+                self._refuse_second_header(lines, count)
             table, rest, numbers, malformed = self._parse(lines, count)
             # a line that is wrong in several ways is counted once, under the first reason
             usable = np.ones(len(table), bool)
@@ -317,9 +324,22 @@ class LogLines:
         if not count:
             raise InputError(f"{self._path}: the file is empty")
 
+    def _refuse_second_header(self, lines: list[bytes], before: int) -> None:
+        """Refuse a machine's comments behind jobs: two logs that were put together, with times from two beginnings."""
+        has_jobs = self.records > 0
+        for number, line in enumerate(lines, before + 1):
+            text = line.strip()
+            if text[:1] in (b";", b"#"):
+                if has_jobs and (match := _MACHINE.match(text)):
+                    key = match[1].decode()
+                    why = f"{key} behind jobs begins the header of a second log, whose times begin elsewhere"
+                    raise InputError(f"{self._path}, line {number}: {why}; split the file there")
+            else:
+                has_jobs = has_jobs or bool(text)
+
     def without_repeats(self, columns: Columns) -> Columns:
-        """The first row of each job number; of columns ``number``, ``line``, which is taken out, and others."""
-        lines = columns.pop("line")
+        """The first row of each job number; of columns ``number``, ``line``, and others."""
+        lines = columns["line"]
         _, first = np.unique(columns["number"], return_index=True)
         if len(first) == len(lines):
             return columns

@@ -190,7 +190,7 @@ class JobColumns(Column[Job]):
         )
 
     def made(self) -> list[Job]:
-        """All jobs, as objects."""
+        """All jobs as objects, made at once from the columns."""
         nothing = [None] * len(self)
         columns = zip(
             self.id.made(),

@@ -312,7 +312,9 @@ def _only_file(archive: Path, begin: bytes, label: str, name: str) -> Path:
 
 
 def _write(name: str, source: BinaryIO, label: str, kind: str) -> Path:
-    path = _folder() / name
+    folder = Path(tempfile.mkdtemp(prefix="decision-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / name
     _given[path] = label
     damaged = InputError(f"{label}: damaged, or not compressed with {kind}; copy it again")
     try:
@@ -329,12 +331,6 @@ def _write(name: str, source: BinaryIO, label: str, kind: str) -> Path:
             raise damaged from None
         raise
     return path
-
-
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="decision-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 # The platforms and workloads that the package ships, found by name.

@@ -134,7 +134,7 @@ def context(
     )
 
 
-def told(estimate: Floats | float) -> Floats:
+def usable_estimate(estimate: Floats | float) -> Floats:
     """Estimates as arrays of jobs have them: 0 where there is none, or one that no run time can be."""
     return np.where(np.greater(estimate, 0.0), estimate, 0.0)
 

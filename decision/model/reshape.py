@@ -168,6 +168,7 @@ class _Parser:
 
 _LONGEST = 1e15  # seconds that simulations can last
 Walltimes = Literal["requested", "runtime", "none"]
+TOO_LARGE = "larger than"
 MISSING = ("none", "runtime", "longest")
 
 
@@ -220,7 +221,11 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     if filters.without:
         workload = keep(workload, ~matches(workload, filters.without), f"removed by {filters.without}")
     if filters.jobs is not None:
-        workload = _range(workload, filters.jobs)
+        jobs = filters.jobs
+        chosen = np.zeros(len(workload.jobs), bool)
+        chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
+        first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
+        workload = keep(workload, chosen, f"outside the range {first}:{last} of jobs")
     refuse_empty(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
@@ -256,7 +261,9 @@ def _lines(workload: Workload, reason: str) -> str:
     if not known:
         return ""
     more = ", ..." if workload.dropped[reason] > len(known) else ""
-    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more})"
+    misfit = workload.reading.misfit if workload.reading is not None and "do not fit" in reason else ""
+    why = f"; {misfit}" if misfit else ""
+    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more}{why})"
 
 
 def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
@@ -267,16 +274,14 @@ def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Wor
     return workload
 
 
-def _range(workload: Workload, jobs: slice) -> Workload:
-    chosen = np.zeros(len(workload.jobs), bool)
-    chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
-    first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
-    return keep(workload, chosen, f"outside the range {first}:{last} of jobs")
-
-
 def at_most(workload: Workload, nodes: int) -> Workload:
     """The jobs of at most `nodes` hosts, for a machine of so many."""
-    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
+    return replace(keep(workload, sizes(workload) <= nodes, too_large(nodes)), nb_res=nodes)
+
+
+def too_large(nodes: int) -> str:
+    """Why jobs of more hosts than the machine has are left out, as `Workload.dropped` says it."""
+    return f"{TOO_LARGE} {nodes} hosts"
 
 
 def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:

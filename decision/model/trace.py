@@ -94,6 +94,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     requested: int = 0  # jobs with a requested time
     lost: Mapping[str, int] = {}  # what a workload cannot say, with how many jobs it is true of
     clock: str = ""  # whose clock its times are
+    misfit: str = ""  # the first record whose fields do not fit, and which field that is
 
 
 def _are_same_fields(some: Fields, others: Fields) -> bool:

@@ -66,7 +66,7 @@ _HOMES = {  # of the names: who converts workloads needs `runtimes` alone, and n
     "JobView": "decision.state.view",
     "Plan": f"{__name__}.policy",
     "Policy": f"{__name__}.policy",
-    "check_plan": f"{__name__}.plan_check",
+    "check_plan": f"{__name__}.prepared",
     "find_agent": f"{__name__}.registry",
     "find_policy": f"{__name__}.registry",
     "list_options": f"{__name__}.registry",

@@ -18,8 +18,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
@@ -130,40 +131,56 @@ def _shown(file: str, line: int, statement: str) -> str:
     return f"{below}:{line}: {statement.strip()}" if statement.strip() else f"{below}:{line}"
 
 
-def find_class(name: str) -> Any:
-    """The class that ``module:Class`` or ``./file.py:Class`` names. Raises ConfigError where there is none."""
+def find_class(name: str, what: str = "policy", method: str = "decide") -> Any:
+    """The class or function that ``module:Class`` or ``./file.py:Class`` names.
+
+    Args:
+        name: of it.
+        what: it is, for messages.
+        method: that such classes have; empty for functions.
+
+    Raises:
+        ConfigError: where there is none.
+    """
     place, _, attribute = name.rpartition(":")
-    module = _load_file(name, Path(place)) if place.endswith(".py") else _load_module(name, place)
+    called = f"{what} {name}"
+    module = _load_file(called, Path(place)) if place.endswith(".py") else _load_module(called, place)
     made = getattr(module, attribute, None)
     if made is None:
-        known = [n for n, value in vars(module).items() if hasattr(value, "decide")]
-        there = f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
-        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{there}")
+        wanted = partial(_is_function_of, module.__name__) if not method else lambda value: hasattr(value, method)
+        known = [n for n, value in vars(module).items() if wanted(value)]
+        nothing = f"any class with a method {method}" if method else "any function"
+        there = f" (it has {', '.join(known)})" if known else f" (nor {nothing})"
+        raise ConfigError(f"{called}: {place} has no {attribute!r}{nearest(attribute, known)}{there}")
     return made
 
 
-def _load_module(name: str, module: str) -> ModuleType:
+def _is_function_of(module: str, value: Any) -> bool:
+    return isinstance(value, FunctionType) and value.__module__ == module
+
+
+def _load_module(called: str, module: str) -> ModuleType:
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"policy {name}: {module!r} is neither a module nor a file that ends in .py")
+        raise ConfigError(f"{called}: {module!r} is neither a module nor a file that ends in .py")
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"policy {name}: importing {module} failed: {in_words(error)}") from error
+        raise ConfigError(f"{called}: importing {module} failed: {in_words(error)}") from error
 
 
-def _load_file(name: str, path: Path) -> ModuleType:
+def _load_file(called: str, path: Path) -> ModuleType:
     if not path.is_file():
-        raise ConfigError(f"policy {name}: there is no file {path}")
+        raise ConfigError(f"{called}: there is no file {path}")
     module_name = f"_policy_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"policy {name}: {path} cannot be imported")
+        raise ConfigError(f"{called}: {path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses and pickles look their module up
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"policy {name}: running {path} failed: {in_words(error)}") from error
+        raise ConfigError(f"{called}: running {path} failed: {in_words(error)}") from error
     return module
 
 
@@ -213,6 +230,7 @@ class PolicySource(NamedTuple):
     lines: Callable[[], Iterable[PolicyLine]]  # of the catalogue
     answers_messages: bool = False  # what `load` makes is a `MessageAgent`
     options: Callable[[str], Iterable[OptionLine]] = lambda _: ()  # of the policy of a name
+    guarded: Loader | None = None  # of what answers messages: makes a policy of it that can have a guard around it
 
 
 class MessageAgent(Protocol):

@@ -87,7 +87,7 @@ class Plan:
         Raises:
             PolicyError: if there is no such job or host, or no hosts are named and too few are free.
         """
-        # Hosts that the user names are checked with the whole plan (`plan_check`), where the message can say who has
+        # Hosts that the user names are checked with the whole plan (`check_plan`), where the message can say who has
         # them.
         if hosts is not None:
             chosen = self._existing(hosts)
@@ -172,7 +172,7 @@ class Plan:
     def _number(self, job: Job) -> int:
         """The number of a job that has been submitted."""
         number = job.number if isinstance(job, JobView) else self._whole(job, "a job, nor a job's number")
-        submitted = int(self._state.nb_jobs)
+        submitted = self._state.nb_jobs
         if not 0 <= number < submitted:
             raise PolicyError(f"{self._when()}: there is no job number {number}; {submitted} were submitted")
         return number

@@ -225,7 +225,7 @@ def _explain(
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
         return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
     if reason == NO_JOB:
-        return f"there is no job number {job}; {int(state.nb_jobs)} were submitted"
+        return f"there is no job number {job}; {state.nb_jobs} were submitted"
     job_name = names[job]
     verb = {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
     if reason == TWICE:

@@ -83,7 +83,9 @@ def find_policy(spec: str | PolicySpec, options: Mapping[str, Any] | None = None
     name, settings = _parsed(spec, options)
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
-        raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+        _refuse_for_messages(name, settings)
+        if source.guarded is None or OPTION not in settings:
+            raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
     # Wrappers from the outside in, each of which takes its options out: the supply, which rejects and suspends whatever
     # the rest decides; the guard; predicted run times; the policy itself.
     supply = read_supply(name, settings)
@@ -114,10 +116,15 @@ def _find_plain(
 ) -> Policy:
     """The policy without what any policy can have."""
     if source is not None:
-        return source.load(name, settings)
+        return (source.guarded or source.load)(name, settings)
     if slots is not None:
         refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS))
-        _refuse_contradiction(name, settings)
+        # Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``.
+        for part in map(canonical, name.split("+")):
+            for slot, values in (("order", ORDER_LINES), ("backfill", BACKFILLS)):
+                if part in values and canonical(str(settings.get(slot, part))) != part:
+                    both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
+                    raise ConfigError(f"policy {name}: {both}; keep one of them")
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return make_policy(name, _class_of(name), settings)
 
@@ -131,15 +138,6 @@ def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) ->
     return EstimatedPolicy(policy, outlook, name)
 
 
-def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``."""
-    for part in map(canonical, name.split("+")):
-        for slot, values in (("order", ORDER_LINES), ("backfill", BACKFILLS)):
-            if part in values and canonical(str(settings.get(slot, part))) != part:
-                both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
-                raise ConfigError(f"policy {name}: {both}; keep one of them")
-
-
 def without_estimate(spec: str) -> str:
     """The specification of the same policy by walltimes."""
     name, settings = read_spec(spec)
@@ -148,7 +146,7 @@ def without_estimate(spec: str) -> str:
 
 
 def find_agent(spec: str | PolicySpec, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
-    """The scheduler that a user names, where it answers Batsim's messages itself; None for any other name.
+    """The scheduler that a user names, where it answers Batsim's messages itself; None for others, and under a guard.
 
     Raises:
         ConfigError: if it cannot be made.
@@ -157,10 +155,17 @@ def find_agent(spec: str | PolicySpec, options: Mapping[str, Any] | None = None)
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    for option in (OPTION, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS):
+    _refuse_for_messages(name, settings)
+    if OPTION in settings and source.guarded is None:
+        raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {OPTION}")
+    return None if OPTION in settings else source.load(name, settings)
+
+
+def _refuse_for_messages(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse what a scheduler that answers messages cannot have around it."""
+    for option in (*OUTLOOK_OPTIONS, *SUPPLY_OPTIONS):
         if option in settings:
             raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
-    return source.load(name, settings)
 
 
 def list_policies() -> list[PolicyLine]:
@@ -187,7 +192,9 @@ def list_options(name: str) -> list[OptionLine]:
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [*source.options(name), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
+        if source.answers_messages:
+            return [GUARD_LINE] if source.guarded else []
+        return [*source.options(name), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
     if slots is not None:
         return [*composed_options(*slots), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
     return [*(CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]

@@ -41,8 +41,8 @@ def write_advice_page(
 def _parts(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> list[str]:
     parts = [f'<p class="lead">{html.escape(advice.sentence)}</p>']
     parts.append(section("policies", "Policies", _table(advice, metrics, standings)))
-    if advice.not_simulated:
-        left_out = bullets([each.text() for each in advice.not_simulated], "caveats")
+    if lines := [*(each.text() for each in advice.not_simulated), *filter(None, [advice.better])]:
+        left_out = bullets(lines, "caveats")
         parts.append(section("not-simulated", "What the log has and was not simulated", left_out))
     parts.append(section("cannot", "What this log cannot say", bullets(advice.cannot, "caveats")))
     for name, shown in advice_pictures(advice).items():

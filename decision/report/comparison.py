@@ -8,11 +8,11 @@ import msgspec
 
 from decision.experiments.audit import standing_text
 from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, PolicyComparison, Row, rounded
-from decision.experiments.metric_list import METRICS
+from decision.experiments.metric_list import METRICS, metric_named
 from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
 from decision.files.json_text import json_bytes
 from decision.files.text import csv_text, read_bytes, utf8, write_files
-from decision.model.errors import InputError
+from decision.model.errors import ConfigError, InputError
 from decision.model.record import SHORTEST_RUNTIME
 
 MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": "", "not comparable": ""}
@@ -80,9 +80,50 @@ def tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
     return [(*key, list(rows)) for key, rows in groupby(comparison.rows, key=lambda row: (row.metric, row.workload))]
 
 
+_SPECIAL = str.maketrans(
+    {each: f"\\{each}" for each in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+)
+
+
+def latex_table(comparison: PolicyComparison, metric: str | None = None) -> str:
+    """A table for a paper, with booktabs: a row per policy, a column per metric, an estimate with its interval each.
+
+    Raises:
+        ConfigError: if the comparison has no such metric.
+    """
+    metrics = list(dict.fromkeys(row.metric for row in comparison.rows))
+    if metric is not None and metric not in metrics:
+        raise ConfigError(f"metric: {metric} is not compared (compared are {', '.join(metrics)})", field="metric")
+    metrics = metrics if metric is None else [metric]
+    found = {(row.workload, row.contender, row.metric): row for row in comparison.rows}
+    lines = []
+    for workload in dict.fromkeys(row.workload for row in comparison.rows):
+        lines += [f"% {workload}", r"\begin{tabular}{l" + "r" * len(metrics) + "}", r"\toprule"]
+        heads = [
+            f"{name.replace('_', ' ')} {f'({unit})' if (unit := metric_named(name).unit) else ''}" for name in metrics
+        ]
+        lines += [_latex_line(["policy", *map(str.strip, heads)]), r"\midrule"]
+        for policy in dict.fromkeys(row.contender for row in comparison.rows if row.workload == workload):
+            rows = [found.get((workload, policy, name)) for name in metrics]
+            lines.append(_latex_line([policy, *(_with_interval(row, comparison.single) for row in rows)]))
+        lines += [r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(lines)
+
+
+def _with_interval(row: Row | None, single: bool) -> str:
+    if row is None:
+        return "--"
+    value, low, high = rounded(row.score)
+    return figure(row.score.value) if single else f"{value} [{low}, {high}]"
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(cell.translate(_SPECIAL) for cell in cells) + r" \\"
+
+
 def heading(metric: str, workload: str) -> str:
     """The title of a table: what is measured, in which unit, which way is better."""
-    known = METRICS[metric]
+    known = metric_named(metric)
     unit = "" if workload == ALL or not known.unit else f" ({known.unit})"
     return f"{metric}{unit} on {workload}, {known.better} is better"
 
@@ -106,7 +147,8 @@ def _tables(comparison: PolicyComparison) -> list[str]:
 def _glance(comparison: PolicyComparison) -> list[str]:
     lines = []
     for workload, metrics, rows in at_a_glance(comparison):
-        names = ["policy", *(f"{name}{f' ({METRICS[name].unit})' if METRICS[name].unit else ''}" for name in metrics)]
+        units = [metric_named(name).unit for name in metrics]
+        names = ["policy", *(f"{n}{f' ({unit})' if unit else ''}" for n, unit in zip(metrics, units, strict=True))]
         lines += [f"## {workload}", "", _line(names), "|---" + "|--:" * len(metrics) + "|", *map(_line, rows), ""]
     return lines
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.experiments.comparison import ALL, PolicyComparison, Row
 from decision.experiments.groups import SHOWN_GROUPS, GroupFigures, folded, mean_figures
-from decision.experiments.metric_list import METRICS, Summary, definition, symbols
+from decision.experiments.metric_list import Summary, definition, metric_named, symbols
 from decision.experiments.results import CURVES, JOBS_FILE, LearningCurve, NamedRun, folders_with, runs_in, summaries_of
 from decision.files.json_text import json_bytes
 from decision.files.run_facts import campaign_of, what_a_campaign_has
@@ -470,7 +470,7 @@ def write_comparison_pictures(folder: Path) -> list[Path]:
 
 
 def _unit(metric: str, workload: str) -> str:
-    return "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
+    return "multiple of the baseline's" if workload == ALL else metric_named(metric).unit
 
 
 def _title(comparison: PolicyComparison) -> str:
@@ -485,7 +485,7 @@ def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]
 
 def _parts(comparison: PolicyComparison) -> Iterator[str]:
     for workload, names, texts in at_a_glance(comparison) if comparison.judged or comparison.single else ():
-        heads = ["policy", *(f"{name.replace('_', ' ')} {METRICS[name].unit}".strip() for name in names)]
+        heads = ["policy", *(f"{name.replace('_', ' ')} {metric_named(name).unit}".strip() for name in names)]
         values = _glance_values(comparison, workload)
         yield section(f"all-{workload}", workload, table(heads, texts, workload, values=values))
     for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
@@ -522,7 +522,12 @@ def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
 
 def _definitions(metrics: Sequence[str]) -> str:
     rows = [
-        (name, METRICS[name].unit, METRICS[name].summary, Cell(definition(name), markup=prose(definition(name))))
+        (
+            name,
+            metric_named(name).unit,
+            metric_named(name).summary,
+            Cell(definition(name), markup=prose(definition(name))),
+        )
         for name in metrics
     ]
     listed = table(("metric", "unit", "what it is", "definition"), rows, "metrics", kind="words")

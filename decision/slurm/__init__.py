@@ -12,6 +12,6 @@ sweep through the engine, which knows neither memory nor requeues.
 
 What a log does not say (phases of the periodic threads) is guessed (`simulate`) and chosen by agreement (`agree`).
 
-The model follows what Slurm 22.05 does, as measured; no line of it is Slurm's. Comments name the option of
+The model follows what Slurm 22.05 to 26.05 do, as measured; no line of it is Slurm's. Comments name the option of
 slurm.conf(5) or the function of Slurm whose rule a line follows.
 """

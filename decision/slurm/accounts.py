@@ -9,7 +9,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import read_text
-from .text import in_plain_words, is_nothing, read_duration, read_memory, read_minutes, read_tres
+from .text import in_plain_words, is_endless, is_nothing, read_duration, read_memory, read_minutes, read_tres
 
 ROOT = "root"
 
@@ -171,7 +171,7 @@ def _limits(jobs: str, tres: str) -> Limits:
         jobs=_count(jobs),
         nodes=_count(parts.get("node", "")),
         cpus=_count(parts.get("cpu", "")),
-        memory=read_memory(memory) if memory else -1.0,
+        memory=-1.0 if not memory or is_endless(memory) else read_memory(memory),
         gpus=_count(parts.get("gres/gpu", "")),
     )
 
@@ -183,7 +183,7 @@ def _number(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    return -1 if is_nothing(text) else int(_number(text))
+    return -1 if is_nothing(text) or is_endless(text) else int(_number(text))
 
 
 def _wall(text: str) -> float:

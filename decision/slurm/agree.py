@@ -1,5 +1,6 @@
 """How well the model agrees with what happened."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
@@ -10,14 +11,17 @@ import numpy as np
 
 from decision.compiling.bundle import F8
 from decision.model.computer import available_cores
-from decision.model.errors import heeding_nothing
+from decision.model.errors import InputError, heeding_nothing
 from decision.simulation import simulate_workloads
 from decision.slurm.kernels.world import BY_BACKFILL, BY_MAIN
 
-from .case import Case, case_platform, case_workload, engine_hosts, engine_size
+from .build import fixed_parts
+from .case import Case, case_platform, case_workload, engine_hosts, engine_size, limit_of
 from .conf import Settings
-from .simulate import Phase, Simulated, drawn_phases, simulate_case, tried_phases
+from .priority import YEAR
+from .simulate import Phase, Simulated, drawn_phases, nearby_phases, simulate_case, tried_phases
 from .text import write_date
+from .unstarted import never_lines
 
 CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
 # measured: the same 90 jobs under the same configuration, four times on a 22.05.8: 1,260, 1,308, 1,281, 1,332 s
@@ -72,11 +76,12 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
         show: is called with how many of how many runs are done.
     """
     # jobs that were cancelled while they waited are simulated, and have no start to compare
-    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    numbers = compared_jobs(case)
     recorded_start = np.array([case.jobs[n].start for n in numbers], float)
     recorded = np.array([case.jobs[n].wait for n in numbers])
     scored = calibrated(case, settings, runs, seed, show)
     best, phase = scored[0]
+    refuse_no_start(case, settings, best, numbers)
     simulated = np.stack([waits_of(run, numbers) for run, _ in scored])
     apart = np.abs(best.start[numbers] - recorded_start)
     close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in CLOSE}
@@ -96,6 +101,22 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
     )
 
 
+def compared_jobs(case: Case) -> list[int]:
+    """The numbers of the jobs that have a recorded start. Raises InputError where none has one."""
+    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    if not numbers:
+        reason = "no job of the log has a start (Start) and nodes (NodeList), so there is nothing to compare with"
+        raise InputError(f"{case.folder}: {reason}; is it a list of submissions?")
+    return numbers
+
+
+def refuse_no_start(case: Case, settings: Settings, run: Simulated, numbers: Sequence[int]) -> None:
+    """Refuse to compare where none of the jobs starts in the simulation. Raises InputError, which says why."""
+    if np.isnan(run.start[list(numbers)]).all():
+        reasons = "; ".join(never_lines(case, settings, run, numbers))
+        raise InputError(f"{case.folder}: nothing is compared, as no job starts in the simulation: {reasons}")
+
+
 def calibrated(
     case: Case, settings: Settings, runs: int, seed: int = 0, show: Progress | None = None
 ) -> list[tuple[Simulated, Phase]]:
@@ -105,6 +126,8 @@ def calibrated(
     """
     # with recorded cycles a wrong guess shows at once, and so the best of many is taken; without them guesses that show
     # cycles in the log and free ones take turns, because a sweep can only use free ones
+    if case.cycles and len(case.jobs) <= _LARGE:
+        return [_best_along(case, settings, list(tried_phases(case, settings, seed)), show)]
     if case.cycles or settings.builtin:
         phases = list(tried_phases(case, settings, seed))
         kept = 1 if case.cycles else min(runs, len(phases))
@@ -122,9 +145,24 @@ def calibrated(
     return [(results[i], phases[i]) for i in order[:kept]]
 
 
-def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
-    """Run the log once with a guess at what it does not say; `priorities` are as in `simulate_case`."""
-    return simulate_case(case, settings.changing(phase.changes), phase.cycles, priorities)
+_ALONG = ("main_phase", "calc_phase", "completing", "requeue_order", "main_phase", "calc_phase", "requeue_order")
+
+
+def _best_along(
+    case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None
+) -> tuple[Simulated, Phase]:
+    """The best of these guesses, made better in one thing after the other."""
+    # a main loop or a calculation some seconds off lets other jobs start, and all that follows differs: of guesses at
+    # random few are right in both
+    counted = Counted(show)
+    results = run_phases(case, settings, phases, counted.followed_by(0))
+    best, phase = max(zip(results, phases, strict=True), key=lambda pair: score(case, pair[0]))
+    for name in _ALONG:
+        tried = nearby_phases(case, settings, phase, name)
+        for run, other in zip(run_phases(case, settings, tried, counted.followed_by(0)), tried, strict=True):
+            if score(case, run) > score(case, best):
+                best, phase = run, other
+    return best, phase
 
 
 def run_phases(
@@ -133,9 +171,16 @@ def run_phases(
     """Runs on all cores: the model runs outside of Python's lock."""
     if show is not None:
         show(0, len(phases))
+    if not phases:
+        return []
+    # what the guesses do not change is made once: it is Python's work, and so one thread's
+    fixed = fixed_parts(case, settings)
     # threads do: kernels release Python's lock, and the case is not copied
     with heeding_nothing(), ThreadPoolExecutor(available_cores()) as pool:
-        results = [pool.submit(run_phase, case, settings, phase, priorities) for phase in phases]
+        results = [
+            pool.submit(simulate_case, case, settings.changing(phase.changes), phase.cycles, priorities, fixed)
+            for phase in phases
+        ]
         try:
             for done, _ in enumerate(as_completed(results), 1):
                 if show is not None:
@@ -221,7 +266,8 @@ def mean_interval(
 
 def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
     """Seconds that the jobs wait under one of decision's own policies; nan for those that it cannot run."""
-    record = simulate_workloads(case_platform(case), [case_workload(case)], policy)
+    # policies need a limit for each job
+    record = simulate_workloads(case_platform(case), [case_workload(case, longest=YEAR)], policy)
     jobs = record.jobs
     # jobs that the policy cannot run are not in the record
     waits = dict(zip(jobs.id, jobs.start_time - jobs.submit_time, strict=True))
@@ -367,6 +413,18 @@ def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
         "groups": groups,
         "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
         "verdict": found.verdict,
+        "slurm_version": case.slurm,
         "not_simulated": list(case.keys.may_matter),
-        "notes": list(case.notes),
+        "never_started": never_lines(case, case.settings, found.best, found.started),
+        "notes": [*case.notes, *agreement_notes(case, found)],
     }
+
+
+def agreement_notes(case: Case, found: Agreement) -> list[str]:
+    """What is to be said of a comparison."""
+    notes = []
+    if endless := sum(math.isinf(limit_of(case, case.jobs[n])) for n in found.started):
+        notes.append(f"{endless:,} jobs have no limit: they are planned with a year, also in the rows of policies")
+    if not found.recorded.any():
+        notes.append("all recorded starts are the submissions, as in events of a simulator: no wait to agree with")
+    return notes

@@ -8,18 +8,20 @@ import numpy as np
 
 from decision.compiling.bundle import I8
 from decision.model.dates import DAY
+from decision.model.errors import ConfigError
 from decision.slurm.kernels import world as at
 from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
-from decision.slurm.kernels.world import FAR, SlurmWorld
+from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 
 from .case import Case
 from .conf import Settings
-from .jobs import SlurmJob
+from .jobs import ALL_MEMORY, SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
-from .nodes import Partition
+from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import Switch
 from .text import read_hosts
+from .versions import VERSION_RULES
 
 # What changes in a world, as it is before anything has happened.
 
@@ -27,6 +29,7 @@ from .text import read_hosts
 # for each node)
 _KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
 # longer than sched_interval, so that a main loop has run when the first job arrives
+_ALIKE = 0.01  # of an amount of memory: units are rounded
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -59,11 +62,12 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
     names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
     zero = (
         *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
-        *("started", "killed", "by_end", "ends", "candidates", "estimated"),
+        *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
     )
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
+    state["order_weight"] = node()
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
     state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
@@ -99,7 +103,8 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
         cores = int(parts["cores"][number])
         for i, host in enumerate(hosts):
             state["alloc_node"][begin + i] = host
-            state["alloc_cores"][begin + i] = 1 if linear else cores // len(hosts) + (i < cores % len(hosts))
+            unit, share = parts["node_unit"][host], cores // len(hosts) + (i < cores % len(hosts))
+            state["alloc_cores"][begin + i] = 1 if linear else -(-share // unit) * unit
         state["alloc_count"][number] = len(hosts)
 
 
@@ -160,7 +165,7 @@ _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "
 
 
 def gres_names(case: Case) -> list[str]:
-    """Kinds of generic resources, GPUs first."""
+    """Kinds of generic resources, and each of their types (gpu:a100) as one more; GPUs first."""
     names = {name for node in case.nodes for name in node.gres}
     return sorted(names, key=lambda name: (name != "gpu", name))
 
@@ -228,9 +233,7 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
     """The columns of a job's times."""
     ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
     waits = not job.started and job.state != "PENDING" and job.end > 0
-    # slurm.conf(5), DefaultTime, else MaxTime of the partition; a job without any limit counts as a year
-    limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
-    limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
+    limit = min(partition.limit_of(job), YEAR)  # a job without any limit counts as a year
     return {
         "submit": job.submitted - begin,
         "begin": job.begin - begin if job.begin > 0 else 0,
@@ -243,8 +246,15 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
 
 
 def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
-    count = sum(number for name, number in job.gres.items() if name.split(":")[0] == kind)
+    # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
+    count = sum(number for name, number in job.gres.items() if kind in (name, name.partition(":")[0]))
     return -(-count // nodes) if job.gres_in_all else count
+
+
+def _has_memory(case: Case, settings: Settings) -> bool:
+    """Whether memory is allocated: not where no node says how much it has."""
+    said = any(node.memory > 1 for node in case.nodes)  # slurm.conf(5), RealMemory: 1 by default
+    return said and "MEMORY" in settings.text("SelectTypeParameters").upper()
 
 
 class _Cores:
@@ -252,10 +262,12 @@ class _Cores:
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._linear, self._conf = settings.linear, settings.conf
-        self._has_memory = "MEMORY" in settings.text("SelectTypeParameters").upper()
-        self._threads = max(node.threads for node in case.nodes)
-        self._largest = max(node.cores for node in case.nodes)
-        self._nb_nodes = len(case.nodes)
+        self._has_memory = _has_memory(case, settings)
+        self._threads, self._nb_nodes = case.threads, len(case.nodes)
+        self._largest = max(case.units(node) for node in case.nodes)
+        cpus = {node.name: node.cores * node.threads for node in case.nodes}
+        self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
+        self._tasks_bound = settings.version >= VERSION_RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
         """The columns of a job."""
@@ -264,7 +276,7 @@ class _Cores:
             most = min(most, partition.max_nodes)
         # select/linear: whole nodes, as many as hold the cpus; a job that ran had what it had, whatever it asked for
         if self._linear:
-            nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
+            nodes = max(job.nodes, -(-job.cpus // self._largest_of[partition.name]))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
             return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
@@ -276,6 +288,9 @@ class _Cores:
         exclusive = job.exclusive or partition.exclusive
         # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
+        # without -N a job has no more nodes than tasks
+        if self._tasks_bound and not job.nodes_max:
+            most = min(most, -(-job.cpus // job.cpus_per_task))
         most = max(most, job.nodes)
         return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
@@ -284,13 +299,28 @@ class _Cores:
 
     def _memory(self, job: SlurmJob, partition: Partition) -> tuple[int, bool]:
         """Megabytes, and whether they are per core."""
+        if job.memory == ALL_MEMORY:
+            return ALL_OF_NODE, False
         if job.memory > 0:
             return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
         # slurm.conf(5): DefMemPerCPU and DefMemPerNode exclude each other, and a partition's go before the cluster's
-        per_cpu = partition.memory_per_cpu or float(self._conf.get("DefMemPerCPU") or 0)
+        per_cpu = 0.0 if partition.memory_per_node else partition.memory_per_cpu or self._default("DefMemPerCPU")
+        per_node = partition.memory_per_node or self._default("DefMemPerNode")
+        default = per_cpu * job.cpus or per_node * job.nodes
+        # a script may ask for memory without its command line saying so: then the log knows better than the default
+        if job.memory_in_all and abs(job.memory_in_all - default) > _ALIKE * default:
+            return math.ceil(job.memory_in_all / job.nodes), False
         if per_cpu:
             return math.ceil(per_cpu * self._threads), True
-        return int(partition.memory_per_node or float(self._conf.get("DefMemPerNode") or 0)), False
+        # without any default Slurm gives a job all memory of its nodes, where memory is allocated
+        return int(per_node) or ALL_OF_NODE, False
+
+    def _default(self, key: str) -> float:
+        text = self._conf.get(key)
+        try:
+            return default_memory(text)
+        except ValueError:
+            raise ConfigError(f"{self._conf.places[key.lower()].place}: {key}={text} is no amount of memory") from None
 
 
 def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
@@ -330,13 +360,30 @@ def reservation_numbers(case: Case) -> dict[str, int]:
 _MICRO = 1e-6  # seconds
 
 
-def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> SlurmWorld:
+def build_world(
+    case: Case, settings: Settings, cycles: Sequence[int] = (), fixed: Mapping[str, Any] | None = None
+) -> SlurmWorld:
     """A world in which nothing has happened yet.
 
     Args:
         case: the cluster and its jobs.
         settings: the parameters.
         cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
+        fixed: what `fixed_parts` made of them, with whatever guesses at phases.
+
+    Raises:
+        ConfigError: for a value that cannot be read.
+    """
+    begin = zero_of(case)
+    # a world changes its arrays
+    made = fixed_parts(case, settings) if fixed is None else {name: part.copy() for name, part in fixed.items()}
+    parts = {**_parameters(case, settings, bool(cycles)), **made}
+    parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
+    return SlurmWorld(**parts, **initial_state(case, settings, parts))
+
+
+def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
+    """The arrays of a world in which nothing has happened that no guess at phases changes.
 
     Raises:
         ConfigError: for a value that cannot be read.
@@ -344,7 +391,6 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
     tree = make_tree(case, settings)
     begin = zero_of(case)
     parts = {
-        **_parameters(case, settings, bool(cycles)),
         **_nodes(case, settings),
         **_partitions(case, settings),
         **job_arrays(case, settings, tree, begin),
@@ -356,8 +402,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
         **switch_arrays(case, settings),
     }
     parts["entry_kind"] = _kinds(parts)
-    parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
-    return SlurmWorld(**parts, **initial_state(case, settings, parts))
+    return {name: np.array(part) for name, part in parts.items()}
 
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
@@ -374,7 +419,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "builtin": settings.builtin,
         "multifactor": settings.multifactor,
         "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
-        "has_memory": "MEMORY" in select and not settings.linear,
+        "has_memory": _has_memory(case, settings) and not settings.linear,
         "lln": "CR_LLN" in select,
         "sched_interval": max(1, whole("sched_interval")),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),
@@ -425,6 +470,8 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
+        "requeue_order": whole("requeue_order"),
+        **{name: VERSION_RULES[name].since <= settings.version for name in VERSION_RULES},
     }
 
 
@@ -441,8 +488,9 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
-        "node_cores": np.array([node.cores for node in nodes], np.int64),
-        "largest_node": max(node.cores for node in nodes),
+        "node_cores": np.array([case.units(node) for node in nodes], np.int64),
+        "node_unit": np.array([node.threads // case.threads for node in nodes], np.int64),
+        "largest_node": max(case.units(node) for node in nodes),
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
@@ -483,7 +531,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
-    must_have = []
+    must_have, per_cpu = [], []
     for number, job in enumerate(case.jobs):
         must_have.append(masks.named(job))
         for name in job.partition.split(","):
@@ -493,6 +541,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
             mask_of.append(masks.of(job, case.partitions[part]))
             base.append(prices.of(job, case.partitions[part]))
         begin.append(len(job_of))
+        per_cpu.append(prices.per_cpu(job))
     return {
         "entry_begin": np.array(begin, np.int64),
         "entry_job": np.array(job_of, np.int64),
@@ -501,6 +550,9 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "must_have": np.array(must_have, np.int64),
         "masks": np.stack(masks.rows),
         "entry_base": np.array(base),
+        "per_cpu": np.array(per_cpu, np.float64),
+        "cpus": np.array([job.cpus for job in case.jobs], np.int64),
+        "threads": case.threads,
     }
 
 
@@ -520,6 +572,7 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
         members += buckets.of(job)
         begin.append(len(members))
     limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
+    limit[:, 2] //= case.threads  # of cpus, which jobs get by whole cores; -1 stays
     return {
         "bucket_begin": np.array(begin, np.int64),
         "job_bucket": np.array([each.bucket for each in members], np.int64),
@@ -562,8 +615,10 @@ def _windows(case: Case, begin: int) -> dict[str, I8]:
         reservation = reservations.get(window.reservation, -1)
         for name in window.nodes:
             if name in numbers and window.end > begin:
-                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation))
-                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation))
-    table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
-    names = ("window_times", "window_node", "window_step", "window_reservation")
+                node = case.nodes[numbers[name]]
+                cores = window.cores * node.threads // case.threads
+                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation, cores))
+                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation, cores))
+    table = np.array(sorted(rows), np.int64).reshape(len(rows), 5)
+    names = ("window_times", "window_node", "window_step", "window_reservation", "window_cores")
     return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}

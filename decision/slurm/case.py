@@ -4,10 +4,12 @@
 ``workload.json`` for all other commands.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -23,17 +25,27 @@ from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 
 from .accounts import ROOT, Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
-from .conf import Conf, Settings, read_conf
-from .jobs import SlurmJob, cluster_hosts, make_log, most_together
-from .keys import Facts, KeyCount, count_keys, with_touched
-from .nodes import Absence, Node, Partition, make_nodes, make_partitions, read_node_events, read_reservations
+from .conf import Conf, Settings, read_conf, read_taken
+from .jobs import SlurmJob, cluster_hosts, make_log, most_together, of_cluster
+from .keys import USED_KEYS, Facts, KeyCount, count_keys, with_touched
+from .nodes import (
+    Absence,
+    Node,
+    Partition,
+    make_nodes,
+    make_partitions,
+    read_node_events,
+    read_reservations,
+    read_states,
+)
 from .records import read_cycles, read_rows
 from .switches import Switch, read_forest
 from .text import is_nothing, read_hosts
+from .versions import DEFAULTS, FIRST, read_version, version_text
 
-VERSION = 1
+VERSION = 2
 CASE_FILE = "case.json"
-TOPOLOGY_FILE = "topology.conf"
+TOPOLOGY_FILES = ("topology.yaml", "topology.conf")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +62,8 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     events: Path | None = None
     reservations: Path | None = None
     topology: Path | None = None
+    config: Path | None = None
+    version: str = ""  # of Slurm
     time_zone: str = ""
 
 
@@ -68,19 +82,35 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     notes: tuple[str, ...] = ()
     keys: KeyCount
     linear: bool  # whether jobs get whole nodes
+    slurm: str = version_text(FIRST)  # its version
+    taken: dict[str, str] = {}  # what slurmctld took for keys that slurm.conf leaves out
     folder: str = ""
 
     @cached_property
     def conf(self) -> Conf:
         """The slurm.conf in the case's folder, read once. Raises InputError."""
-        return read_conf(Path(self.folder) / "slurm.conf")
+        return self.known_of(read_conf(Path(self.folder) / "slurm.conf"))
+
+    def known_of(self, conf: Conf) -> Conf:
+        """A slurm.conf of this cluster, with the version and what slurmctld took."""
+        return msgspec.structs.replace(conf, version=read_version(self.slurm), taken=self.taken)
 
     @cached_property
     def settings(self) -> Settings:
         """The parameters as configured in it."""
         return Settings(self.conf)
 
-    @property
+    @cached_property
+    def threads(self) -> int:
+        """Cpus of which jobs get all or none: those of a core, or 1 where nodes differ, which round by themselves."""
+        kinds = {node.threads for node in self.nodes}
+        return kinds.pop() if len(kinds) == 1 else 1
+
+    def units(self, node: Node) -> int:
+        """How many of them a node has."""
+        return node.cores * node.threads // self.threads
+
+    @cached_property
     def begin(self) -> int:
         """Seconds since 1970 from which the simulation runs: the first submission."""
         return min((job.submitted for job in self.jobs), default=DAY)
@@ -93,20 +123,24 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         InputError: naming the file and the line that cannot be read.
     """
     zone = named_zone(sources.time_zone)
-    conf, account = read_conf(sources.conf), Account()
-    log = make_log(read_rows(sources.jobs, account), zone, account)
-    nodes = make_nodes(conf, sources.nodes, cluster_hosts(log.jobs))
+    conf, account = _with_version(read_conf(sources.conf), sources), Account()
+    rows, foreign = of_cluster(read_rows(sources.jobs, account), conf.get("ClusterName"))
+    log = make_log(rows, zone, account)
+    conf, refuted = _as_shared(conf, log.jobs)
+    nodes, absences, strange_states = _nodes_and_states(conf, sources, log.jobs, zone)
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
     qualities = read_qualities(sources.qos) if sources.qos else []
-    notes = list(log.notes)
+    notes = [*foreign, *log.notes, *strange_states, *refuted, *version_notes(conf, sources.config or sources.version)]
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
     # what is not in the configuration cannot be simulated; what is not described is guessed, and both are said
     jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
-    windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
-    windows += read_reservations(sources.reservations, zone) if sources.reservations else []
+    windows = read_node_events(sources.events, zone) if sources.events else absences
+    if sources.reservations:
+        windows = [*windows, *read_reservations(sources.reservations, nodes, zone)]
+    jobs, parted = _without_parts(jobs, windows)
     switches, strange = read_topology(conf, sources.topology, nodes)
     # a scheduler without backfill has no cycles
     builtin = Settings(conf).builtin
@@ -121,13 +155,91 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         cycles=tuple(cycles),
         windows=tuple(windows),
         switches=tuple(switches),
-        notes=(*notes, *more, *guessed, *strange),
+        notes=(*notes, *more, *guessed, *strange, *parted),
         keys=with_touched(
             count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs)
         ),
         linear=Settings(conf).linear,
+        slurm=version_text(conf.version),
+        taken=dict(conf.taken),
     )
     return case, conf
+
+
+def _nodes_and_states(
+    conf: Conf, sources: Sources, jobs: Sequence[SlurmJob], zone: ZoneInfo | None
+) -> tuple[list[Node], list[Absence], list[str]]:
+    """The nodes, when states say that they are away, and notes. Raises InputError."""
+    nodes = make_nodes(conf, sources.nodes, cluster_hosts(jobs))
+    return (nodes, [], []) if sources.nodes is None else read_states(sources.nodes, nodes, jobs, zone)
+
+
+def _without_parts(jobs: Iterable[SlurmJob], windows: Iterable[Absence]) -> tuple[list[SlurmJob], list[str]]:
+    """The jobs, those of reservations of some cores outside of these, and notes on such reservations."""
+    parts = {window.reservation: window for window in windows if window.cores}
+    inside = Counter(job.reservation for job in jobs if job.reservation in parts)
+    notes = [
+        f"reservation {name} has {window.cores} cores of {window.nodes[0]}: its {inside[name]:,} jobs run outside of it"
+        for name, window in parts.items()
+        if inside[name]
+    ]
+    kept = [msgspec.structs.replace(job, reservation="") if job.reservation in parts else job for job in jobs]
+    return kept, notes
+
+
+def _with_version(conf: Conf, sources: Sources) -> Conf:
+    """The slurm.conf with its version: as slurmctld says it, else as it was told, else the first one.
+
+    Raises:
+        InputError: for a file that says none.
+        ConfigError: for a text that is none.
+    """
+    if sources.config is not None:
+        version, taken = read_taken(sources.config)
+        kept = {key: value for key, value in taken.items() if key in USED_KEYS and key not in conf.keys}
+        return msgspec.structs.replace(conf, version=version, taken=kept)
+    return msgspec.structs.replace(conf, version=read_version(sources.version)) if sources.version else conf
+
+
+_APART = 5  # seconds that two jobs are on a node together before they share it: sacct's dates are rounded
+
+
+def _as_shared(conf: Conf, jobs: Iterable[SlurmJob]) -> tuple[Conf, list[str]]:
+    """The configuration, with select/cons_tres where it was left out and the log shows that jobs share nodes.
+
+    A note says so, also where it says select/linear itself.
+    """
+    if not Settings(conf).linear:
+        return conf, []
+    ends: dict[str, float] = {}
+    shared = 0
+    for job in sorted((job for job in jobs if job.started), key=lambda job: job.start):
+        hosts = read_hosts(job.hosts)
+        shared += any(ends.get(host, 0.0) > job.start + _APART for host in hosts)
+        for host in hosts:
+            ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
+    if not shared:
+        return conf, []
+    seen = f"{shared:,} jobs of the log ran on nodes that other jobs had, which SelectType=select/linear does not do"
+    if conf.get("SelectType"):
+        return conf, [f"{seen}: is slurm.conf that of this cluster?"]
+    since, select = DEFAULTS["selecttype"]
+    seen = f"{seen}: {select} is taken, the default since {version_text(since)}"
+    if conf.version == FIRST:
+        return msgspec.structs.replace(conf, version=since), [seen]
+    return msgspec.structs.replace(conf, taken={**conf.taken, "selecttype": select}), [seen]
+
+
+def version_notes(conf: Conf, is_known: object) -> list[str]:
+    """Whose rules and defaults are taken, where nobody says the version."""
+    if is_known:
+        return []
+    chosen = [f"{name}={Settings(conf).text(name)}" for name in ("SelectType", "PriorityType") if not conf.get(name)]
+    defaults = f", and of its defaults {' and '.join(chosen)}" if chosen else ""
+    return [
+        f"the version of Slurm is not known: the rules of {version_text(conf.version)} are taken{defaults}; give "
+        "--config (what scontrol show config prints) or --slurm-version"
+    ]
 
 
 def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple[list[Switch], list[str]]:
@@ -136,10 +248,11 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
     Raises:
         InputError: if it is none.
     """
-    beside = Path(conf.path).parent / TOPOLOGY_FILE
-    # slurmctld reads topology.conf of the same folder, without being told
-    if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
-        path = beside
+    # slurmctld reads them from the same folder, without being told; topology.yaml goes before
+    folder, tree = Path(conf.path).parent, "tree" in conf.get("TopologyPlugin").lower()
+    found = [folder / name for name in TOPOLOGY_FILES if (folder / name).is_file()]
+    if path is None and found and (tree or found[0].name != TOPOLOGY_FILES[-1]):
+        path = found[0]
     return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
 
 
@@ -229,7 +342,7 @@ _HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
 
 def engine_hosts(case: Case) -> list[str]:
     """The node of each host of the engine: hosts are the nodes themselves, or their cores where jobs share nodes."""
-    return [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
+    return [node.name for node in case.nodes for _ in range(1 if case.linear else case.units(node))]
 
 
 def case_platform(case: Case) -> Platform:
@@ -256,14 +369,20 @@ def engine_size(case: Case, job: SlurmJob) -> int:
     """The hosts of the engine that a job takes: its nodes, or its cores where jobs share nodes."""
     if case.linear:
         return max(job.nodes, len(read_hosts(job.hosts)))
-    threads = max(node.threads for node in case.nodes)
-    return max(1, -(-max(job.cpus, job.cpus_had) // threads))
+    return max(1, -(-max(job.cpus, job.cpus_had) // case.threads))
 
 
-def case_workload(case: Case) -> Workload:
+def limit_of(case: Case, job: SlurmJob) -> float:
+    """The seconds that a job may run in the first of its partitions, inf where nothing limits it."""
+    first = job.partition.split(",")[0]
+    return next((each.limit_of(job) for each in case.partitions if each.name == first), job.limit)
+
+
+def case_workload(case: Case, longest: float = math.inf) -> Workload:
     """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
 
-    Jobs that were cancelled while they waited are left out.
+    Jobs that were cancelled while they waited are left out. `longest` is the walltime of those without any limit,
+    seconds.
     """
     begin, most = case.begin, len(engine_hosts(case))
     profiles: dict[str, Delay] = {}
@@ -272,7 +391,7 @@ def case_workload(case: Case) -> Workload:
         if not job.started and job.state not in ("PENDING", "RUNNING"):
             continue
         # a job that still waited when the log was made runs to its limit
-        seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
+        seconds = max(1.0, job.runtime if job.started else min(limit_of(case, job), 1e7))
         name = f"{seconds:g}s"
         profiles[name] = Delay(seconds)
         jobs.append(
@@ -280,7 +399,7 @@ def case_workload(case: Case) -> Workload:
                 id=f"slurm!{job.id}",
                 submit_time=float(job.submitted - begin),
                 size=min(engine_size(case, job), most),
-                walltime=max(job.limit, seconds),
+                walltime=max(min(limit_of(case, job), longest), seconds),
                 profile=name,
                 user=job.user,
             )

@@ -16,11 +16,12 @@ from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
-from .text import read_hosts, read_minutes
+from .text import is_nothing, read_hosts, read_minutes
+from .versions import DEFAULTS, FIRST, VERSION_RULES, Version, read_version, version_text
 
 # slurm.conf(5): "Key=Value" in any case, several on a line, values with blanks in quotes
 _PAIR = re.compile(r'([\w/:.-]+)\s*=\s*("[^"]*"|\S*)')
-_TABLES = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
+_OTHER_TABLES = ("frontendname", "switchname")
 _DEEPEST = 10  # Includes in Includes
 
 
@@ -54,16 +55,25 @@ class Conf(msgspec.Struct, frozen=True):
     nodes: tuple[ConfEntry, ...]
     partitions: tuple[ConfEntry, ...]
     files: tuple[str, ...]  # all that were read
+    sets: tuple[ConfEntry, ...] = ()  # NodeSet
+    down: tuple[ConfEntry, ...] = ()  # DownNodes
+    unused: tuple[ConfLine, ...] = ()  # whole lines of other tables, of which nothing is used
+    version: Version = FIRST  # of Slurm
+    taken: Mapping[str, str] = {}  # what slurmctld took for keys that are left out, in lower case
 
     def get(self, key: str, default: str = "") -> str:
-        """The value of a key, whatever its case."""
-        return self.keys.get(key.lower(), default)
+        """The value of a key, whatever its case; where it is left out, what slurmctld took."""
+        low = key.lower()
+        return self.keys[low] if low in self.keys else self.taken.get(low, default)
 
     @property
     def options(self) -> dict[str, str]:
         """SchedulerParameters by name in lower case; those without value are "yes"."""
         parts = (part.strip().partition("=") for part in self.get("SchedulerParameters").split(",") if part.strip())
-        return {name.lower(): value or "yes" for name, _, value in parts}
+        # the same since 23.02, in a key of its own
+        youngest = "youngest_first" in self.get("PreemptParameters").lower()
+        found = {"preempt_youngest_first": "yes"} if youngest else {}
+        return found | {name.lower(): value or "yes" for name, _, value in parts}
 
 
 def read_conf(path: Path) -> Conf:
@@ -74,15 +84,19 @@ def read_conf(path: Path) -> Conf:
     """
     keys: dict[str, str] = {}
     places: dict[str, ConfLine] = {}
-    tables: dict[str, list[ConfEntry]] = {"nodename": [], "partitionname": []}
+    tables: dict[str, list[ConfEntry]] = {name: [] for name in ("nodename", "partitionname", "nodeset", "downnodes")}
+    unused: list[ConfLine] = []
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
     # the last line of a key counts, as for slurmctld
     for line in _lines(path, files, 0):
         pairs = pairs_of(line)
         key, value = pairs[0]
-        if key in _TABLES:
+        if key in tables:
             _add_entry(key, value, dict(pairs[1:]), line, tables, defaults)
+            continue
+        if key in _OTHER_TABLES:
+            unused.append(line)
             continue
         for key, value in pairs:
             keys[key], places[key] = value, line
@@ -95,6 +109,9 @@ def read_conf(path: Path) -> Conf:
         nodes=tuple(tables["nodename"]),
         partitions=tuple(tables["partitionname"]),
         files=tuple(files),
+        sets=tuple(tables["nodeset"]),
+        down=tuple(tables["downnodes"]),
+        unused=tuple(unused),
     )
 
 
@@ -110,8 +127,6 @@ def _add_entry(
     if name.upper() == "DEFAULT":
         defaults.setdefault(key, {}).update(pairs)
         return
-    if key not in tables:
-        return
     try:
         read_hosts(name)
     except ValueError:
@@ -124,11 +139,11 @@ def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:
         raise InputError(f"{path}: included by itself, or more than {_DEEPEST} files deep; remove an Include")
     files.append(str(path))
     for line in logical_lines(path):
-        word, _, rest = line.text.partition(" ")
-        if word.lower() != "include":
+        word, *rest = line.text.split(None, 1)
+        if word.lower() != "include" or not rest:
             yield line
             continue
-        target = Path(rest.strip())
+        target = Path(rest[0].strip('"'))
         # Include of the cluster's own path: files that were copied are next to each other
         found = target if target.is_absolute() and target.exists() else path.parent / target
         if not found.is_file():
@@ -156,6 +171,31 @@ def logical_lines(path: Path) -> Iterator[ConfLine]:
         raise InputError(f"{path}, line {begun}: continued with \\ at the end of the file; is it complete?")
 
 
+_TAKEN = re.compile(r"([\w/]+)\s*=\s(.*)")
+_UNITS = re.compile(r"(\d+) (?:sec|min|usec|percent)$")
+_HEADING = "Configuration data as of"  # the first line of scontrol show config
+
+
+def read_taken(path: Path) -> tuple[Version, dict[str, str]]:
+    """What ``scontrol show config`` prints: the version, and the value of each key, in lower case, as it was taken.
+
+    Raises:
+        InputError: if it is something else, or has no version.
+    """
+    taken: dict[str, str] = {}
+    for line in read_text(path).splitlines():
+        found = _TAKEN.match(line)
+        if found and not is_nothing(found[2]):
+            taken[found[1].lower()] = _UNITS.sub(r"\1", found[2].strip())
+    version = taken.pop("slurm_version", "")
+    try:
+        return read_version(version), taken
+    except ConfigError:
+        raise InputError(
+            f"{path}: there is no line SLURM_VERSION in it; make it with: scontrol show config > {path.name}"
+        ) from None
+
+
 def read_text(path: Path) -> str:
     """A text file. Raises InputError."""
     data = read_bytes(path)
@@ -170,6 +210,11 @@ def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
     """The pairs of a line, keys in lower case. Raises InputError if there are none, or something is between them."""
     pairs = [(key.lower(), value.strip('"')) for key, value in _PAIR.findall(line.text)]
     rest = _PAIR.sub("", line.text).strip()
+    if line.text.startswith(_HEADING):
+        raise InputError(
+            f"{line.place}: this is what scontrol show config prints; give it as --config, and slurm.conf itself as "
+            "--conf"
+        )
     if not pairs or rest:
         found = rest or line.text
         raise InputError(f"{line.place}: {found[:60]!r} is not Key=Value; is it a file of Slurm's?")
@@ -178,8 +223,7 @@ def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
 
 # The parameters that the model takes from slurm.conf, and their values in one simulation.
 #
-# Defaults are those of 22.05's slurm.conf(5). From 23.11 on SelectType is select/cons_tres and PriorityType
-# priority/multifactor where a slurm.conf does not say so; a case of such a version must say it.
+# Defaults are those of slurm.conf(5); where they changed, those before (`versions.DEFAULTS` has the others).
 
 
 class Parameter(NamedTuple):
@@ -255,11 +299,13 @@ _PLUGINS = (
 )
 # What slurm.conf does not say and a simulation needs; names are ours. sdiag has hints at the costs.
 MODEL = (
+    Parameter("slurm_version", "22.05", "", "whose rules and defaults hold; a case knows its own"),
     Parameter("completing", "2", "s", "from a job's end until its nodes are free again: epilog and messages"),
     Parameter("test_cost", "0", "s", "that backfill takes to test a job"),
     Parameter("cycle_cost", "0", "s", "that a cycle of backfill takes by itself"),
     Parameter("bf_phase", "0", "s", "from the begin to the first cycle of backfill"),
     Parameter("calc_phase", "0", "s", "from the begin to the first calculation of priorities"),
+    Parameter("requeue_order", "0", "", "of jobs that are preempted together: 0 by number, others at random"),
     Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
@@ -283,12 +329,25 @@ class Settings(msgspec.Struct, frozen=True):
         low = name.lower()
         if low in self.changed:
             return self.changed[low]
+        if low == "slurm_version":
+            return version_text(self.version)
         if name in _MODEL_NAMES:
             return PARAMETERS[low].default
         if name in IN_SCHEDULER_PARAMETERS:
             options = self.conf.options
             return options.get(low, PARAMETERS[low].default)
-        return self.conf.get(name, PARAMETERS[low].default)
+        return self.conf.get(name, self.default(low))
+
+    @property
+    def version(self) -> Version:
+        """The version of Slurm whose rules hold. Raises ConfigError."""
+        changed = self.changed.get("slurm_version")
+        return self.conf.version if changed is None else read_version(changed)
+
+    def default(self, low: str) -> str:
+        """What a key, in lower case, is where slurm.conf leaves it out."""
+        since, value = DEFAULTS.get(low, (FIRST, PARAMETERS[low].default))
+        return value if self.version >= since else PARAMETERS[low].default
 
     def number(self, name: str) -> float:
         """The value of a parameter that is a number. Raises ConfigError."""
@@ -378,6 +437,12 @@ class Settings(msgspec.Struct, frozen=True):
     def multifactor(self) -> bool:
         """Whether priorities are computed (priority/multifactor), and not only the order of submission."""
         return "multifactor" in self.text("PriorityType").lower()
+
+    @property
+    def requeues_in_any_order(self) -> bool:
+        """Whether jobs that are preempted together come back in an order that nobody knows, and that decides."""
+        preempts = "none" not in self.text("PreemptType").lower()
+        return preempts and not self.multifactor and self.version >= VERSION_RULES["requeued_anew"].since
 
     @property
     def builtin(self) -> bool:

@@ -15,7 +15,20 @@ from decision.files.accounting.sacct import UNFINISHED
 from decision.model.errors import InputError
 
 from .records import RecordRow
-from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
+from .text import (
+    MINUTE,
+    NEVER,
+    count_gres,
+    is_nothing,
+    read_duration,
+    read_hosts,
+    read_memory,
+    read_minutes,
+    read_tres,
+    split_list,
+)
+
+ALL_MEMORY = -1.0  # of each of its nodes: --mem=0
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -48,9 +61,10 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpus: int = 1
     cpus_per_task: int = 1
     tasks_per_node: int = 0  # 0: any number
-    memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured
+    memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured, `ALL_MEMORY`
     memory_per_cpu: bool = False
-    gres: Mapping[str, int] = {}  # per node, or all in all if `gres_in_all`
+    memory_in_all: float = 0.0  # megabytes that the log says it was given or asked for; 0 where it says nothing
+    gres: Mapping[str, int] = {}  # gpu, or gpu:a100 of a type; per node, or all in all if `gres_in_all`
     gres_in_all: bool = False
     exclusive: bool = False
     held: bool = False
@@ -128,8 +142,13 @@ _KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singl
 def unknown_options(options: Mapping[str, str]) -> set[str]:
     """Those of a job's options that may matter and are not simulated."""
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
-    if options.get("exclusive", "") in ("user", "mcs"):
+    if options.get("exclusive", "") in ("user", "mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
+    # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
+    if "," in options.get("qos", ""):
+        found.add("several --qos: the one that sacct names is taken")
+    if "|" in options.get("licenses", ""):
+        found.add("--licenses=A|B: the first one is taken")
     if "-" in options.get("nodes", ""):
         found.add("--nodes=MIN-MAX")
     if "*" in options.get("constraint", ""):
@@ -265,9 +284,8 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
     least, most = _nodes(row, options, asked)
     per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
     cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
-    memory, per_cpu = _memory(row, options, asked, cpus, least)
-    gres = {name.removeprefix("gres/"): int(float(number)) for name, number in asked.items() if "gres/" in name}
-    gres = {name: count for name, count in gres.items() if ":" not in name} or gres
+    memory, per_cpu = _memory(row, options, asked, cpus)
+    gres, in_all = _gres(row, options, asked)
     return {
         "billing": float(_whole(had.get("billing") or asked.get("billing") or "0", row, "billing")),
         "nodes": least,
@@ -277,8 +295,9 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "tasks_per_node": _whole(options.get("ntasks-per-node", "0"), row, "--ntasks-per-node"),
         "memory": memory,
         "memory_per_cpu": per_cpu,
+        "memory_in_all": _memory_in_all(row, asked),
         "gres": gres,
-        "gres_in_all": True,
+        "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
         "cpus_had": cpus_had,
     }
@@ -298,23 +317,62 @@ def _nodes(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str])
     return max(1, had), 0 if options else max(1, had)
 
 
-def _memory(
-    row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
-) -> tuple[float, bool]:
+def _gres(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[dict[str, int], bool]:
+    """Generic resources by name, or by name and type, and whether they are those of all nodes together."""
+    # sbatch(1): --gres and --gpus-per-node are of a node, --gpus of all; without a command line ReqTRES is of all
+    parts = [part for part in split_list(options.get("gres", "")) if part.lower() != "none"]
+    parts += [f"gpu:{part}" for part in split_list(options.get("gpus-per-node", ""))]
+    try:
+        if parts:
+            return _of_types(count_gres(part.removeprefix("gres/").removeprefix("gres:") for part in parts)), False
+        if "gpus" in options:
+            return _of_types(count_gres(f"gpu:{part}" for part in split_list(options["gpus"]))), True
+        found = {name[len("gres/") :]: _amount(number) for name, number in asked.items() if name.startswith("gres/")}
+    except ValueError as error:
+        raise InputError(f"{row.place}: generic resources: {error} is not a number; write them as gpu:a100:2") from None
+    return _of_types(found), True
+
+
+def _amount(text: str) -> int:
+    return int(float(text)) if text.replace(".", "", 1).isdigit() else round(read_memory(text))
+
+
+def _of_types(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by type, and without one what is beyond them: of gpu=3 and gpu:a100=2 one more gpu."""
+    typed = {name: count for name, count in counts.items() if ":" in name}
+    rest = Counter({name: count for name, count in counts.items() if ":" not in name})
+    for name, count in typed.items():
+        rest[name.partition(":")[0]] -= count
+    return typed | {name: count for name, count in rest.items() if count > 0}
+
+
+def _memory(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int) -> tuple[float, bool]:
     """Megabytes, and whether they are per cpu."""
     try:
         if "mem-per-cpu" in options:
-            return read_memory(options["mem-per-cpu"]), True
+            return read_memory(options["mem-per-cpu"]) or ALL_MEMORY, True
+        # sbatch(1), --mem=0: all memory of each node
         if "mem" in options:
-            return read_memory(options["mem"]), False
+            return read_memory(options["mem"]) or ALL_MEMORY, False
+        # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
+        old = row.text("ReqMem")
+        if old.endswith(("c", "n")) and len(old) > 1:
+            return read_memory(old) or ALL_MEMORY, old.endswith("c")
         if options or "mem" not in asked:
-            # ReqMem before Slurm 21.08: 4000Mc per cpu, 4000Mn per node; of newer ones it is a total and says nothing
-            old = row.text("ReqMem")
-            has_unit = old.endswith(("c", "n")) and len(old) > 1
-            return (read_memory(old), old.endswith("c")) if has_unit else (0.0, False)
-        return read_memory(asked["mem"]) / max(1, cpus), True
+            return 0.0, False
+        return read_memory(asked["mem"]) / max(1, cpus) or ALL_MEMORY, True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
+
+
+def _memory_in_all(row: RecordRow, asked: Mapping[str, str]) -> float:
+    """Megabytes of ReqTRES, which knows what a script asked for, too; or of a newer ReqMem, which is of all nodes."""
+    old = row.text("ReqMem")
+    text = asked.get("mem") or ("" if is_nothing(old) or old.endswith(("c", "n")) else old)
+    try:
+        return read_memory(text) if text else 0.0
+    except ValueError:
+        return 0.0
 
 
 def _runtime(row: RecordRow, start: int, end: int) -> float:
@@ -374,11 +432,29 @@ class JobLog(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()  # what was skipped or assumed
 
 
+def of_cluster(rows: Sequence[RecordRow], cluster: str) -> tuple[list[RecordRow], list[str]]:
+    """The records of one cluster, where the column Cluster names several, and notes on the others.
+
+    Raises:
+        InputError: if there are several, and none is this one.
+    """
+    counts = Counter(row.text("Cluster") for row in rows)
+    names = sorted(counts.keys() - {""})
+    if len(names) < 2:
+        return list(rows), []
+    mine = [row for row in rows if row.text("Cluster") == cluster]
+    if not mine:
+        called = f"is called {cluster}" if cluster else "says no ClusterName"
+        raise InputError(f"{rows[0].place}: records of the clusters {', '.join(names)}, and slurm.conf {called}")
+    others = [f"{counts[name]:,} records of the cluster {name} were skipped" for name in names if name != cluster]
+    return mine, others
+
+
 def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: Account | None = None) -> JobLog:
     """The jobs of sacct's records.
 
     Args:
-        rows: the records.
+        rows: the records, of one cluster.
         zone: of their dates; None where they are those of the clock's face.
         account: what became of the file's other records.
 
@@ -406,12 +482,19 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
         shifted += dated and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
         unfinished[_why_no_run(job)] += 1
         runs[job_id].append(job)
-    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
+    parts = sum(map(len, runs.values()))
+    attempts = [_unresized(sorted(each, key=lambda job: (job.submit, job.start))) for each in runs.values()]
+    resized = parts - sum(map(len, attempts))
+    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in attempts]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
     notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
-    if again := sum(map(len, runs.values())) - len(runs):
+    if resized:
+        notes.append(
+            f"{resized:,} records are of jobs that changed their size while they ran: they keep the first size"
+        )
+    if again := sum(map(len, attempts)) - len(runs):
         notes.append(f"{again:,} records are of attempts of jobs that were requeued later")
     if never := sum(count for why, count in unfinished.items() if why):
         reasons = ", ".join(f"{count:,} {REASONS[why]}" for why, count in sorted(unfinished.items()) if why)
@@ -442,6 +525,19 @@ def _why_no_run(job: SlurmJob) -> str:
     if job.state in UNFINISHED or job.end == NEVER:
         return "not_ended"
     return "" if job.runtime > 0 else "no_time"
+
+
+def _unresized(runs: Sequence[SlurmJob]) -> list[SlurmJob]:
+    """The attempts of a job, where one that changed its size while it ran, with a record for each size, is one."""
+    kept: list[SlurmJob] = []
+    for job in runs:
+        before = kept[-1] if kept else None
+        if before is not None and before.state == "RESIZING" and before.submit == job.submit:
+            end = {"end": job.end, "state": job.state, "runtime": before.runtime + job.runtime}
+            kept[-1] = msgspec.structs.replace(before, **end)
+        else:
+            kept.append(job)
+    return kept
 
 
 def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:

@@ -17,18 +17,18 @@ from .jobs import SlurmJob
 from .nodes import Node, Partition
 
 # parameters, and what readers of the configuration look at
-_USED_KEYS = {
+USED_KEYS = {
     low for low, each in PARAMETERS.items() if each.name not in IN_SCHEDULER_PARAMETERS and each not in MODEL
 } | {
     *("schedulerparameters", "defmempercpu", "defmempernode", "accountingstoragetype", "accountingstorageenforce"),
-    *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
+    *("enforcepartlimits", "preemptparameters", "licenses", "grestypes", "jobrequeue", "fastschedule"),
 }
 # they can change when or where jobs start, and nothing here does what they say
 _MAY_MATTER_KEYS = {
     *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
-    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),
+    *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate"),
     *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
     *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
@@ -64,7 +64,14 @@ _NO_INFLUENCE_KEYS = {
     *("clifilterplugins", "cpufreqdef", "cpufreqgovernors", "dynamicfeatures", "extsensorsfreq", "extsensorstype"),
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
-    *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter"),
+    *(
+        "metricstype",
+        "maxbatchrequeue",
+        "salocdefaultcommand",
+        "sallocdefaultcommand",
+        "schedulerport",
+        "schedulerrootfilter",
+    ),
 }
 
 
@@ -86,9 +93,19 @@ class KeyCount(msgspec.Struct, frozen=True):
 
 
 # with such a value a key says that it is off
-_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
+_QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1", "unlimited", "infinite"}
 # of SchedulerParameters: they bound scripts and messages, not the schedule
-_QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
+_QUIET_OPTIONS = {
+    *(
+        "bf_yield_rpc_cnt",
+        "extra_constraints",
+        "max_script_size",
+        "max_rpc_cnt",
+        "enable_user_top",
+        "kill_invalid_depend",
+    ),
+    *("no_env_cache",),
+}
 
 
 def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
@@ -98,9 +115,10 @@ def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
         name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
         # topology/tree without a topology.conf cannot be simulated, so it may matter
         tree = has_switches and value.lower() == "topology/tree"
-        if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
+        flat = value.lower() in ("topology/none", "topology/flat", "topology/default")
+        if key == "topologyplugin" and not flat and not tree:
             matter.append(f"{name}={value}")
-        elif key in _USED_KEYS:
+        elif key in USED_KEYS:
             used.append(name)
         elif key in _NO_INFLUENCE_KEYS or (key in _MAY_MATTER_KEYS and value.lower() in _QUIET_VALUES):
             quiet.append(name)
@@ -127,6 +145,7 @@ _KNOWN_WORDS = {
     "TopologyParam": {"TOPOOPTIONAL", "NOINADDRANY", "NOCTLDINADDRANY", "NOINADDRANYCTLD", "ROUTEPART"},
     "SchedulerType": {"SCHED/BACKFILL", "SCHED/BUILTIN"},
     "SelectType": {"SELECT/LINEAR", "SELECT/CONS_TRES", "SELECT/CONS_RES"},
+    "PreemptParameters": {"YOUNGEST_FIRST"},
     "PreemptType": {"PREEMPT/NONE", "PREEMPT/PARTITION_PRIO", "PREEMPT/QOS"},
     "PriorityType": {"PRIORITY/BASIC", "PRIORITY/MULTIFACTOR"},
 }
@@ -134,10 +153,22 @@ _OF_PARTITIONS = {
     **{"exclusiveuser": "ExclusiveUser", "maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
     **{"selecttypeparameters": "SelectTypeParameters", "maxmempernode": "MaxMemPerNode", "reqresv": "ReqResv"},
     **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
-    **{"tresbillingweights": "TRESBillingWeights"},
+    **{"tresbillingweights": "TRESBillingWeights", "exclusive": "Exclusive"},
+}
+# keys of their lines that are used, or of which a log shows nothing: who may submit, addresses
+_KNOWN_OF_PARTITIONS = {
+    *("nodes", "default", "priority", "prioritytier", "priorityjobfactor", "maxtime", "defaulttime", "maxnodes"),
+    *("minnodes", "state", "preemptmode", "defmempercpu", "defmempernode", "qos", "lln", "gracetime", "hidden"),
+    *("allowgroups", "allowaccounts", "allowqos", "denyaccounts", "denyqos", "rootonly", "allocnodes"),
+    *("disablerootjobs", "cpubind", "alternate"),
+}
+_KNOWN_OF_NODES = {
+    *("cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory"),
+    *("gres", "feature", "features", "weight", "state", "nodeaddr", "nodehostname", "port", "reason", "tmpdisk"),
+    *("bcastaddr", "cpubind"),
 }
 _OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
-_QUIET = {"", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
+_QUIET = {"NODE", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
 
 
 class Facts(NamedTuple):
@@ -188,6 +219,9 @@ def _of_partitions(facts: Facts) -> Iterator[str]:
             known = value.upper() in _QUIET or (key == "tresbillingweights" and billed)
             if not known:
                 yield _counted(f"{shown}={value} of partition {entry.name}", facts.count(entry.name))
+        for key in sorted(entry.pairs.keys() - _KNOWN_OF_PARTITIONS - _OF_PARTITIONS.keys()):
+            if entry.pairs[key].lower() not in _QUIET_VALUES:
+                yield _counted(f"{key}={entry.pairs[key]} of partition {entry.name}", facts.count(entry.name))
     preempts = "none" not in facts.conf.get("PreemptType", "preempt/none").lower()
     for partition in facts.partitions:
         mode = (partition.preempt_mode or facts.conf.get("PreemptMode")).upper()
@@ -200,6 +234,12 @@ def _of_nodes(facts: Facts) -> Iterator[str]:
         for key, shown in _OF_NODES.items():
             if entry.pairs.get(key, "0") != "0":
                 yield f"{shown} of node {entry.name}"
+        for key in sorted(entry.pairs.keys() - _KNOWN_OF_NODES - _OF_NODES.keys()):
+            if entry.pairs[key].lower() not in _QUIET_VALUES:
+                yield f"{key}={entry.pairs[key]} of node {entry.name}"
+    tables = Counter(line.text.partition("=")[0].strip() for line in facts.conf.unused)
+    for table, count in tables.items():
+        yield f"{count:,} line{'' if count == 1 else 's'} {table}="
 
 
 def _of_accounts(facts: Facts) -> Iterator[str]:

@@ -137,7 +137,8 @@ def _count(text: str) -> int:
 def asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
     """The licences that a job asks for, and how many of each."""
     for part in filter(None, job.licenses.replace(";", ",").split(",")):
-        name, _, count = part.partition(":")
+        # of licences of which any will do the first one is taken, and `keys` names it
+        name, _, count = part.split("|")[0].partition(":")
         yield name, _count(count)
 
 
@@ -165,14 +166,15 @@ class Masks:
         for window in case.windows:
             if window.reservation:
                 self._reserved.setdefault(window.reservation, set()).update(window.nodes)
+        self._types = {name for node in case.nodes for name in node.gres if ":" in name}
         self._nodes, self._words = case.nodes, nb_words(case)
         self._known: dict[tuple[str, ...], int] = {}
         self.rows: list[NDArray[np.uint64]] = []
 
     def of(self, job: SlurmJob, partition: Partition) -> int:
         """The number of the set of a job in a partition."""
-        # gres with a type (gpu:v100) keeps a job to nodes that have this type
-        typed = ",".join(sorted(name for name in job.gres if ":" in name))
+        # gres with a type (gpu:v100) keeps a job to nodes that have this type; one that no node has was found by Slurm
+        typed = ",".join(sorted(name for name in job.gres if name in self._types))
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
         names = (job.reservation, partition.name, job.features, job.exclude, typed)
         key = (*names, "refused" if refused else "")
@@ -204,7 +206,7 @@ class Masks:
             if node.name in members
             and not node.down
             and has_features(node, job.features)
-            and all(kind in node.gres_types for kind in filter(None, typed.split(",")))
+            and all(kind in node.gres for kind in filter(None, typed.split(",")))
         ]
 
 

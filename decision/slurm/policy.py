@@ -31,7 +31,7 @@ from .nodes import make_nodes, make_partitions
 
 # the world's arrays cannot grow: a new one with twice as many places takes over
 _ROOM = 1024  # jobs that no case knows, at first
-_SOURCE = "slurm.conf(5) of 22.05"
+_SOURCE = "slurm.conf(5)"
 _STRANGER = "-"  # id of a place for such a job
 
 
@@ -48,7 +48,7 @@ class SlurmPolicy:
 
     def __init__(self, conf: Path, changes: Mapping[str, str]) -> None:
         self._case = _case_of(conf)
-        self._settings = Settings(read_conf(conf)).changing(changes)
+        self._settings = Settings(self._case.known_of(read_conf(conf))).changing(changes)
         self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
         self._strangers = 0
         self._world: SlurmWorld
@@ -89,9 +89,9 @@ class SlurmPolicy:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
         self._end(cluster, now)
-        for number in range(self._seen, int(cluster.arrays.nb_jobs)):
+        for number in range(self._seen, cluster.arrays.nb_jobs):
             self._submit(cluster.job(number), now)
-        self._seen = int(cluster.arrays.nb_jobs)
+        self._seen = cluster.arrays.nb_jobs
         world = self._world
         clock.step_scheduler(world, now)
         for job in world.started[: world.nb_started].tolist():
@@ -186,7 +186,7 @@ def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
     # the platform that `write_case` made says it; others of the right size are taken in order
     named = [host.properties.get("server", host.name) for host in platform.hosts]
     if not all(name in numbers for name in named):
-        named = [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
+        named = [node.name for node in case.nodes for _ in range(1 if case.linear else case.units(node))]
     if len(named) != len(platform.hosts):
         units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
         raise ConfigError(
@@ -222,6 +222,6 @@ def _options(_name: str) -> list[OptionLine]:
 SLURM = PolicySource(
     names=("slurm",),
     load=load_slurm_policy,
-    lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm 22.05")],
+    lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm")],
     options=_options,
 )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -157,6 +158,13 @@ class Factors:
             + self._tres_part(job)
             - job.nice
         )
+
+    def per_cpu(self, job: SlurmJob) -> float:
+        """What each cpu that a job is found to take beyond those that it asked for adds to its priority."""
+        if not self._settings.multifactor:
+            return 0.0
+        larger = msgspec.structs.replace(job, cpus=job.cpus + 1)
+        return self._weight["JobSize"] * (self._size(larger) - self._size(job))
 
     def _size(self, job: SlurmJob) -> float:
         """The factor of a job's size, from 0 to 1."""

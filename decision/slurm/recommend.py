@@ -16,7 +16,7 @@ from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 
-from .agree import Counted, Progress, calibrated, run_phases, waits_of
+from .agree import Counted, Progress, calibrated, compared_jobs, refuse_no_start, run_phases, waits_of
 from .case import Case, engine_size
 from .conf import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Conf, Settings, read_text
 from .priority import YEAR
@@ -94,7 +94,7 @@ def approximate(
         ConfigError: for an order that there is not.
         InputError: for a table that cannot be read.
     """
-    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    numbers = compared_jobs(case)
     ranks = _ranks(case, order)
     # priorities from 1 to 1 + POINTS; 0 would hold a job
     span = float(ranks.max() - ranks.min())
@@ -103,6 +103,7 @@ def approximate(
     unknown = without_cycles(case)
     counted, groups = Counted(show), 3 + (order in FORMULAS)
     found = calibrated(unknown, settings, runs, seed, counted.followed_by(groups * runs))
+    refuse_no_start(case, settings, found[0][0], numbers)
     phases = free_phases([phase for _, phase in found], settings)
     plain = settings.changing({"PriorityType": "priority/multifactor"})
 

@@ -25,7 +25,7 @@ _COLUMNS = (
     *("Reason", "Flags", "Constraints", "Reservation", "Suspended", "SubmitLine"),
 )
 SACCT = f"sacct -a -P -X -D -S 2026-03-02 -E now -o {','.join(_COLUMNS)}"
-_OTHERS = ("Elapsed",)
+_OTHERS = ("Elapsed", "Cluster")
 _NEEDED = (
     ("JobIDRaw", "JobID"),
     ("Submit",),

@@ -1,8 +1,8 @@
 """One run of the model over a log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,11 @@ class Simulated(NamedTuple):
 
 
 def simulate_case(
-    case: Case, settings: Settings, cycles: Sequence[int] = (), priorities: F8 | None = None
+    case: Case,
+    settings: Settings,
+    cycles: Sequence[int] = (),
+    priorities: F8 | None = None,
+    fixed: Mapping[str, Any] | None = None,
 ) -> Simulated:
     """Run the log with its recorded run times.
 
@@ -45,14 +49,14 @@ def simulate_case(
         settings: the parameters.
         cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
         priorities: (J,) that the jobs have instead of computed ones.
+        fixed: what `fixed_parts` made of the case and the parameters, to make it once for many runs.
     """
-    world = build_world(case, settings, cycles)
+    world = build_world(case, settings, cycles, fixed)
     if priorities is not None:
         world.entry_base[:] = priorities[world.entry_job]
         world.ages = 0
     begin = zero_of(case)
-    last = max(job.submitted for job in case.jobs) - begin
-    replay.run_log(world, last + _AFTER)
+    replay.run_log(world, int(world.submit.max()) + _AFTER)
     counters = (number for name, number in world.arrays().items() if name.startswith("nb_") and not number.ndim)
     if min(counters) < 0:
         raise InternalError("a counter of the model of Slurm is negative")
@@ -61,8 +65,8 @@ def simulate_case(
         submit=(world.submit + begin).astype(np.float64),
         reason=world.reason.copy(),
         requeues=world.requeues.copy(),
-        tested=int(world.nb_tested),
-        cycles=int(world.nb_cycles),
+        tested=world.nb_tested,
+        cycles=world.nb_cycles,
     )
 
 
@@ -77,7 +81,9 @@ _OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, wh
 _FEWEST = 5  # starts by backfill that show when its cycles were
 _COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
 # each is a run of the log: more of them find a better best one
-_TRIED = 240  # guesses, where the times of cycles were recorded
+_TRIED = 240  # guesses at random, where the times of cycles were recorded
+_ORDERS = 48  # of jobs that are preempted together
+_ALONG = 60  # guesses at one of them, with the others as in the best guess
 _SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
 
 
@@ -119,11 +125,14 @@ def _kept(changes: dict[str, str], settings: Settings) -> dict[str, str]:
 
 
 def _periodic(rng: np.random.Generator, settings: Settings, seconds: Sequence[int]) -> dict[str, str]:
-    return {
+    changes = {
         "completing": str(rng.choice(seconds)),
         "calc_phase": str(int(rng.uniform(0, settings.calc_period))),
         "main_phase": str(int(rng.uniform(0, settings.number("sched_interval")))),
     }
+    if settings.requeues_in_any_order:
+        changes["requeue_order"] = str(rng.integers(_ORDERS))
+    return changes
 
 
 def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phase]:
@@ -132,6 +141,33 @@ def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phas
     seconds = completing_times(case)
     for _ in range(_TRIED):
         yield Phase(_kept(_periodic(rng, settings, seconds), settings), case.cycles)
+
+
+def nearby_phases(case: Case, settings: Settings, best: Phase, name: str) -> list[Phase]:
+    """Guesses that differ from the best one in one thing.
+
+    Args:
+        case: the log.
+        settings: the parameters as configured.
+        best: the best guess so far.
+        name: of what differs: main_phase, calc_phase, completing or requeue_order; none where the user gave it.
+    """
+    if name not in best.changes or (name == "calc_phase" and not settings.multifactor):
+        return []
+    values: Sequence[int]
+    if name == "completing":
+        values = completing_times(case)
+    elif name == "requeue_order":
+        values = range(_ORDERS)
+    else:
+        period = settings.calc_period if name == "calc_phase" else max(1, settings.whole("sched_interval"))
+        # all of a short period, else evenly, and all that are next to the best one
+        step, now = -(-period // _ALONG), int(best.changes[name])
+        near = range(now - step + 1, now + step)
+        values = sorted({value % period for value in (*range(now % step, period, step), *near)})
+    return [
+        Phase({**best.changes, name: str(value)}, best.cycles) for value in values if str(value) != best.changes[name]
+    ]
 
 
 def completing_times(case: Case) -> Sequence[int]:

@@ -26,8 +26,10 @@ from .agree import (
     block_error,
     blocks_of,
     calibrated,
+    compared_jobs,
     job_groups,
     policy_waits,
+    refuse_no_start,
     run_phases,
     waits_of,
 )
@@ -325,11 +327,12 @@ def sweep(
     """
     for change in changes:
         _check(settings.changing(change))
-    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    numbers = compared_jobs(case)
     # recorded cycles belong to the configuration as it was
     unknown = without_cycles(case)
     counted = Counted(show)
     found = calibrated(unknown, settings, runs, seed, counted.followed_by((1 + len(changes)) * runs))
+    refuse_no_start(case, settings, found[0][0], numbers)
     phases = [Phase(changes, ()) for changes in free_phases([phase for _, phase in found], settings)]
     runner = _Runner(unknown, settings, numbers, phases, folder)
     base, _ = runner.waits({}, counted.followed_by(len(changes) * len(phases)))

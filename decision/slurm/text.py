@@ -3,9 +3,10 @@
 import datetime
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
+from decision.files.accounting.values import read_clock_text
 from decision.model.dates import DAY, LAST_DATE
 
 MINUTE, _HOUR = 60, 3600  # seconds
@@ -15,8 +16,6 @@ _NOTHING = {"", "unknown", "none", "n/a", "(null)", "invalid", "none assigned"}
 _ENDLESS = {"unlimited", "infinite", "partition_limit", "-1"}
 _SIZE = re.compile(r"([\d.]+)([KMGTP]?)[cn]?$", re.IGNORECASE)
 _MEGABYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-# sacct(1), SLURM_TIME_FORMAT: a strftime text of the site
-_FORMATS = ("%m/%d/%y-%H:%M:%S", "%m/%d/%Y-%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%b %d %Y %H:%M:%S", "%d %b %Y %H:%M:%S")
 _MOST_HOSTS = 1_000_000
 _NOT_A_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
 
@@ -24,6 +23,11 @@ _NOT_A_NUMBER = re.compile(r"(?:could not convert string to float|invalid litera
 def is_nothing(text: str) -> bool:
     """Whether Slurm says with this text that there is no value."""
     return text.strip().lower() in _NOTHING
+
+
+def is_endless(text: str) -> bool:
+    """Whether Slurm says with this text that there is no limit."""
+    return text.strip().lower() in _ENDLESS
 
 
 def in_plain_words(error: ValueError) -> str:
@@ -82,23 +86,12 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
         if int(text) > LAST_DATE:
             raise ValueError(text)
         return int(text) or NEVER
-    date = _parsed(text)
+    date = read_clock_text(text)
+    if date is None:
+        raise ValueError(text)
     if date.tzinfo is None:
         date = date.replace(tzinfo=zone or datetime.UTC)
     return round(date.timestamp())
-
-
-def _parsed(text: str) -> datetime.datetime:
-    try:
-        return datetime.datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    for form in _FORMATS:
-        try:
-            return datetime.datetime.strptime(text, form)
-        except ValueError:
-            continue
-    raise ValueError(text)
 
 
 def write_date(seconds: float) -> str:
@@ -119,6 +112,20 @@ def read_tres(text: str) -> dict[str, str]:
     if is_nothing(text):
         return {}
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def count_gres(parts: Iterable[str]) -> dict[str, int]:
+    """Generic resources of ``gpu:a100:2``, ``gpu:2``, ``gpu:a100`` or ``gpu``, by name and by type if there is one."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        name, *rest = part.partition("(")[0].split(":")  # in parentheses: sockets, or places
+        count = rest.pop() if rest and re.fullmatch(r"\d+[KMGT]?", rest[-1]) else "1"
+        number = int(count) if count.isdigit() else round(read_memory(count))
+        # slurm.conf(5), Gres: "no_consume" may stand behind the type
+        kinds = [name, *(f"{name}:{kind}" for kind in rest[:1] if kind != "no_consume")]
+        for kind in kinds:
+            counts[kind] = counts.get(kind, 0) + number
+    return counts
 
 
 def read_hosts(text: str) -> list[str]:

@@ -160,7 +160,7 @@ class ClusterState(Bundle):
     submit_time: F8  # (J,) seconds
     walltime: F8  # (J,) seconds, inf where the job has none
     expected_runtime: F8  # (J,) seconds that policies expect it to run: the same array as `walltime`, but in an outlook
-    told: F8  # (J,) seconds that the job itself says it will run (its field `estimate`), 0 where it does not
+    estimate: F8  # (J,) seconds that the job itself says it will run (its field `estimate`), 0 where it does not
     value: F8  # (J,) what the job is worth once it has ended, 0 where it says nothing
     qos: F8  # (J,) percent, 0 where it says nothing
     deadline: F8  # (J,) seconds, 0 where it has none
@@ -223,7 +223,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         submit_time=np.zeros(nb_jobs),
         walltime=walltime,
         expected_runtime=walltime,
-        told=np.zeros(nb_jobs),
+        estimate=np.zeros(nb_jobs),
         **{name: np.zeros(nb_jobs) for name in ("value", "qos", "deadline", "expected")},
         size=np.zeros(nb_jobs, np.int32),
         user=np.full(nb_jobs, -1, np.int32),
@@ -264,7 +264,7 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
 
 
 _BY_JOB = (
-    *("submit_time", "walltime", "told", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
+    *("submit_time", "walltime", "estimate", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
     *("suspended", "nth_rest", "origin", "start_time", "end_time", "alloc_first"),
 )
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}

@@ -62,8 +62,8 @@ def take_ends(state):
 
 
 @kernel
-def submit(state, size, walltime, user, told=0.0):
-    """A job arrives, which says that it will run `told` seconds (0: it does not say it); returns its number."""
+def submit(state, size, walltime, user, estimate=0.0):
+    """A job arrives, which says that it will run `estimate` seconds (0: it does not say it); returns its number."""
     job = state.nb_jobs
     if job >= len(state.size):
         raise InternalError("the cluster's state has no room for another job")
@@ -72,8 +72,8 @@ def submit(state, size, walltime, user, told=0.0):
     state.size[job] = size
     state.walltime[job] = walltime
     state.user[job] = user
-    if state.told[job] != told:  # pages that nobody writes cost no memory
-        state.told[job] = told
+    if state.estimate[job] != estimate:  # pages that nobody writes cost no memory
+        state.estimate[job] = estimate
     if state.suspended[job] or state.nth_rest[job]:
         state.suspended[job] = 0
         state.nth_rest[job] = 0
@@ -121,8 +121,8 @@ def resubmit(state, job, restart, every):
     origin = state.origin[job] if nth > 1 else job
     ran, paid = progress(state, job, restart, every)
     rest = submit(state, state.size[job], rest_of(state.walltime[job], ran, paid, restart), state.user[job], 0.0)
-    if state.told[job] > 0.0:
-        state.told[rest] = rest_of(state.told[job], ran, paid, restart)
+    if state.estimate[job] > 0.0:
+        state.estimate[rest] = rest_of(state.estimate[job], ran, paid, restart)
     expected = rest_of(state.expected[job], ran, paid, restart) if state.expected[job] > 0.0 else 0.0
     appraise(state, rest, state.value[job], state.qos[job], state.deadline[job], expected)
     state.nth_rest[rest] = nth

@@ -1,7 +1,14 @@
-"""`ClusterView`: what a policy written in Python sees of the cluster; it reads the arrays and writes nothing."""
+"""`ClusterView`: what a policy written in Python sees of the cluster; it reads the arrays and writes nothing.
+
+Design
+------
+Lists of jobs (`JobsView`) are views of the cluster's own numbers: a queue of 10,000 jobs costs what is read of it.
+Columns of them are arrays of numpy, for observations; single jobs are objects, for rules.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +140,111 @@ class JobView:
         return f"<job {self.id}: {self.size} hosts, walltime {self.walltime:g} s, {self.state.name.lower()}>"
 
 
+class JobsView(Sequence[JobView]):
+    """Jobs in an order: a sequence of `JobView`, and columns of numbers, one for each job (n,).
+
+    It is a view: it costs nothing, whatever its length, and a part of it (``cluster.queue[:16]``) costs as little; a
+    column copies its n numbers. It is what it is until the decision is made: ``list(cluster.queue)`` keeps the jobs.
+
+    Examples:
+        >>> import decision as d
+        >>> class ShortestOfTheFirst:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         first = cluster.queue[:16]
+        ...         for at in first.walltime.argsort():
+        ...             if first[at].size <= plan.nb_free:
+        ...                 plan.start(first[at])
+        >>> d.simulate("toy", "toy", ShortestOfTheFirst()).summary().jobs
+        5
+    """
+
+    __slots__ = ("_names", "_numbers", "_state")
+
+    def __init__(self, state: ClusterState, names: Sequence[str], numbers: NDArray[np.int32]) -> None:
+        self._state, self._names, self._numbers = state, names, numbers
+
+    @property
+    def number(self) -> NDArray[np.int32]:
+        """In the order of submission, from 0."""
+        return self._numbers.copy()
+
+    @property
+    def size(self) -> NDArray[np.int32]:
+        """Hosts that each asks for."""
+        return self._state.size[self._numbers]
+
+    @property
+    def walltime(self) -> NDArray[np.float64]:
+        """Seconds; inf where a job has none."""
+        return self._state.walltime[self._numbers]
+
+    @property
+    def expected_runtime(self) -> NDArray[np.float64]:
+        """Seconds that each is expected to run: its walltime, or what the policy's `estimate` says."""
+        return self._state.expected_runtime[self._numbers]
+
+    @property
+    def submit_time(self) -> NDArray[np.float64]:
+        """When each was submitted, in seconds."""
+        return self._state.submit_time[self._numbers]
+
+    @property
+    def start_time(self) -> NDArray[np.float64]:
+        """Seconds; nan before the start."""
+        return self._state.start_time[self._numbers]
+
+    @property
+    def end_time(self) -> NDArray[np.float64]:
+        """Seconds; nan before the end."""
+        return self._state.end_time[self._numbers]
+
+    @property
+    def expected_end(self) -> NDArray[np.float64]:
+        """Start and expected run time together, in seconds; nan before the start, inf without walltime."""
+        return self.start_time + self.expected_runtime
+
+    @property
+    def waiting_time(self) -> NDArray[np.float64]:
+        """Seconds from the submission to the start, or until now."""
+        start = self.start_time
+        return np.where(np.isnan(start), self._state.now, start) - self.submit_time
+
+    @property
+    def user(self) -> NDArray[np.int32]:
+        """Numbers of the users, -1 where unknown."""
+        return self._state.user[self._numbers]
+
+    def has(self, number: int) -> bool:
+        """Whether the job of this number is one of them."""
+        return bool((self._numbers == number).any())
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> JobView: ...
+    @overload
+    def __getitem__(self, at: slice) -> "JobsView": ...
+    def __getitem__(self, at: int | slice) -> "JobView | JobsView":
+        chosen = self._numbers[at]
+        return JobsView(self._state, self._names, chosen) if isinstance(at, slice) else self._job(int(chosen))
+
+    def __iter__(self) -> Iterator[JobView]:
+        return map(self._job, self._numbers.tolist())
+
+    def _job(self, number: int) -> JobView:
+        return JobView(self._state, self._names, number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of any list
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
 class ClusterView:
     """The cluster at one instant. Nothing in it can be changed; what a policy wants goes into its `Plan`.
 
@@ -164,23 +276,22 @@ class ClusterView:
         return float(self.arrays.now)
 
     @property
-    def queue(self) -> list[JobView]:
+    def queue(self) -> JobsView:
         """Jobs that wait, in order of submission."""
         return self._jobs(self.arrays.queue, self.arrays.nb_queued)
 
     @property
-    def running(self) -> list[JobView]:
+    def running(self) -> JobsView:
         """Jobs that run, by expected end."""
         return self._jobs(self.arrays.running, self.arrays.nb_running)
 
     @property
-    def ended(self) -> list[JobView]:
+    def ended(self) -> JobsView:
         """Jobs that ended since the last decision."""
         return self._jobs(self.arrays.ended, self.arrays.nb_ended)
 
-    def _jobs(self, numbers: NDArray[np.int32], length: int) -> list[JobView]:
-        state, names = self.arrays, self.names
-        return [JobView(state, names, number) for number in numbers[:length].tolist()]
+    def _jobs(self, numbers: NDArray[np.int32], length: int) -> JobsView:
+        return JobsView(self.arrays, self.names, numbers[:length])
 
     def job(self, number: int) -> JobView:
         """The job with this number.
@@ -200,7 +311,17 @@ class ClusterView:
     @property
     def nb_free(self) -> int:
         """Hosts that can be given a job now."""
-        return int(self.arrays.nb_free)
+        return self.arrays.nb_free
+
+    @property
+    def power(self) -> float:
+        """Watts that the hosts draw by what the platform says of their pstates: at full load where a job runs.
+
+        nan where the platform says nothing of power (with a real Batsim: where its file was not given).
+        """
+        state, facts = self.arrays, self.facts
+        hosts, busy = np.arange(len(state.pstate)), state.host_state == HostState.COMPUTING
+        return float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
 
     @property
     def supply(self) -> int:
@@ -216,6 +337,13 @@ class ClusterView:
     def free_hosts(self) -> list[int]:
         """Ids of the hosts that can be given a job now, ascending."""
         return hosts_in(self.arrays.free)
+
+    @property
+    def host_states(self) -> NDArray[np.int8]:
+        """What each host is doing (H,), a `HostState` as a number."""
+        states = self.arrays.host_state.view()
+        states.flags.writeable = False
+        return states
 
     def hosts_that(self, are: HostState) -> list[int]:
         """Ids of the hosts in a state, ascending: ``cluster.hosts_that(HostState.SLEEPING)``."""

@@ -108,6 +108,52 @@ def green(hosts: int) -> Callable[[Path | None], list[float]]:
     return measure
 
 
+def own(python: bool) -> Callable[[Path | None], list[float]]:
+    """Steps per second of one environment of 256 hosts, stepped from Python: DBF's, or with one's own methods."""
+
+    def measure(swf: Path | None) -> list[float]:
+        import decision as d
+
+        def observe(view):
+            jobs, seen = view.queue[:16], np.zeros(33, np.float32)
+            seen[0] = view.nb_free / 256
+            seen[1 : 1 + len(jobs)] = jobs.size / 256
+            seen[17 : 17 + len(jobs)] = np.minimum(jobs.walltime / 36_000, 1)
+            return seen
+
+        methods = {"observe": observe, "reward": lambda view: -len(view.queue) * view.elapsed} if python else {}
+        env = d.make_env("dbf", "cluster256", "lublin_256", head=16, tail=4, jobs=500, **methods)
+        return [_steps_of_one(env) for _ in range(REPEAT + 1)][1:]
+
+    return measure
+
+
+def _steps_of_one(env) -> float:
+    (_, info), steps, began = env.reset(seed=1), 0, time.perf_counter()
+    while (spent := time.perf_counter() - began) < SECONDS / 2:
+        for _ in range(100):
+            _, _, terminated, truncated, info = env.step(int(info["action_mask"].argmax()))
+            if terminated or truncated:
+                _, info = env.reset()
+        steps += 100
+    return steps / spent
+
+
+def copies(swf: Path | None) -> list[float]:
+    """Milliseconds to copy a simulation of 1,000 jobs in its middle."""
+    import decision as d
+
+    sim = d.Simulation("cluster256", "lublin_256", jobs=slice(0, 1000))
+    sim.run_until(50_000)
+    found = []
+    for _ in range(REPEAT + 1):
+        began = time.perf_counter()
+        for _ in range(100):
+            sim.copy()
+        found.append((time.perf_counter() - began) * 10)
+    return found[1:]
+
+
 def _rates(envs, number: int) -> list[float]:
     out, actions, words = envs.new_outputs(), np.zeros(number, np.int64), np.arange(number, dtype=np.uint64)
     envs.reset(seed=0, out=out)

@@ -29,6 +29,7 @@ def sample_advice(begin: float | None = 736_992_000.0, scale: float = 1.0) -> Ad
         change=advice_row(ADVISED, 1.0).change,
         rows=[advice_row(BASELINE, 21_600 * scale), advice_row(ADVISED, 10_000 * scale)],
         cannot=["the log is short"],
+        better="decision slurm agree CASE",
         not_simulated=[Unsimulated(what="partitions", jobs=7, share=0.5, values={"debug": 4}, meant="<b>none</b>")],
         sentence=f"Use {ADVISED}: the mean wait is 53 % shorter than under {BASELINE}.",
         log={"workload": "log.swf", "jobs": 2500, "block": "week", "load": 0.81},

@@ -58,7 +58,7 @@ class ReferenceEasy:
             if self.estimate == "quantiles":
                 seconds = self.predictor.quantile(self._user(job), job.size, job.walltime, 0.0, self.fill)
         else:
-            seconds = float(cluster.arrays.told[job.number])
+            seconds = float(cluster.arrays.estimate[job.number])
         self.predicted[job.number] = self.expected[job.number] = min(max(seconds, 1.0), job.walltime)
 
     def _predict_left(self, job, now: float) -> None:

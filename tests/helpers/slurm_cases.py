@@ -39,6 +39,7 @@ def recording(name: str, *, cycles: bool = True) -> Case:
         qos=found("qos.txt"),
         shares=found("sshare.txt"),
         cycles=found("cycles.txt") if cycles else None,
+        config=found("config.txt"),
     )
     case, _ = read_case(sources)
     return msgspec.structs.replace(case, folder=str(folder))

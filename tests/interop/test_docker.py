@@ -89,8 +89,10 @@ def services(root) -> dict[str, list[str]]:
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text).replace("/inputs/", f"{root}/")
     blocks = dict(re.findall(r"^  (\w+):\n((?:    .*\n)+)", text, re.MULTILINE))
     commands = {name: re.findall(r"^      - (--?\S+|serve)$", block, re.MULTILINE) for name, block in blocks.items()}
-    (analyse,) = re.findall(r"^    command: \[(.*)\]$", blocks["analyse"], re.MULTILINE)
-    return commands | {"analyse": [word.strip('" ') for word in analyse.split(",")]}
+    for name in ("analyse", "evalys"):
+        (listed,) = re.findall(r"^    command: \[(.*)\]$", blocks[name], re.MULTILINE)
+        commands[name] = [word.strip('" ') for word in listed.split(",")]
+    return commands
 
 
 def test_the_services_talk_outside_containers_as_inside(root, tmp_path):
@@ -106,9 +108,22 @@ def test_the_services_talk_outside_containers_as_inside(root, tmp_path):
         printed, _ = server.communicate(timeout=60)
     assert server.returncode == 0
     assert printed.startswith("answered 2,991 messages")
-    analyse = [re.sub("^(--output=)?/data", rf"\1{tmp_path}", word) for word in words["analyse"]]
-    subprocess.run([BIN / "decision", *analyse], check=True, timeout=300, capture_output=True)
+    subprocess.run([BIN / "decision", *in_place_of_data(words["analyse"], tmp_path)], check=True, timeout=300)
     assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_the_last_service_leaves_pictures_of_evalys(root, tmp_path):
+    pytest.importorskip("evalys.jobset")
+    for file in (root / "tests/golden/sessions/kill").glob("out_*"):
+        shutil.copy(file, tmp_path)
+    command = in_place_of_data(services(root)["evalys"], tmp_path)
+    subprocess.run([BIN / "decision", *command], check=True, timeout=300)
+    assert len(list((tmp_path / "evalys").glob("*.png"))) == 4
+
+
+def in_place_of_data(words: list[str], folder: Path) -> list[str]:
+    """A command with a folder in the place of the container's ``/data``."""
+    return [re.sub("^(--output=)?/data", rf"\1{folder}", word) for word in words]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from decision.files import load_platform, load_workload
 from decision.files.text import file_facts
 from decision.files.workload import Selection
 from decision.rl.envs.demonstrations import NOTHING
-from decision.rl.learning import choices as minari_export
+from decision.rl.learning import choices
 from decision.rl.learning.choices import replay_choices
 from decision.rl.learning.config import load_config
 from decision.rl.learning.schedulers import choosing_setup
@@ -114,7 +114,7 @@ def test_a_name_that_cannot_be_is_refused_before_anything_is_recorded(folder, ex
 
 
 def test_one_line_says_that_minari_is_missing(folder, monkeypatch):
-    monkeypatch.setattr(minari_export, "find_spec", lambda package: None)
+    monkeypatch.setattr(choices, "find_spec", lambda package: None)
     refused = collect(folder, "--minari", NAME)
     assert refused.exit_code == 2
     assert refused.stderr.strip() == "error: minari is not installed: pip install 'minari[hdf5]' (--minari)"

@@ -248,7 +248,7 @@ def test_a_scheduler_that_shares_hosts_is_refused() -> None:
 # --- The guide's table ---------------------------------------------------------------------------------------
 
 
-GUIDE = ROOT / "docs" / "guide" / "policy.md"
+GUIDE = ROOT / "docs" / "guide" / "pybatsim.md"
 ENDS = {  # schedulers that end, or are ended, whatever they are given: with what words
     "randomSched:RandomSched": "is to start on host",
     "fcfsSchedSleep:FcfsSchedSleep": "Switched to an unhandled pstate",

@@ -4,13 +4,13 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
-from decision.rl.learning import schedulers as validation
+from decision.rl.learning import schedulers
 
 
 @pytest.fixture(scope="module", autouse=True)
 def short_validation():
     """Each point of a curve is over a few jobs: over how many is tested elsewhere, and took a sixth of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validation, "_SEQUENCES", 4)
-        patch.setattr(validation, "_JOBS", 120)
+        patch.setattr(schedulers, "_SEQUENCES", 4)
+        patch.setattr(schedulers, "_JOBS", 120)
         yield

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from decision.rl.learning import offline as bc
-from decision.rl.learning import offline as crr
-from decision.rl.learning import sac
+from decision.rl.learning import offline, sac
 from decision.rl.learning.config import BcConfig, CrrConfig, SacConfig
 from decision.rl.learning.networks import JobsNetwork, Mlp, PriorityNetwork
 from decision.rl.learning.offline import Critics, Recent, Transitions, adam, draw
@@ -77,8 +75,8 @@ def test_crr_without_its_filter_is_behaviour_cloning():
     critics = Critics([network(4, 1)], 0.0)
     values = adam(critics.networks, 1e-2)
     for _ in range(20):
-        bc.update_bc(cloned, one, steps, BcConfig(lr=1e-2))
-        crr.update_crr(regressed, critics, [many, values], steps, CrrConfig(lr=1e-2, filter="none"))
+        offline.update_bc(cloned, one, steps, BcConfig(lr=1e-2))
+        offline.update_crr(regressed, critics, [many, values], steps, CrrConfig(lr=1e-2, filter="none"))
     for a, b in zip(cloned.parameters(), regressed.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -105,8 +103,8 @@ def test_crr_joins_two_bad_halves_into_the_good_path_and_cloning_does_not():
     critics = Critics([network(5, 1), network(5, 2)], 1e-2)
     values, config = adam(critics.networks, 1e-2), CrrConfig(discount=0.9, target_rate=0.05)
     for _ in range(600):
-        bc.update_bc(cloned, one, steps, BcConfig())
-        crr.update_crr(regressed, critics, [many, values], steps, config)
+        offline.update_bc(cloned, one, steps, BcConfig())
+        offline.update_crr(regressed, critics, [many, values], steps, config)
     assert (probabilities(regressed) > 0.9).all()
     assert (probabilities(cloned)[:3] < 0.7).all()
 
@@ -147,7 +145,7 @@ def test_masked_actions_are_neither_cloned_nor_valued():
     policy, critics = network(2), Critics([network(2, 1)], 0.0)
     optimizers = [adam(policy, 1e-2), adam(critics.networks, 1e-2)]
     before = copy.deepcopy(policy.state_dict())
-    losses = crr.update_crr(policy, critics, optimizers, steps, CrrConfig())
+    losses = offline.update_crr(policy, critics, optimizers, steps, CrrConfig())
     assert losses.policy_loss == 0.0  # there is nothing to choose
     assert losses.cloned == 0.0
     assert all(torch.equal(a, b) for a, b in zip(before.values(), policy.state_dict().values(), strict=True))

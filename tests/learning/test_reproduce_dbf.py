@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files.run_facts import read_facts
-from decision.papers import dbf as runs
+from decision.papers import dbf
 from decision.papers.dbf import DBF_BUDGETS
 from decision.papers.dbf.claims import read_types, types_csv
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
@@ -36,7 +36,7 @@ def reproduce(tmp_path_factory):
     call.folder = folder / "smoke"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(DBF_BUDGETS, "smoke", DBF_BUDGETS["smoke"]._replace(steps=10_000))
-        patch.setattr(runs, "EPISODE_JOBS", EPISODE)
+        patch.setattr(dbf, "EPISODE_JOBS", EPISODE)
         yield call
 
 

@@ -11,8 +11,7 @@ from decision.files import load_workload
 from decision.model.errors import ConfigError
 from decision.rl.envs.demonstrations import record_schedules, replay_schedules
 from decision.rl.envs.setup import equal_hosts
-from decision.rl.learning import offline as crr
-from decision.rl.learning import sac as sac_learner
+from decision.rl.learning import offline, sac
 from decision.rl.learning.config import NetworkConfig, SacConfig, load_config
 from decision.rl.learning.offline import BcLearner, CrrLearner
 from decision.rl.learning.sac import SacLearner
@@ -67,8 +66,8 @@ def make(world):
 
 
 def test_recorded_choices_stay_among_what_is_learned_from_online(make, monkeypatch):
-    drawn, draw = [], sac_learner.draw
-    monkeypatch.setattr(sac_learner, "draw", lambda *parts: drawn.append(parts[0]) or draw(*parts))
+    drawn, draw = [], sac.draw
+    monkeypatch.setattr(sac, "draw", lambda *parts: drawn.append(parts[0]) or draw(*parts))
     learner = make()
     for _ in range(2):
         learner.iterate()
@@ -101,8 +100,8 @@ def test_all_optimisers_start_again_at_the_switch(make):
 
 
 def test_only_choices_better_than_the_policy_are_cloned_offline(make, monkeypatch):
-    seen, update = [], crr.update_crr
-    monkeypatch.setattr(crr, "update_crr", lambda *parts: seen.append(update(*parts)) or seen[-1])
+    seen, update = [], offline.update_crr
+    monkeypatch.setattr(offline, "update_crr", lambda *parts: seen.append(update(*parts)) or seen[-1])
     make().iterate()
     assert len(seen) == 100
     assert 0 < np.mean([losses.cloned for losses in seen]) < 0.9

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from decision.engine.truth import build_truth, submission_order
-from decision.files import batsim_json as workload_json
-from decision.files import json_text as json_parts
-from decision.files import load_swf, load_workload, write_swf
-from decision.files import text as files
+from decision.files import batsim_json, json_text, load_swf, load_workload, text, write_swf
 from decision.files.profiles import delay_profiles
 from decision.model import demand
 from decision.model.columns import JobColumns, Labelled, labelled, numbered
@@ -135,7 +132,7 @@ def test_a_log_is_the_same_whatever_its_parts(
     path.write_bytes(path.read_bytes() + b"1 2 3\nnothing\n5 0 -1 9 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1")
     whole = load_swf(path)
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_BLOCK", block)
+        patch.setattr(text, "_BLOCK", block)
         assert load_swf(path) == whole
 
 
@@ -178,8 +175,8 @@ def test_json_is_the_same_in_parts_with_the_same_errors(
     load = partial(load_workload, path, keep_source=True)
     with monkeypatch.context() as patch:
         whole = _loaded(load)
-        patch.setattr(json_parts, "PART", part)
-        patch.setattr(workload_json, "LARGE", 0)
+        patch.setattr(json_text, "PART", part)
+        patch.setattr(batsim_json, "LARGE", 0)
         assert _loaded(load) == whole
 
 
@@ -197,8 +194,8 @@ def test_json_is_read_in_parts_and_its_sources_on_demand(tmp_path: Path, monkeyp
     ]
     path.write_text(json.dumps({"profiles": {"p": {"type": "delay", "delay": 3}}, "jobs": jobs, "nb_res": 2}))
     whole = load_workload(path, keep_source=True)
-    monkeypatch.setattr(json_parts, "PART", 500)
-    monkeypatch.setattr(workload_json, "LARGE", 0)
+    monkeypatch.setattr(json_text, "PART", 500)
+    monkeypatch.setattr(batsim_json, "LARGE", 0)
     large = load_workload(path, keep_source=True)
     assert isinstance(large.jobs, JobColumns) and large == whole
     assert large.jobs[7].source == whole.jobs[7].source

@@ -6,7 +6,8 @@ import pytest
 
 import decision as d
 
-NEEDS = {"train": "torch", "evaluate": "torch", "gates": "torch", "make_env": "gymnasium"}
+NEEDS = dict.fromkeys(("train", "evaluate", "gates"), "torch")
+NEEDS |= dict.fromkeys(("make_env", "policy_from", "Environment"), "gymnasium")
 FORM = doctest.NORMALIZE_WHITESPACE
 
 

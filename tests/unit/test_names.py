@@ -4,7 +4,11 @@ import ast
 from collections import defaultdict
 
 ALLOWED = {
+    "Environment": "of the public API, to inherit from; and the arrays of one environment in `decision.rl.envs`",
+    "Simulation": "of the public API, stepped from outside; and the one that the engine in plain Python runs",
     "evaluate": "of the public API, and what `decision.rl.envs` offers to who trains in Python: episodes of one policy",
+    "intervals": "of the public API, of numbers with their chance; and of host ids that follow each other",
+    "Policy": "what decides, and any of them under pybatsim, whose launcher is told ``decision.pybatsim:Policy``",
     "main": "of a process: the command line, and the child that Batsim's library runs in",
 }
 

@@ -113,7 +113,7 @@ class Truth(Bundle):
     size: I4  # (T,) requested hosts
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
-    told: F8  # (T,) seconds that the job itself says it will run, to the microsecond; 0 where it does not
+    estimate: F8  # (T,) seconds that the job itself says it will run, to the microsecond; 0 where it does not
     worth: (
         F8x2  # (T, 4) value, qos, deadline and expected as in the state, to six decimals; (0, 4) where no job says any
     )
@@ -394,7 +394,7 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
     wanted["kill_job"] = sim.nb_kill_jobs + room
     changed = _lengthen(sim, wanted)
     # A log that became a question is empty for what comes next.
-    logged = 0 if sim.log_sent else int(sim.nb_logged)
+    logged = 0 if sim.log_sent else sim.nb_logged
     changed |= _lengthen(sim, dict.fromkeys(_LOG_ARRAYS, logged + room + at_once), logged)
     mail = sim.mail_tail - sim.mail_head + room
     if mail > len(sim.mail):

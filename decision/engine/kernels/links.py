@@ -202,7 +202,7 @@ NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 
 def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
-    used = int(network.nb_parts)
+    used = network.nb_parts
     # A flow may need each host and each link once; twice what is used, so that growing is rare.
     more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))
     for name in ("part_link", "part_width", "part_amount"):

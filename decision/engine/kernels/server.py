@@ -47,8 +47,8 @@ NOT_OVER = -1  # of a step within `advance`: it is not over
 # Operations of `engine`
 BEGIN_RUN, REPLY, ADVANCE, CARRY_OUT, COUNT_JOBS = range(5)
 
-_ENGINE = Interface(int, *a.WORLD, int, float)
-_call_engine = _ENGINE.caller()
+ENGINE = Interface(int, *a.WORLD, int, float)
+_call_engine = ENGINE.caller()
 
 ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in which the reply's first message comes
 
@@ -56,7 +56,7 @@ ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in w
 # --- As a root -----------------------------------------------------------------------------------------------------
 
 
-@_ENGINE.entry
+@ENGINE.entry
 @without_vectors
 def engine(state, facts, truth, sim, rows, plan, operation, now):
     """What is asked of the engine from outside: BEGIN_RUN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
@@ -140,7 +140,7 @@ def rewind(world, pstates, energy, first, last, clock):
     if len(sim.list_at) > 0:
         sim.list_at[0] = max(np.searchsorted(world.truth.event_time, clock, side="right") - 1, 0)
         sim.list_sent[0] = sim.list_at[0]
-    begin_world(world)
+    ask_engine(world, BEGIN_RUN, clock)
 
 
 @kernel
@@ -393,7 +393,7 @@ def _report_submissions(world, w):
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
         # As a message says it: a policy may not know more digits than under Batsim.
         walltime = six_decimals(truth.walltime[t])
-        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.told[t])
+        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.estimate[t])
         sim.truth_of[job] = t
         if len(truth.worth):
             worth = truth.worth[t]

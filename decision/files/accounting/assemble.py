@@ -125,6 +125,7 @@ def assemble(
     machine: int | None = None,
     clock: str = "",
     last_counts: bool = False,
+    cluster: str | None = None,
 ) -> Workload:
     """The workload of accounting records; the first submission is 0 s.
 
@@ -137,6 +138,7 @@ def assemble(
         unit: what a host is: one of `decision.files.accounting.assemble.UNITS`.
         machine: how many hosts there are, where that is known.
         clock: whose clock the times are.
+        cluster: which one's jobs, of records of several clusters or servers.
         last_counts: whether of records with one id and start the last one counts, not the first.
 
     Raises:
@@ -145,12 +147,57 @@ def assemble(
     numbers = {column: records.number(column) for column in NUMBERS}
     texts = {column: records.text(column) for column in TEXTS}
     table = RecordTable(np.array(records.line, np.int64), records.id, numbers, texts)
+    table = _of_cluster(table, account, cluster, path)
     table = _without_repeats(table, account, last_counts)
-    table = _joined(table, records, account)
+    table = _joined(_unresized(table, account), records, account)
     choice = choose_unit(table, unit)
-    table = _sized(table, choice.size, account)
+    table = _sized(table, choice.size, account, machine)
     table = table.take(np.argsort(table.numbers["submit"], kind="stable"))
     return _workload(table, account, choice, format, path, name, machine, clock)
+
+
+def _of_cluster(table: RecordTable, account: Account, cluster: str | None, path: str) -> RecordTable:
+    """The records of one cluster or server: others have jobs of the same numbers, and hosts. Raises ConfigError."""
+    column = table.texts["cluster"]
+    names = sorted(set(column.used()) - {""})
+    if cluster is not None and cluster not in names:
+        there = ", ".join(names) or "the log names none"
+        raise ConfigError(f"{path}: no record is of the cluster {cluster!r} (there are {there})", field="cluster")
+    if len(names) < 2:
+        return table
+    if cluster is None:
+        why = f"its records are of {len(names)} clusters, whose job numbers repeat: {', '.join(names[:10])}"
+        raise ConfigError(f"{path}: {why}; convert one of them, by its name", field="cluster")
+    mine = np.array([name == cluster for name in column.labels])[column.codes]
+    account.leave_out("other_cluster", table.line[~mine].tolist())
+    return table.take(np.flatnonzero(mine))
+
+
+def _unresized(table: RecordTable, account: Account) -> RecordTable:
+    """Jobs that changed their size while they ran, which have a record for each size: one job, of its largest size."""
+    states = table.texts["state"]
+    if not any(name.startswith("RESIZING") for name in states.used()):
+        return table
+    parts: dict[tuple[str, float], list[int]] = {}
+    for row, key in enumerate(zip(table.id, table.numbers["submit"].tolist(), strict=True)):
+        parts.setdefault(key, []).append(row)
+    gone: list[int] = []
+    for rows in parts.values():
+        rows = sorted(rows, key=lambda row: float(table.numbers["start"][row]))
+        if len(rows) < 2 or not any(states[row].startswith("RESIZING") for row in rows):
+            continue
+        for name in ("nodes", "cores", "gpus", "memory", "asked_memory", "walltime", "end"):
+            table.numbers[name][rows[0]] = np.fmax.reduce(table.numbers[name][rows])
+        for name in ("run", "suspended"):
+            values = table.numbers[name][rows]
+            table.numbers[name][rows[0]] = math.nan if np.isnan(values).all() else np.nansum(values)
+        largest = max(rows, key=lambda row: float(np.nan_to_num(table.numbers["nodes"][row])))
+        table.texts["node_list"] = _with(table.texts["node_list"], rows[0], table.texts["node_list"][largest])
+        table.texts["state"] = _with(table.texts["state"], rows[0], states[rows[-1]])
+        gone += rows[1:]
+    account.joined += len(gone)
+    account.lose("sizes that changed while a job ran", len({table.id[row] for row in gone}))
+    return table.take(np.delete(np.arange(len(table.id)), gone)) if gone else table
 
 
 def _without_repeats(table: RecordTable, account: Account, last_counts: bool) -> RecordTable:
@@ -202,15 +249,17 @@ def _with(column: Labelled[str], row: int, text: str) -> Labelled[str]:
     return Labelled([*column.labels, text], codes)
 
 
-def _sized(table: RecordTable, size: Floats, account: Account) -> RecordTable:
-    """The jobs with a size in the unit."""
+def _sized(table: RecordTable, size: Floats, account: Account, machine: int | None) -> RecordTable:
+    """The jobs with a size in the unit, no larger than the machine where that is known."""
     with np.errstate(invalid="ignore"):
         good = (size >= 1) & (size <= INT32_MAX)
+        large = good & (size > (machine or INT32_MAX))
     table.numbers["size"] = size
-    if good.all():
+    if good.all() and not large.any():
         return table
     account.leave_out("no_size", table.line[~good].tolist())
-    return table.take(np.flatnonzero(good))
+    account.leave_out("too_large", table.line[large].tolist())
+    return table.take(np.flatnonzero(good & ~large))
 
 
 def _workload(
@@ -251,6 +300,7 @@ def _workload(
         requested=int((number["walltime"] > 0).sum()),
         lost=account.lost,
         clock=clock,
+        misfit=account.misfit,
     )
     return Workload(
         name=name,
@@ -381,6 +431,7 @@ _KINDS = {
 _OF_LINES = "submitline"  # a column whose text may have line ends; of two ways the one in which it is longer counts
 _NAMES = frozenset(("user", "account", "group", "partition", "qos", "dependency"))
 _NO_KIND = "?|?"  # fits columns of any text alone
+_LISTS = frozenset(("flags", *(name for kind in (_TRES, _NODES) for name in _KINDS[kind].split())))
 _FREE = frozenset(
     (
         *("jobname", "constraints", "submitline", "comment", "admincomment", "systemcomment", "workdir", "extra"),
@@ -398,12 +449,16 @@ class TraceField(NamedTuple):
     read: bool
 
 
-def sacct_fields(names: Sequence[str], read: Mapping[str, object]) -> list[TraceField]:
-    """The columns of sacct by their names; those of no known kind fit any text without the delimiter."""
+def sacct_fields(names: Sequence[str], read: Mapping[str, object], delimiter: str = "|") -> list[TraceField]:
+    """The columns of sacct by their names; those of no known kind fit any text without the delimiter.
+
+    With a comma between columns, lists of resources and nodes have it, too.
+    """
+    lists = _LISTS if delimiter == "," else frozenset[str]()
     kinds = {name: re.compile(pattern).fullmatch for pattern, some in _KINDS.items() for name in some.split()}
     kinds["jobidraw"] = re.compile(_JOB).fullmatch
     return [
-        TraceField(name, kinds.get(name, lambda text: True), name in _FREE, name in read and name != _OF_LINES)
+        TraceField(name, kinds.get(name, lambda text: True), name in _FREE | lists, name in read and name != _OF_LINES)
         for name in (name.lower() for name in names)
     ]
 
@@ -463,12 +518,13 @@ class Aligner:
         ways = self._ways(parts, extra) if extra >= 0 else []
         return ways[0] if len(ways) == 1 else None
 
+    def is_apart(self, at: int, fields: Sequence[str]) -> bool:
+        """Whether no text next to the name in a column has the delimiter."""
+        return not any(self._delimiter in fields[other] for other in self._near[at])
+
     def is_sure(self, fields: Sequence[str]) -> bool:
         """Whether names next to a text with a delimiter are such as other records have."""
-        return all(
-            fields[at] in known or not any(self._delimiter in fields[other] for other in self._near[at])
-            for at, known in self._known.items()
-        )
+        return all(fields[at] in known or self.is_apart(at, fields) for at, known in self._known.items())
 
     def _ways(self, parts: Sequence[str], extra: int) -> list[list[str]]:
         """At most two ways that differ in what is read: widths of columns from the last to the first."""

@@ -1,8 +1,9 @@
-"""Accounting files of PBS, LSF and Grid Engine: one event or job a line.
+"""Accounting files of PBS, LSF and Grid Engine, and Slurm's jobcomp/filetxt: one event or job a line.
 
 PBS, Torque and PBS Pro: the record ``E`` is a job's end, and the last of an id and a start counts; a slot ``n/0*0`` is
 one core. LSF: ``JOB_FINISH`` of lsb.acct, whose lists say their lengths. SGE and UGE: 43 fields or more with colons
-between them; UGE's times are milliseconds.
+between them; UGE's times are milliseconds. The Grid Engine of Open Cluster Scheduler writes JSON, a job a line, with
+microseconds.
 """
 
 import itertools
@@ -11,16 +12,22 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from .records import Account, Columns, Entry, known_time, read_entries
+import msgspec
+import numpy as np
+
+from .records import Account, Columns, Entry, known_time, line_parts, read_entries
+from .sacct import job_columns_of
 from .values import Clock, megabytes, seconds_of
 
 PBS_LINE = re.compile(r"(?:\d{8}:\s*)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;(\w);([^;]*);(.*)", re.DOTALL)
 _PBS_FIELD = re.compile(r"(\S+?)=((?:\"[^\"]*\"|'[^']*'|\S)*)")
 _LSF_FIELD = re.compile(r'"((?:[^"]|"")*)"(?= |$)|(\S+)')
-_UNIX_MILLISECONDS = 1e11
+_UNIX_MILLISECONDS, _UNIX_MICROSECONDS = 1e11, 1e14
 SGE_FIELDS = 43
-_LIMIT = re.compile(r"(?<=[hs]_rt=)\d+(:\d+){1,2}")  # whose colons part no fields
-_HARD_LIMIT = re.compile(r"(?:^|[\s,])h_rt=(\d+)")
+_CATEGORY = 39  # of them: what a job asked for, whose limits may have colons (h_rt=02:00:00)
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?")
+_TASK = re.compile(r"NONE||\d+\.[A-Za-z][^=,\s]*")  # of a parallel job: its number and host
+_HARD_LIMIT = re.compile(r"(?:^|[\s,])h_rt=([\d:]+)")
 _LSF_DONE = 64  # status bits of lsb.acct: JOB_STAT_DONE
 _LSF_RUSAGE = 19  # numbers
 
@@ -33,6 +40,11 @@ def read_pbs(path: str | os.PathLike[str], account: Account, clock: Clock) -> It
 def read_lsf(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The jobs of LSF's lsb.acct; as `decision.files.accounting.sacct.read_sacct`."""
     return read_entries(path, account, _lsf)
+
+
+def read_sge_json(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
+    """The jobs of ``accounting.jsonl`` of Grid Engine; as `decision.files.accounting.sacct.read_sacct`."""
+    return read_entries(path, account, _sge_json)
 
 
 def read_sge(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
@@ -51,18 +63,21 @@ def _pbs(line: str) -> "Entry | str | None":
     if kind != "E":
         return "other_event"
     fields = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
-    nodes = _pbs_nodes(fields.get("exec_host", ""))
+    nodes = _pbs_nodes(fields.get("exec_host", "")) or _pbs_vnodes(fields.get("exec_vnode", ""))
+    asked = _asked_nodes(fields) if not nodes else (math.nan, math.nan)
+    number, _, server = job.partition(".")
     limit = fields.get("Resource_List.walltime", "")
     start, end = known_time(fields.get("start", "0")), known_time(fields.get("end", "0"))
     return {
-        "id": job.partition(".")[0],
+        "id": number,
+        "cluster": server,
         "submit": known_time(fields.get("ctime") or fields.get("qtime") or "0"),
         "start": start,
         "end": end,
         "run": end - start,
         "walltime": seconds_of(limit) if limit else math.nan,
-        "nodes": float(len(nodes)) if nodes else _count(fields, "Resource_List.nodect"),
-        "cores": float(sum(nodes.values())) if nodes else _count(fields, "Resource_List.ncpus"),
+        "nodes": float(len(nodes)) if nodes else asked[0],
+        "cores": float(sum(nodes.values())) if nodes else asked[1],
         "memory": megabytes(fields.get("resources_used.mem", ""), "K"),
         "asked_memory": megabytes(fields.get("Resource_List.mem", ""), "K"),
         "gpus": _count(fields, "Resource_List.ngpus"),
@@ -74,6 +89,28 @@ def _pbs(line: str) -> "Entry | str | None":
         "node_list": ",".join(nodes),
         "state": "COMPLETED" if fields.get("Exit_status", "0") == "0" else "FAILED",
     }
+
+
+def _pbs_vnodes(text: str) -> dict[str, int]:
+    """Cores by node, of ``(n1:ncpus=16:mem=4kb)+(n2:ncpus=8)``."""
+    nodes: dict[str, int] = {}
+    for name, cores in re.findall(r"([^\s()+:]+)(?::[^\s()+:]*)*?:ncpus=(\d+)", text):
+        nodes[name] = nodes.get(name, 0) + int(cores)
+    return nodes
+
+
+def _asked_nodes(fields: dict[str, str]) -> tuple[float, float]:
+    """Nodes and cores that a job asked for, of one without exec_host: ``1:ppn=28+2:ppn=4``, or ``2:ncpus=16``."""
+    text = fields.get("Resource_List.nodes") or fields.get("Resource_List.select") or ""
+    nodes = cores = 0
+    for part in text.split("#")[0].split("+") if text else ():
+        first, *words = part.split(":")
+        count = int(first) if first.isdecimal() else 1  # or the name of a node
+        each = [word.partition("=")[2] for word in words if word.startswith(("ppn=", "ncpus="))]
+        nodes += count
+        cores += count * (int(each[0]) if each else 1)
+    found = float(nodes) if nodes else _count(fields, "Resource_List.nodect")
+    return found, float(cores) if nodes else _count(fields, "Resource_List.ncpus")
 
 
 def _count(fields: dict[str, str], name: str) -> float:
@@ -194,30 +231,36 @@ def sge_fields(line: str) -> list[str] | None:
     while len(fields) - extra >= SGE_FIELDS:  # a job's name may have colons; what follows is numbers
         rest = fields[5 + extra :]
         if rest[0].isdecimal() and all(part.lstrip("-").isdecimal() for part in rest[2:6]):
-            return [*fields[:4], ":".join(fields[4 : 5 + extra]), *rest]
+            return _with_category([*fields[:4], ":".join(fields[4 : 5 + extra]), *rest])
         extra += 1
     return None
+
+
+def _with_category(fields: list[str]) -> list[str]:
+    """The fields with the colons of the category in it: behind it are a number, a task or NONE, and a number."""
+    for end in range(_CATEGORY + 1, len(fields) - 2):
+        waited, task, memory = fields[end : end + 3]
+        if _NUMBER.fullmatch(waited) and _TASK.fullmatch(task) and _NUMBER.fullmatch(memory):
+            return [*fields[:_CATEGORY], ":".join(fields[_CATEGORY:end]), *fields[end:]]
+    return fields
 
 
 def _sge(line: str) -> "Entry | str | None":
     if line.startswith("#"):
         return None
-    fields = sge_fields(_LIMIT.sub(lambda match: f"{seconds_of(match[0]):.0f}", line))
+    fields = sge_fields(line)
     if fields is None:
         return "malformed"
     if len(fields) > 41 and fields[41] not in ("NONE", ""):
         return "step"  # a task of a parallel job, which has a line of its own
-    scale = 1e-3 if float(fields[8]) > _UNIX_MILLISECONDS else 1.0
-    submit, start, end = (known_time(text) * scale for text in fields[8:11])
-    limit = _HARD_LIMIT.search(fields[39])
-    task = fields[35]
+    submit, start, end = (_sge_time(text) for text in fields[8:11])
     return {
-        "id": fields[5] + (f"[{task}]" if task.isdecimal() and task != "0" else ""),
+        "id": _sge_id(fields[5], fields[35]),
         "submit": submit,
         "start": start,
         "end": end,
         "run": end - start,
-        "walltime": float(limit[1]) if limit else math.nan,
+        "walltime": _sge_limit(fields[_CATEGORY]),
         "cores": float(int(fields[34])),
         "memory": megabytes(fields[42], "") if len(fields) > 42 else math.nan,
         "user": fields[3],
@@ -226,3 +269,86 @@ def _sge(line: str) -> "Entry | str | None":
         "partition": fields[0],
         "state": "COMPLETED" if fields[11] == fields[12] == "0" else "FAILED",
     }
+
+
+def _sge_time(text: str) -> float:
+    """Seconds since 1970 of seconds, milliseconds or microseconds; nan of 0."""
+    time = known_time(text)
+    return time * (1e-6 if time > _UNIX_MICROSECONDS else 1e-3 if time > _UNIX_MILLISECONDS else 1.0)
+
+
+def _sge_id(job: str, task: str) -> str:
+    return job + (f"[{task}]" if task.isdecimal() and task != "0" else "")
+
+
+def _sge_limit(category: str) -> float:
+    limit = _HARD_LIMIT.search(category)
+    return seconds_of(limit[1]) if limit else math.nan
+
+
+def _sge_json(line: str) -> "Entry | str | None":
+    job = msgspec.json.decode(line)
+    if not isinstance(job, dict) or "job_number" not in job:
+        return "other_event"
+    if str(job.get("pe_taskid") or "NONE") != "NONE":
+        return "step"
+    submit, start, end = (_sge_time(str(job.get(name) or 0)) for name in ("submission_time", "start_time", "end_time"))
+    used = (job.get("usage") or {}).get("usage") or {}
+    return {
+        "id": _sge_id(str(int(job["job_number"])), str(job.get("task_number") or 0)),
+        "submit": submit,
+        "start": start,
+        "end": end,
+        "run": end - start,
+        "walltime": _sge_limit(str(job.get("category") or "")),
+        "cores": float(int(job.get("slots") or 1)),
+        "memory": float(used.get("maxvmem") or math.nan) / 2**20,
+        "user": str(job.get("owner") or ""),
+        "group": str(job.get("group") or ""),
+        "account": str(job.get("project") or "").replace("NONE", ""),
+        "partition": str(job.get("qname") or ""),
+        "state": "COMPLETED" if not job.get("failed") and not job.get("exit_status") else "FAILED",
+    }
+
+
+# --- Slurm's jobcomp/filetxt, and what scontrol -o show job prints ----------------------------------------------------
+
+_PAIR = re.compile(r"(\w[\w:/]*)=(.*?)(?=\s+\w[\w:/]*=|\s*$)")
+_FILETXT = {  # sacct's columns, and what they are called here
+    **{"jobid": ("ArrayJob", "JobId"), "submit": ("SubmitTime",), "start": ("StartTime",), "end": ("EndTime",)},
+    **{"state": ("JobState",), "nnodes": ("NodeCnt", "NumNodes"), "ncpus": ("ProcCnt", "NumCPUs")},
+    **{"alloctres": ("AllocTRES", "Tres", "TRES"), "user": ("UserId",), "group": ("GroupId",), "account": ("Account",)},
+    **{"partition": ("Partition",), "qos": ("QOS",), "nodelist": ("NodeList",), "cluster": ("Cluster",)},
+    **{"timelimit": ("TimeLimit",), "dependency": ("Dependency",)},
+}
+
+
+def is_filetxt(line: str) -> bool:
+    """Whether a line is a job of Slurm's jobcomp/filetxt."""
+    return line.startswith("JobId=") and " EndTime=" in line
+
+
+def read_filetxt(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
+    """The jobs of Slurm's jobcomp/filetxt; as `decision.files.accounting.sacct.read_sacct`."""
+    for number, lines in line_parts(path):
+        rows = [(number + at, _filetxt(line)) for at, line in enumerate(lines) if line.strip()]
+        account.records += len(rows)
+        account.leave_out("malformed", [at for at, row in rows if row is None], "there is no JobId= and EndTime=")
+        kept = [(at, row) for at, row in rows if row is not None]
+        if kept:
+            texts = {name: [row[name] for _, row in kept] for name in _FILETXT}
+            yield from job_columns_of(np.array([at for at, _ in kept]), texts, account, clock)
+
+
+def _filetxt(line: str) -> dict[str, str] | None:
+    if not is_filetxt(line):
+        return None
+    pairs = dict(_PAIR.findall(line))
+    pairs["ArrayJob"] = f"{pairs['ArrayJobId']}_{pairs.get('ArrayTaskId', '')}" if "ArrayJobId" in pairs else ""
+    row = {name: next((pairs[key] for key in keys if pairs.get(key)), "") for name, keys in _FILETXT.items()}
+    row |= {name: row[name].partition("(")[0] for name in ("user", "group")}  # name(number)
+    row["cluster"] = row["cluster"].removeprefix("unknown")
+    row["dependency"] = row["dependency"].removeprefix("(null)")
+    limit = row["timelimit"]
+    row["timelimit"] = f"{limit}:00" if limit.isdecimal() else limit  # minutes
+    return row

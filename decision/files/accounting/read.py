@@ -17,10 +17,19 @@ from decision.model.reshape import refuse_empty
 from decision.model.workload import Workload
 
 from .assemble import assemble
-from .event_logs import PBS_LINE, read_lsf, read_pbs, read_sge, sge_fields
+from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, read_sge_json, sge_fields
 from .records import Account, Columns, Records
-from .sacct import is_header, is_headerless, read_sacct, read_sacct_json
-from .tables import header_of, known_table, parquet_columns, read_csv, read_mapping, read_parquet, unknown_columns
+from .sacct import is_for_people, is_header, is_headerless, read_sacct, read_sacct_json
+from .tables import (
+    delimiter_of,
+    header_of,
+    known_table,
+    parquet_columns,
+    read_csv,
+    read_mapping,
+    read_parquet,
+    unknown_columns,
+)
 from .values import Clock
 
 Reader = Callable[[str, Account, Clock], Iterator[Columns]]
@@ -30,6 +39,8 @@ READERS: dict[str, Reader] = {
     "pbs": read_pbs,
     "lsf": read_lsf,
     "sge": read_sge,
+    "sge-json": read_sge_json,
+    "filetxt": read_filetxt,
 }
 
 
@@ -41,6 +52,7 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     machine: int | None = None  # hosts; larger jobs are left out
     time_zone: str | None = None  # of times that say none; UTC if None
     columns: str | None = None  # names with commas between them, or a TOML file, of a table without a header or unknown
+    cluster: str | None = None  # of records of several clusters or servers, the one that is read
     time_field: int | None = None  # of SWF: the field with the requested time; the standard's if None
 
     @property
@@ -74,6 +86,7 @@ def load_trace(paths: Sequence[Path], format: str, options: TraceOptions, name: 
         machine=options.machine,
         clock=zone,
         last_counts=format == "pbs",
+        cluster=options.cluster,
     )
     refuse_empty(workload)
     return workload
@@ -120,13 +133,19 @@ def _names(text: str) -> list[str]:
 
 # Which format a file has, by its content.
 
-_FORMATS = ("json", "swf", "gwf", "oar", "sacct", "sacct-json", "pbs", "lsf", "sge", "csv", "parquet")
+_FORMATS = ("json", "swf", "gwf", "oar", *READERS, "csv", "parquet")
 _BY_NAME = {".swf": "swf", ".csv": "csv", ".parquet": "parquet", ".gwf": "gwf"}
 _BEGIN = 1 << 20  # bytes
 _LINES = 200  # that are looked at
 _NUMBERS = re.compile(r"\s*-?[\d.]+([\s;]+\S+){17,}")
 _OAR_KEYS = re.compile(rb'"(submission_time|submissionTime)"')
 _SACCT_KEYS = re.compile(rb'"(submission|association|derived_exit_code|allocation_nodes)"\s*:')
+_FOR_PEOPLE = (
+    "sacct cut these columns to a width, so that names and states are not whole; print it with sacct -P: "
+    "decision workload sacct shows the command"
+)
+_SGE_KEYS = re.compile(rb'"(job_number|slots)"\s*:')
+_WORKLOAD_KEYS = re.compile(rb'"(nb_res|profiles|subtime|jobs)"\s*:')
 _BATSIM_KEYS = re.compile(rb'"(subtime|nb_res)"\s*:')
 
 
@@ -134,7 +153,7 @@ def recognise(path: str | os.PathLike[str]) -> str:
     """One of `FORMATS`; what nobody knows is taken for what its name says, or for Batsim's JSON.
 
     Raises:
-        InputError: if the file cannot be read.
+        InputError: if the file cannot be read, or is JSON of others, or a table of sacct's for people.
     """
     with opened(path) as file:
         begin = file.read(_BEGIN)
@@ -143,10 +162,12 @@ def recognise(path: str | os.PathLike[str]) -> str:
         return "parquet"
     text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] in (b"{", b"["):
-        return _of_json(text)
+        return _of_json(text, path)
     if b"\0" in begin:
         return by_name
     lines = text.decode("utf-8", "replace").splitlines()
+    if is_for_people(lines):
+        raise InputError(f"{path}: {_FOR_PEOPLE}")
     format = _of_lines(lines[: -1 if len(begin) == _BEGIN else None])
     return format or by_name
 
@@ -158,12 +179,32 @@ def begins_as_json(path: str | os.PathLike[str]) -> bool:
     return not begin or begin[:1] in (b"{", b"[") or b"\0" in begin
 
 
-def _of_json(text: bytes) -> str:
+def _of_json(text: bytes, path: str | os.PathLike[str]) -> str:
+    """The format of JSON. Raises InputError if it is a list or lines of objects, or one object, of no known kind."""
     if _BATSIM_KEYS.search(text):
         return "json"
+    if len(set(_SGE_KEYS.findall(text))) > 1:
+        return "sge-json"
     if _OAR_KEYS.search(text):
         return "oar"
-    return "sacct-json" if _SACCT_KEYS.search(text) else "json"
+    if _SACCT_KEYS.search(text):
+        return "sacct-json"
+    if _is_foreign(text):
+        known = "workloads of Batsim, sacct's JSON, Grid Engine's accounting.jsonl and tables of OAR"
+        raise InputError(
+            f"{path}: JSON of no known format (known are {known}); write its jobs as a table, CSV with a header, "
+            "and say which columns are what",
+            field="columns",
+        )
+    return "json"
+
+
+def _is_foreign(text: bytes) -> bool:
+    """Whether JSON is a list of objects with fields, lines of objects, or an object with fields of nobody's."""
+    named = re.match(rb'[\[{\s]+"[^"]+"\s*:', text) is not None
+    if text[:1] == b"[" or re.search(rb"\}\s*\n\s*\{", text):
+        return named
+    return named and not _WORKLOAD_KEYS.search(text)
 
 
 def _of_lines(lines: list[str]) -> str:
@@ -181,6 +222,8 @@ def _of_lines(lines: list[str]) -> str:
 def _of_line(line: str, comments: set[str]) -> str:
     if line.startswith('"JOB_') or line.startswith('"EVENT_'):
         return "lsf"
+    if is_filetxt(line):
+        return "filetxt"
     if PBS_LINE.fullmatch(line.strip()):
         return "pbs"
     if is_header(line) or is_headerless(line):
@@ -195,7 +238,10 @@ def _of_line(line: str, comments: set[str]) -> str:
 
 def _is_table(lines: list[str]) -> bool:
     """Whether the first line names columns, of which other lines have as many."""
-    delimiter = max(",;\t|", key=lines[0].count)
+    delimiter = delimiter_of(lines[0])
+    if delimiter == " ":
+        names, first = lines[0].split(), lines[1].split() if len(lines) > 1 else []
+        return len(names) == len(first) > 2 and all(name[:1].isalpha() for name in names)
     count = lines[0].count(delimiter)
     return count > 1 and len(lines) > 1 and lines[1].count(delimiter) == count
 

@@ -28,7 +28,10 @@ REASONS = {
     "malformed": "whose fields do not fit",
     "other_event": "of another kind than a job's end",
     "partial": "of parts of a job",
+    "other_cluster": "of another cluster",
+    "too_large": "larger than the machine",
 }
+_SHOWN = 60  # characters of a line that does not fit
 NAMED = 5  # lines of a reason whose numbers are kept
 
 
@@ -46,11 +49,14 @@ class Account(msgspec.Struct):
     joined: int = 0
     left_out: dict[str, LeftOut] = {}  # by `REASONS`
     lost: dict[str, int] = {}  # what a workload cannot say, with how many jobs it is true of
+    misfit: str = ""  # of the first record whose fields do not fit: which, and why
 
-    def leave_out(self, reason: str, lines: Iterable[int]) -> None:
-        """Count records as left out; `lines` are where they stand."""
+    def leave_out(self, reason: str, lines: Iterable[int], why: str = "") -> None:
+        """Count records as left out; `lines` are where they stand, and `why` says it of the first of them."""
         numbers = [int(line) for line in lines]
         if numbers:
+            if why and not self.misfit:
+                self.misfit = f"line {numbers[0]:,}: {why}"
             entry = self.left_out.setdefault(reason, LeftOut())
             entry.count += len(numbers)
             entry.lines = sorted([*entry.lines, *numbers])[:NAMED]
@@ -67,7 +73,7 @@ NUMBERS = (
     *("nodes", "cores", "gpus"),  # allocated
     *("memory", "asked_memory"),  # MB in all
 )
-TEXTS = ("user", "account", "group", "partition", "qos", "state", "node_list", "dependency")
+TEXTS = ("cluster", "user", "account", "group", "partition", "qos", "state", "node_list", "dependency")
 
 Columns = Mapping[str, Sequence[Any] | Floats]  # of equal length: line, id, part_of, and any of `NUMBERS` and `TEXTS`
 
@@ -189,7 +195,8 @@ def line_parts(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
 # Accounting files with a job or an event a line: what each line is, and columns of the jobs that ran.
 
 Entry = dict[str, Any]  # a job's columns
-Reader = Callable[[str], "Entry | str | None"]  # of a line: the job, why it is none, or None where it is a comment
+# of a line: the job, why it is none ("step", "malformed: ..."), or None where it is a comment
+Reader = Callable[[str], "Entry | str | None"]
 
 
 def read_entries(path: str | os.PathLike[str], account: Account, read: Reader) -> Iterator[Columns]:
@@ -202,8 +209,8 @@ def _tried(read: Reader, line: str) -> "Entry | str | None":
     """What a line is; one that does not fit is malformed."""
     try:
         return read(line) if line.strip() else None
-    except (ValueError, IndexError, KeyError, OverflowError):
-        return "malformed"
+    except (ValueError, IndexError, KeyError, OverflowError, TypeError):
+        return f"malformed: {line.strip()[:_SHOWN]!r}"
 
 
 def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: Account) -> Iterator[Columns]:
@@ -215,7 +222,8 @@ def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: A
             continue
         account.records += 1
         if isinstance(entry, str):
-            account.leave_out(entry, [line])
+            reason, _, why = entry.partition(": ")
+            account.leave_out(reason, [line], why)
         else:
             jobs.append(entry)
             lines.append(line)

@@ -37,13 +37,20 @@ READ = dict.fromkeys(
     (
         *("jobid", "jobidraw", "submit", "start", "end", "elapsed", "elapsedraw", "timelimit", "timelimitraw"),
         *("suspended", "state", "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "reqtres", "reqmem"),
-        *("user", "account", "group", "partition", "qos", "nodelist", "dependency"),
+        *("user", "account", "group", "partition", "qos", "nodelist", "dependency", "cluster"),
     )
 )
 _NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
 _CONTINUED = 200  # lines that a record may have
 _LINE_DELIMITERS = 4  # that a line of a text has at most, where it is not a record that does not fit
 _DELIMITERS = "|,;\t\x1f\x01^"
+
+
+def is_for_people(lines: Sequence[str]) -> bool:
+    """Whether it is the table that sacct prints without --parsable2, whose columns are cut to a width."""
+    if len(lines) < 2 or set(lines[1].strip()) != {"-", " "}:  # the rule below the names of columns
+        return False
+    return bool({"jobid", "jobidraw"} & set(lines[0].lower().split()))
 
 
 def is_header(line: str) -> str:
@@ -144,7 +151,7 @@ class _Table:
         self._names = [name.strip().lower() for name in names]
         self._check(self._names)
         self._delimiter, self._header = delimiter, delimiter.join(names)
-        self._aligner = Aligner(sacct_fields(self._names, self._read), delimiter)
+        self._aligner = Aligner(sacct_fields(self._names, self._read, delimiter), delimiter)
         self._has_lines = "submitline" in self._names
         self._at = [at for at, name in enumerate(self._names) if name in self._read and name not in self._names[:at]]
 
@@ -227,9 +234,10 @@ class _Table:
             end = at + 1
         if fields is not None:
             rows.add(first + at, fields, end=first + end - 1)
-        lost = [first + line for line in broken if lines[line]]
+        lost = [line for line in broken if lines[line]]
         self._account.records += len(lost)
-        self._account.leave_out("malformed", lost)
+        there = f"{len(lines[lost[0]].split(self._delimiter))} fields for {len(self._names)} columns" if lost else ""
+        self._account.leave_out("malformed", [first + line for line in lost], there)
 
     def _placed(self, text: str) -> list[str] | None:
         parts = text.split(self._delimiter)
@@ -252,10 +260,15 @@ class _Table:
         self._account.records += len(rows.fields)
         odd = [line in rows.odd for line in rows.lines] if rows.odd else [False] * len(rows.lines)
         for at in self._aligner.learns:
-            self._aligner.learn(at, {fields[at] for is_odd, fields in zip(odd, rows.fields, strict=True) if not is_odd})
+            known = zip(odd, rows.fields, strict=True)
+            names = {fields[at] for is_odd, fields in known if not is_odd or self._aligner.is_apart(at, fields)}
+            self._aligner.learn(at, names)
         if rows.odd:
             sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
-            self._account.leave_out("malformed", compress(rows.lines, np.logical_not(sure)))
+            unsure = compress(rows.lines, np.logical_not(sure))
+            self._account.leave_out(
+                "malformed", unsure, "a name beside a text with the delimiter is of no other record"
+            )
             rows = SacctRows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
             if not rows.lines:
                 return
@@ -300,7 +313,8 @@ _COUNTS = (("nodes", ("allocnodes", "nnodes"), "node"), ("cores", ("alloccpus", 
 _JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
 _NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
 _NO_NODES = frozenset(("None assigned", "None", "N/A"))
-UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
+# an attempt that was requeued has ended, and waits again under a record of its own
+UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING")
 
 
 def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Iterator[Columns]:
@@ -312,11 +326,12 @@ def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Cloc
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
     run, bad_run = _run(text, len(lines))
     state = [entry.partition(" ")[0].rstrip("+") for entry in text.get("state", [""] * len(lines))]
-    bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
-    bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
-    for _, wrong in times.values():
-        bad |= wrong
-    account.leave_out("malformed", lines[bad].tolist())
+    strange = ~np.array(list(map(str.isdecimal, ids)))
+    strange[strange] = [_JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(strange).tolist()]
+    elapsed = "elapsedraw" if text.get("elapsedraw") else "elapsed"
+    wrong = {"jobid": strange, elapsed: bad_run, **{name: faults for name, (_, faults) in times.items()}}
+    bad = np.logical_or.reduce(list(wrong.values()))
+    account.leave_out("malformed", lines[bad].tolist(), _first_misfit(text, ids, wrong, bad))
     good = (~bad).tolist()
     columns = {
         "line": lines,
@@ -331,6 +346,15 @@ def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Cloc
         columns = {name: list(compress(column, good)) for name, column in columns.items()}
     if any(good):
         yield from usable(columns, account)
+
+
+def _first_misfit(text: Texts, ids: Sequence[str], wrong: Mapping[str, np.ndarray], bad: np.ndarray) -> str:
+    """The column of the first record that does not fit, and what stands there; "" where all fit."""
+    if not bad.any():
+        return ""
+    at = int(np.argmax(bad))
+    name = next(name for name, faults in wrong.items() if faults[at])
+    return f"{name} is {(ids if name == 'jobid' else text[name])[at][:40]!r}"
 
 
 def _ids(text: Texts) -> Sequence[str]:
@@ -395,7 +419,9 @@ def _sizes(text: Texts, count: int) -> dict[str, Floats]:
 def _asked(text: Texts) -> dict[str, Any]:
     """What was asked for, and names; sacct's nodes where there are some."""
     columns: dict[str, Any] = {
-        name: text[name] for name in ("user", "account", "group", "partition", "qos", "dependency") if name in text
+        name: text[name]
+        for name in ("cluster", "user", "account", "group", "partition", "qos", "dependency")
+        if name in text
     }
     if "timelimitraw" in text:
         columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole_count(each))
@@ -431,7 +457,7 @@ def _each(texts: Sequence[str], read: Any) -> Floats:
 # same files knows; newer versions of Slurm wrap numbers as ``{"set": true, "infinite": false, "number": 5}``. Times are
 # seconds since 1970, whatever the machine's clock.
 _COMMAND = "sacct -a -X -D --json"
-_SAME = ("user", "account", "group", "partition", "qos", "constraints")  # called alike in both
+_SAME = ("cluster", "user", "account", "group", "partition", "qos", "constraints")  # called alike in both
 _MOMENTS = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
 
 

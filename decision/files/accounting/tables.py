@@ -1,7 +1,6 @@
 """Tables of jobs, as CSV or Parquet: those of known data sets by their columns, others by a user's mapping."""
 
 import csv
-import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.record import Floats
 
 from .records import Account, Columns, line_parts, usable
-from .values import Clock, seconds_of
+from .values import Clock, span_of
 
 # Which columns of a table of jobs say what: those of known data sets, and a user's mapping.
 
@@ -168,8 +167,18 @@ _ROWS = 65536  # of Parquet at once
 def header_of(path: str | os.PathLike[str]) -> tuple[list[str], str]:
     """The columns of a CSV file, and what is between them. Raises InputError."""
     _, lines = next(line_parts(path), (1, [""]))
-    delimiter = max(",;\t|", key=lines[0].count)
-    return [name.strip().strip('"') for name in lines[0].split(delimiter)], delimiter
+    delimiter = delimiter_of(lines[0])
+    return [name.strip().strip('"') for name in _parted(lines[0], delimiter)], delimiter
+
+
+def delimiter_of(header: str) -> str:
+    """What is between the columns of a table: the most frequent of some marks, or else blanks."""
+    delimiter = max(",;\t|", key=header.count)
+    return delimiter if header.count(delimiter) else " "
+
+
+def _parted(line: str, delimiter: str) -> list[str]:
+    return line.split() if delimiter == " " else line.split(delimiter)
 
 
 def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mapping: TableMapping) -> Iterator[Columns]:
@@ -186,7 +195,7 @@ def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mappi
                 at.append(place)
             else:
                 account.records += 1
-                account.leave_out("malformed", [place])
+                account.leave_out("malformed", [place], f"{len(row)} fields for {len(names)} columns")
         if rows:
             yield from reader.columns(at, dict(zip(names, zip(*rows, strict=True), strict=True)))
 
@@ -195,10 +204,10 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
     """The fields of each line; a quote that is not closed takes no other line with it."""
     for line in lines:
         if '"' not in line:
-            yield line.split(delimiter) if line else []
+            yield _parted(line, delimiter) if line else []
             continue
         try:
-            yield next(csv.reader([line], delimiter=delimiter), [])
+            yield next(csv.reader([line.strip()], delimiter=delimiter, skipinitialspace=delimiter == " "), [])
         except csv.Error:  # longer than a field may be, or a carriage return in it
             yield [line]
 
@@ -284,17 +293,17 @@ class _Reader:
         self._account.records += len(lines)
         unit, spans = self._mapping.times, self._mapping.spans or self._mapping.times
         numbers: dict[str, Any] = {}
-        bad = np.zeros(len(lines), bool)
+        bad, first = np.zeros(len(lines), bool), {}
         for role, kind in (("submit", unit), ("start", unit), ("end", unit), ("wait", spans), ("run", spans)):
             if role in self._column_of:
                 is_span = role in ("wait", "run") and kind == "iso"
                 numbers[role], wrong = self._times(table[self._column_of[role]], "s" if is_span else kind)
-                bad |= wrong
+                bad, first[role] = bad | wrong, wrong
         size, wrong = _numbers(table[self._column_of["size"]])
-        bad |= wrong
+        bad, first["size"] = bad | wrong, wrong
         if "walltime" in self._column_of:
             numbers["walltime"], _ = self._times(table[self._column_of["walltime"]], self._mapping.walltimes)
-        self._account.leave_out("malformed", np.asarray(lines)[bad].tolist())
+        self._account.leave_out("malformed", np.asarray(lines)[bad].tolist(), self._misfit(table, first, bad))
         columns: dict[str, Any] = {
             "line": np.asarray(lines),
             "id": self._texts(table, "id") if "id" in self._column_of else [str(line) for line in lines],
@@ -308,6 +317,12 @@ class _Reader:
         if keep.any():
             yield from usable(columns, self._account)
 
+    def _misfit(self, table: Mapping[str, Any], wrong: Mapping[str, np.ndarray], bad: np.ndarray) -> str:
+        """The column of the first row that does not fit, and what stands there."""
+        at = int(np.argmax(bad))
+        column = next((self._column_of[role] for role, faults in wrong.items() if faults[at]), "")
+        return f"{column} is {str(table[column][at])[:40]!r}" if column else ""
+
     def _texts(self, table: Mapping[str, Sequence[Any]], role: str) -> list[str]:
         return [f"{value:.0f}" if isinstance(value, float) else str(value) for value in table[self._column_of[role]]]
 
@@ -318,7 +333,7 @@ class _Reader:
         if unit == "iso":
             return self._clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
         numbers, wrong = _numbers(values)
-        spans = np.array([seconds_of(str(value)) if ":" in str(value) else math.nan for value in values])
+        spans = np.array([span_of(str(value)) for value in values])
         known = ~np.isnan(spans)
         return np.where(known, spans, numbers * SECONDS_OF_UNITS[unit]), wrong & ~known
 

@@ -15,6 +15,16 @@ from decision.model.errors import ConfigError
 from decision.model.record import Floats
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtTpP]?)[iI]?([bBwW]?)[nc]?")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_SPAN = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(sorted(_SECONDS, key=len, reverse=True))})", re.IGNORECASE)
+_SPANS = re.compile(rf"({_SPAN.pattern}\s*)+", re.IGNORECASE)
+# sacct(1), SLURM_TIME_FORMAT: a strftime text of the site; others are what tables have
+DATE_FORMATS = (
+    *("%m/%d/%y-%H:%M:%S", "%m/%d/%Y-%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%b %d %Y %H:%M:%S", "%d %b %Y %H:%M:%S"),
+    *("%m/%d/%yT%H:%M:%S", "%m/%d/%YT%H:%M:%S", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%YT%H:%M"),
+    *("%Y/%m/%d %H:%M:%S", "%Y/%m/%dT%H:%M:%S", "%Y/%m/%d-%H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S"),
+    *("%d.%m.%YT%H:%M:%S", "%a %b %d %H:%M:%S %Y", "%aT%b %d %H:%M:%S %Y"),
+)
 _FACTOR = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _UNKNOWN_TIMES = frozenset(("", "Unknown", "None", "N/A", "NONE"))
 _SECOND_TEXT = len("2020-01-01T00:00:00")
@@ -38,6 +48,15 @@ def seconds_of(text: str) -> float:
     for number in numbers:
         whole = 60.0 * whole + number
     return whole
+
+
+def span_of(text: str) -> float:
+    """Seconds of a clock (``1:02:03``) or of numbers with units (``1h 2m 3s``, ``45.2s``); nan where it is neither."""
+    text = text.strip()
+    if ":" in text:
+        return seconds_of(text)
+    parts = _SPAN.findall(text) if _SPANS.fullmatch(text) else []
+    return sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts) if parts else math.nan
 
 
 def megabytes(text: str, default: str = "M") -> float:
@@ -127,6 +146,20 @@ def named_zone(name: str | None) -> ZoneInfo | None:
         ) from None
 
 
+def read_clock_text(text: str) -> datetime.datetime | None:
+    """The date and time of an ISO text, or of one of `DATE_FORMATS`; None where it is neither."""
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    for form in DATE_FORMATS:
+        try:
+            return datetime.datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return None
+
+
 class Clock:
     """The clock of a machine, which may go by summer time; UTC where no zone is known.
 
@@ -165,9 +198,8 @@ class Clock:
     def _one(self, text: str) -> float:
         if text.isdecimal():
             return float(text)
-        try:
-            moment = datetime.datetime.fromisoformat(text)
-        except ValueError:
+        moment = read_clock_text(text)
+        if moment is None:
             return math.nan
         if moment.tzinfo is not None:
             return moment.timestamp()

@@ -177,7 +177,7 @@ _GAP = (5, 30)  # seconds
 
 
 def topology_workload(rng: np.random.Generator, nb_jobs: int = _FAT_TREE_JOBS) -> Workload:
-    """Jobs without walltimes."""
+    """Jobs of Lan et al.'s experiments, without walltimes: their sizes, gaps and run times are drawn evenly."""
     submit = np.cumsum(rng.integers(*_GAP, nb_jobs, endpoint=True)).astype(np.float64)
     runtimes = rng.integers(*_SECONDS, nb_jobs, endpoint=True).astype(np.float64)
     return workload_of(submit, rng.integers(*_NODES, nb_jobs, endpoint=True), runtimes, _FAT_TREE_HOSTS)

@@ -57,7 +57,7 @@ EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
 HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it
 _WHOLE = 0  # in place of a horizon: one run of the whole half
 TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
-OFFLINE = " (offline)"  # of a policy tested while no other jobs arrive than those that are placed
+_OFFLINE = " (offline)"  # of a policy tested while no other jobs arrive than those that are placed
 
 
 class Candidate(NamedTuple):
@@ -258,7 +258,7 @@ def _results_of(run: TrainingRun) -> list[Result]:
     means = read_means(run.metrics) | {"large_jobs": large_jobs(run.types)}
     found = [Result(policy, who.window, run.seed, means)]
     if run.offline.exists():
-        found.append(Result(policy + OFFLINE, None, run.seed, read_means(run.offline)))
+        found.append(Result(policy + _OFFLINE, None, run.seed, read_means(run.offline)))
     return found
 
 

@@ -218,10 +218,10 @@ def large_jobs(types: Path) -> float:
     """Share of the placed jobs that have more than 128 cores, from a file of `types_csv`."""
     with types.open(newline="") as file:
         rows = [(int(row["cores"]), int(row["jobs"])) for row in csv.DictReader(file)]
-    return sum(jobs for cores, jobs in rows if cores > LARGE) / sum(jobs for _, jobs in rows)
+    return sum(jobs for cores, jobs in rows if cores > _LARGE) / sum(jobs for _, jobs in rows)
 
 
-LARGE = 128  # cores; types are powers of two
+_LARGE = 128  # cores; types are powers of two
 MARGINS = {  # as shares
     "waiting_time": 0.02,
     "queue_length": 0.02,

@@ -102,7 +102,12 @@ class Regression:
         """Correct the weights by the error on this job."""
         target = math.log(max(runtime, 1.0))
         if self._all.jobs:
-            self._correct(self._inputs(user, size, walltime, submit_time), target)
+            # One step of recursive least squares.
+            inputs = self._inputs(user, size, walltime, submit_time)
+            gain = self._inverse @ inputs
+            gain /= 1 + inputs @ gain
+            self._weights += gain * (target - self._weights @ inputs)
+            self._inverse -= np.outer(gain, inputs @ self._inverse)
         for habits in (self._all, *(self._habits.setdefault(key, _Habits()) for key in _keys(user, size, walltime))):
             habits.learn(target)
 
@@ -114,13 +119,6 @@ class Regression:
         hour = 2 * math.pi * (submit_time % DAY) / DAY
         known = (person.mean, person.last, alike.mean, alike.last)
         return np.array([1.0, math.log2(size), limit, math.sin(hour), math.cos(hour), *known])
-
-    def _correct(self, inputs: Floats, target: float) -> None:
-        """One step of recursive least squares."""
-        gain = self._inverse @ inputs
-        gain /= 1 + inputs @ gain
-        self._weights += gain * (target - self._weights @ inputs)
-        self._inverse -= np.outer(gain, inputs @ self._inverse)
 
 
 def _keys(user: str, size: int, walltime: float) -> tuple[tuple[object, ...], tuple[object, ...]]:

@@ -179,8 +179,8 @@ def _predict(state, outlook, job):
     elif estimate == Estimator.QUANTILES:
         say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
         seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.fill)
-    elif estimate == Estimator.GIVEN and state.told[job] > 0.0:
-        seconds = state.told[job]
+    elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
+        seconds = state.estimate[job]
     return min(max(seconds, _SHORTEST), walltime)
 
 

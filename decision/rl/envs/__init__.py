@@ -16,7 +16,8 @@ Design
 A step runs the embedded engine (`decision.engine`) and the decision points and kernels of a deployed policy
 (`decision.rl.schedulers`), so that what was learned is what will run. `setup` reads options, and lets a workload repeat
 without end; `environment` has one environment's arrays, its sums and its metrics, `episode` the compiled loop; `batch`
-runs many side by side, and any policy over the same episodes; `gym` has their Gymnasium classes, `sb3` that of
+runs many side by side, and any policy over the same episodes; `external` lets episodes run in a Batsim in place of the
+embedded engine; `gym` has their Gymnasium classes, `sb3` that of
 Stable-Baselines3; `demonstrations` turns schedules into choices to learn from.
 
 All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or

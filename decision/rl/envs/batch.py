@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import B1, F4, I8, F4x2, F8x2, I1x2, I8x2
+from decision.compiling.bundle import B1, F4, F8, I8, F4x2, F8x2, I1x2, I8x2
 from decision.compiling.jit import compile_ahead, kernel
 from decision.compiling.small_kernels import first_word
 from decision.engine.kernels.server import engine
@@ -17,13 +18,14 @@ from decision.model.computer import check_memory
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.checks import check_estimate
 from decision.policies.loading import reset_policy
-from decision.policies.policy import Policy
+from decision.policies.policy import Plan, Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
 from decision.policies.traits import traits_of
 from decision.policies.wrappers.supply import supplied
 from decision.rl.schedulers.base import SchedulerKernels
 from decision.rl.schedulers.decision_points import is_over
+from decision.rl.schedulers.own import ChoiceView, Own, OwnEncoder, OwnScheduler
 
 from .environment import (
     EPISODE_METRICS,
@@ -39,6 +41,7 @@ from .environment import (
     placed_jobs,
 )
 from .episode import begin_episode, measure_all, run_policy, see, step
+from .external import ExternalEngines
 from .setup import Rules, Setup
 
 ANY_ROW = -1  # instead of the first row of an episode: any
@@ -114,6 +117,9 @@ class Batch:
         self.final_mask = np.zeros((envs, setup.encoder.actions), np.int8)
         self.metrics = np.zeros((envs, len(self.metric_names)))
         self._cores = len(setup.platform.hosts)
+        self._external = ExternalEngines(setup, self.envs) if setup.engine is not None else None
+        if self._external is not None:  # threads wait for Batsims, which run side by side
+            threads = envs
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
         self._go_on, self._once = np.full(envs, GO_ON), np.ones(envs, np.int64)
         self._pool = ThreadPoolExecutor(len(self._bounds) - 2) if len(self._bounds) > 2 else None
@@ -143,6 +149,7 @@ class Batch:
             rows = self.setup.beginnings.row
             which = "a job from" if len(rows) == self.setup.trace.jobs else f"one of {len(rows)} jobs from"
             raise ConfigError(f"first: must be {which} {rows[0]} to {rows[-1]}, or -1; found {first.tolist()}")
+        self._check(out)
         self._play(beginnings, np.zeros((len(first), 0), np.int64), np.zeros_like(first), False, out)
 
     def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs) -> None:
@@ -152,7 +159,12 @@ class Batch:
         (N, D), `final_mask` (N, A) and `metrics` (N, K) of this object. With `autoreset` the next one then begins at
         once, and is what `out` has the observation of; else nothing happens there any more.
         """
+        self._check(out)
         self._play(self._go_on, actions.reshape(len(self._go_on), 1), self._once, autoreset, out)
+
+    def _check(self, out: Outputs) -> None:
+        """Refuse arrays that kernels would write outside of. Raises ConfigError."""
+        self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
 
     def _beginnings(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices into `Beginnings` of these rows."""
@@ -170,7 +182,6 @@ class Batch:
         out: Outputs,
     ) -> None:
         """Let each thread play its part of the environments; the caller's thread takes the first."""
-        self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
         rules, kernels = self.setup.rules, self.kernels
         asked, ends = _Asked(beginnings, actions, steps, autoreset), _Ends(self.final, self.final_mask, self.metrics)
 
@@ -180,6 +191,7 @@ class Batch:
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
         futures = [self._pool.submit(play, *part) for part in parts[1:] if self._pool]
         refused = [play(*parts[0])] + [future.result() for future in futures]
+        self.check()
         if any(refused):
             raise PolicyError(f"scheduler {self.setup.scheduler.name}: the engine cannot carry out what it planned")
 
@@ -209,14 +221,125 @@ class Batch:
             raise ConfigError(
                 "the saved state is of other environments; make as many, of the same workload and options"
             )
+        self._check(out)
         self._play(beginnings, actions, steps, False, out)
         for env, word in zip(self.envs, state["word"], strict=True):
             env.progress.word[0] = word
 
+    def check(self) -> None:
+        """Raise what an external engine could not raise through a kernel, since the last look."""
+        if self._external is not None:
+            self._external.check()
+
     def close(self) -> None:
-        """End the threads; the environments stay readable."""
+        """End the threads, and Batsims; the environments stay readable."""
+        if self._external is not None:  # first, because threads may wait for one
+            self._external.close()
         if self._pool:
             self._pool.shutdown()
+
+
+class OwnBatch(Batch):
+    """N environments of a class of one's own: compiled code steps them all, then Python looks at each."""
+
+    def __init__(self, setup: Setup, envs: int, threads: int) -> None:
+        super().__init__(setup, envs, threads)
+        assert isinstance(setup.encoder, OwnEncoder)
+        inner = setup.encoder.inner
+        self._shipped = new_outputs(envs, inner.shape[0], inner.actions)  # what the base's kernels write
+        self._own = [self._python(i) for i in range(envs)]
+        self._returns = np.zeros(envs)
+
+    def _python(self, i: int) -> Own:
+        """What asks the class in an environment."""
+        assert isinstance(self.setup.scheduler, OwnScheduler)
+        env = self.envs[i]
+        plan, ids = Plan(env.plan, env.state, env.facts), _JobIds(env, self.setup.trace.ids)
+        view = ChoiceView(env.seen, env.facts, ids, env.cycles, plan, partial(self._measured, i))
+        view.observation, view.valid = self._shipped.observation[i], self._shipped.mask[i]
+        own = Own(self.setup.scheduler)
+        own.look(view, plan, env.memory)
+        return own
+
+    def _measured(self, i: int) -> dict[str, float]:
+        """The metrics of an episode so far."""
+        found = np.zeros(len(self.metric_names))
+        _measure(self.addresses[i], self.kernels, found)
+        return dict(zip(self.metric_names, found.tolist(), strict=True))
+
+    def _play(
+        self,
+        beginnings: NDArray[np.int64],
+        actions: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        autoreset: bool,
+        out: Outputs,
+    ) -> None:
+        if beginnings is not self._go_on:
+            self._begin(beginnings)
+        out.reward[:] = 0.0
+        count = steps.tolist()
+        for k in range(actions.shape[1]):
+            live = [i for i, own in enumerate(self._own) if k < count[i] and not own.view.over]
+            self._choose(np.ascontiguousarray(actions[:, k : k + 1]), live, out.reward)
+        self._see(range(len(count)), out)
+        out.terminated[:], out.truncated[:] = self._shipped.terminated, self._shipped.truncated
+        ended = [i for i, own in enumerate(self._own) if own.view.over]
+        if not ended:
+            return
+        if self._own[0].pays:
+            self.metrics[ended, _RETURN] = self._returns[ended]
+        if autoreset:
+            self.final[ended], self.final_mask[ended] = out.observation[ended], out.mask[ended]
+            again = self._go_on.copy()
+            again[ended] = ANY_ROW
+            self._begin(again)
+            self._see(ended, out)
+
+    def _begin(self, beginnings: NDArray[np.int64]) -> None:
+        """New episodes where they are asked for."""
+        none = np.zeros(len(beginnings), np.int64)
+        super()._play(beginnings, none[:, None], none, False, self._shipped)
+        for i in np.flatnonzero(beginnings != GO_ON).tolist():
+            self._own[i].begin()
+            self._note_over(i)
+            self._returns[i] = 0.0
+
+    def _choose(self, actions: NDArray[np.int64], live: Sequence[int], reward: NDArray[np.float32]) -> None:
+        """A choice (N, 1) in the environments that live, and what is paid for it."""
+        steps, paid = np.zeros(len(actions), np.int64), self._shipped.reward
+        for i in live:
+            self._own[i].act(int(actions[i, 0]))
+            steps[i] = 1
+        super()._play(self._go_on, actions, steps, False, self._shipped)
+        for i in live:
+            own = self._own[i]
+            own.view.paid = float(paid[i])
+            self._note_over(i)
+            reward[i] = earned = own.reward() if own.pays else own.view.paid
+            self._returns[i] += earned
+
+    def _note_over(self, i: int) -> None:
+        self._own[i].view.over = bool(self._shipped.terminated[i] or self._shipped.truncated[i])
+
+    def _see(self, which: Iterable[int], out: Outputs) -> None:
+        """What Python observes of these environments."""
+        for i in which:
+            self._own[i].write(out.observation[i], out.mask[i])
+
+
+def make_batch(setup: Setup, envs: int, threads: int) -> Batch:
+    """N environments of what the setup says, kernels or a class of one's own. Raises ConfigError as `Batch`."""
+    return (OwnBatch if isinstance(setup.scheduler, OwnScheduler) else Batch)(setup, envs, threads)
+
+
+_RETURN = EPISODE_METRICS.index("return")
+
+
+@kernel
+def _measure(addresses: I8, kernels: SchedulerKernels, out: F8) -> bool:
+    measure_all(environment_at(addresses), kernels, out)
+    return True
 
 
 class _Asked(NamedTuple):
@@ -335,12 +458,13 @@ Table = tuple[NDArray[np.float64], tuple[str, ...]]  # (E, K), and K names
 
 
 def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None) -> Table:
-    batch = Batch(setup, len(first), 1)
+    batch = make_batch(setup, len(first), 1)
     out = batch.new_outputs()
     batch.reset(first, out)
     while not (out.terminated | out.truncated).all():
         actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
         batch.step(actions, False, out)
+    batch.close()
     if placed is not None:
         placed.extend(map(placed_jobs, batch.envs))
     return np.hstack([batch.metrics, [episode_tail(env) for env in batch.envs]]), _names(batch)
@@ -361,11 +485,11 @@ def _run_policy(
             f"policy {traits.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
     if traits.needs_estimate:
-        for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
+        for row in np.flatnonzero(setup.trace.truth.estimate[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
     if setup.supply is not None:
         policy = supplied(policy, setup.supply)
-    batch = Batch(setup, 1, 1)
+    batch = make_batch(setup, 1, 1)
     env, metrics, tails = batch.envs[0], np.zeros((len(first), len(batch.metric_names))), []
     names = _JobIds(env, setup.trace.ids)
     for row, out in zip(first.tolist(), metrics, strict=True):
@@ -403,7 +527,10 @@ def play_episode(batch: Batch, which: int, policy: int, memory: int, row: int, o
         Whether all plans could be carried out.
     """
     beginning = int(np.searchsorted(batch.setup.beginnings.row, row))
-    return bool(_play(batch.addresses[which], batch.setup.rules, batch.kernels, policy, memory, beginning, out))
+    where = batch.addresses[which], batch.setup.rules, batch.kernels
+    could = bool(_play(*where, policy, memory, beginning, out))
+    batch.check()
+    return could
 
 
 @kernel

@@ -155,6 +155,7 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
         due = np.full(len(env.state.size), np.nan)
         n = _follow(*where, start, schedule.rests, due, room.states)
+        batch.check()
         if env.progress.refused_plan:
             raise InternalError("a schedule was followed by what the engine cannot carry out")
         parts.append(room.take(n, env.progress.terminated == 1))

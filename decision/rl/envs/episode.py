@@ -7,6 +7,7 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.compiling.bundle import begin_again
+from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import next_word, uniform
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, UNCARRIED
@@ -31,6 +32,7 @@ from decision.rl.schedulers.base import (
     call_reward,
 )
 from decision.rl.schedulers.decision_points import (
+    EpisodeProgress,
     begin_decision,
     end_episode,
     forget,
@@ -51,6 +53,7 @@ from .environment import (
     place_planned,
     world_of,
 )
+from .setup import Beginnings
 
 _ALL = 2**62  # jobs that are seen by who sees the whole queue
 _SHARED_METRICS = len(EPISODE_METRICS)
@@ -76,13 +79,26 @@ def begin_episode(env, rules, kernels, beginning):
 @kernel
 def _draw_beginning(env):
     """Any of a group's beginnings, which is any of the groups."""
-    # one random number for both: its whole part is the group, its fraction the place there
-    group, word = env.beginnings.group, env.progress.word
-    place = uniform(word[0]) * (len(group) - 1)
+    beginning, word = _beginning_of(env.beginnings, env.progress.word[0]), env.progress.word
     word[0] = next_word(word[0])
+    return beginning
+
+
+@kernel
+def _beginning_of(beginnings, word):
+    """The beginning that a word of random numbers stands for."""
+    # one random number for both: its whole part is the group, its fraction the place there
+    group = beginnings.group
+    place = uniform(word) * (len(group) - 1)
     which = np.int64(place)
     first, end = group[which], group[which + 1]
-    return env.beginnings.member[first + np.int64((place - which) * (end - first))]
+    return beginnings.member[first + np.int64((place - which) * (end - first))]
+
+
+@Interface(int, Beginnings, EpisodeProgress).entry
+def expected_beginning(beginnings, progress):
+    """The beginning that is drawn next."""
+    return _beginning_of(beginnings, progress.word[0])
 
 
 @kernel

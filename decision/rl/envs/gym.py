@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from decision.model.computer import available_cores
 from decision.model.errors import ConfigError, mapping, whole
 from decision.model.record import HostState
+from decision.rl.schedulers.base import Encoder
 from decision.state.cluster import ClusterState
 
-from .batch import ANY_ROW, GO_ON, Batch, Outputs, check_outputs
+from .batch import ANY_ROW, GO_ON, Outputs, check_outputs, make_batch
 from .setup import Setup, make_setup
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
@@ -57,11 +58,11 @@ class SchedulerVectorEnv(VectorEnv):
         self.num_envs = whole("num_envs", num_envs, 1)
         self.setup = setup or make_setup(**{**self.preset_options, **options})
         self.encoder, self._as_dict = self.setup.encoder, dict_observation
-        self.single_observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
+        self.single_observation_space = observation_space(self.encoder, dict_observation)
         self.single_action_space = spaces.Discrete(self.encoder.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._batch = Batch(self.setup, num_envs, threads or available_cores())
+        self._batch = make_batch(self.setup, num_envs, threads or available_cores())
         self._like = self.new_outputs()
         self._mask = np.ones_like(self._like.mask)
         self._everywhere = np.ones(num_envs, np.bool_)
@@ -164,10 +165,10 @@ class SchedulerVectorEnv(VectorEnv):
         self._batch.close()
 
 
-def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.Space[Any]:
-    """Numbers in [0, 1], with the mask next to them where observations are dicts."""
-    box = spaces.Box(0.0, 1.0, shape, np.float32)
-    return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(actions)}) if as_dict else box
+def observation_space(encoder: Encoder, as_dict: bool) -> spaces.Space[Any]:
+    """Numbers in [0, 1], or any where they are of a class of one's own; next to the mask where it is in a dict."""
+    box = spaces.Box(*encoder.bounds, encoder.shape, np.float32)
+    return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(encoder.actions)}) if as_dict else box
 
 
 def first_jobs(options: Any, envs: int) -> NDArray[np.int64]:
@@ -237,10 +238,11 @@ class SchedulerEnv(gymnasium.Env):
         self.setup = setup or make_setup(**{**self.preset_options, **options})
         self._as_dict = dict_observation
         self.encoder = self.setup.encoder
-        self.observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
+        self.observation_space = observation_space(self.encoder, dict_observation)
         self.action_space = spaces.Discrete(self.encoder.actions)
-        self._batch = Batch(self.setup, 1, 1)
+        self._batch = make_batch(self.setup, 1, 1)
         self._mask = np.ones(self.encoder.actions, np.int8)
+        self._action = np.zeros(1, np.int64)
         self._seeded = False
 
     def reset(
@@ -258,13 +260,21 @@ class SchedulerEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """One choice. Raises ConfigError for what is not an action."""
         out = self._batch.new_outputs()
-        self._batch.step(check_actions(np.reshape(action, -1), 1, self.encoder.actions), False, out)
+        if type(action) is int and 0 <= action < self.encoder.actions:  # what others are takes longer to find out
+            self._action[0] = action
+        else:
+            self._action = check_actions(np.reshape(action, -1), 1, self.encoder.actions)
+        self._batch.step(self._action, False, out)
         terminated, truncated = bool(out.terminated[0]), bool(out.truncated[0])
         observation = self._observation(out)
         info: dict[str, Any] = {"action_mask": self._mask}
         if terminated or truncated:
             info["metrics"] = dict(zip(self._batch.metric_names, self._batch.metrics[0].tolist(), strict=True))
         return observation, float(out.reward[0]), terminated, truncated, info
+
+    def close(self) -> None:
+        """End the Batsim that simulates, where one does."""
+        self._batch.close()
 
     def render(self) -> str | None:
         """The cluster as text: the clock, a sign for each host, and the first jobs of the queue."""

@@ -31,6 +31,7 @@ class SchedulerVecEnv(VecEnv):
 
     def __init__(self, num_envs: int, **options: Any) -> None:
         self._envs = SchedulerVectorEnv(num_envs, **options)
+        self.setup = self._envs.setup
         self._actions = np.zeros(num_envs, np.int64)
         super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.batsim.episodes import DEFAULT_IMAGE, BatsimForEpisodes, read_arguments
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.rules import EngineOptions, check_events, check_inputs, events_in_order
@@ -17,7 +18,7 @@ from decision.files import load_platform, load_workload
 from decision.files.events import check_supply, load_events
 from decision.model.dates import DAY_LEAD, sequential_groups
 from decision.model.demand import sizes
-from decision.model.errors import ConfigError, whole
+from decision.model.errors import ConfigError, amount, whole
 from decision.model.hosts import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
@@ -85,15 +86,17 @@ def make_episodes(
     window: int,
     events: Sequence[MachineEvent] = (),
     supply: SupplySettings | None = None,
+    no_network: str = "training environments have no network",
 ) -> tuple[JobStream, Beginnings, Rules]:
     """The trace, long enough for the episodes, where they begin, and their rules.
 
-    `supply` is what happens beyond the supply of power that the events are, and after deadlines.
+    `supply` is what happens beyond the supply of power that the events are, and after deadlines; `no_network` is why
+    jobs may not communicate, empty where they may.
 
     Raises:
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
-    truth, names = build_truth([workload], [events] if events else [], "training environments have no network")
+    truth, names = build_truth([workload], [events] if events else [], no_network)
     beginnings = _days(truth, episodes) if episodes.days is not None else _rows(truth, episodes)
     arrivals = max(int((beginnings.last - beginnings.row).max()), 1)
     jobs = len(names) if episodes.jobs is None else episodes.jobs
@@ -183,7 +186,7 @@ def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repea
 def _repeated(truth: Truth, names: Names, arrivals: int) -> JobStream:
     jobs = len(names)
     row = np.arange(jobs + arrivals)
-    again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "told", "profile")}
+    again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "estimate", "profile")}
     if len(truth.worth):
         again["worth"] = truth.worth[row % jobs]
     submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)
@@ -219,18 +222,25 @@ class Setup(msgspec.Struct, frozen=True):
     encoder: Encoder
     scheduler: ChoosingScheduler
     settings: Any  # the scheduler's
+    workload: Workload  # the trace's
     outlook: OutlookSettings | None = None  # what its kernels expect of jobs; None for walltimes
     supply: SupplySettings | None = None  # what happens beyond a supply of power and after deadlines
+    engine: BatsimForEpisodes | None = None  # what simulates; None for the embedded engine
 
 
 def make_setup(
     workload: Workload | Source,
     platform: Platform | Source | None = None,
     *,
-    encoder: Encoder | str = "dbf",
+    encoder: Encoder | str | ChoosingScheduler = "dbf",
     jobs: int | None = -1,
     episodes: Episodes | None = None,
     events: Sequence[MachineEvent] | Source = (),
+    engine: BatsimForEpisodes | str | None = None,
+    batsim: str | None = None,
+    batsim_args: str = "",
+    image: str | None = None,
+    timeout: float = 300.0,
     **options: Any,
 ) -> Setup:
     """Read files and check options.
@@ -239,11 +249,17 @@ def make_setup(
         workload: the jobs, or a file of them (``.swf`` or Batsim's JSON).
         platform: the hosts, or a file of them; without it, as many equal hosts as the workload was made for.
         encoder: the name of an observation (``dbf``, ``dbf-pools``, ``rlscheduler``, ``inspector``, or that of a
-            scheduler that was registered), or a finished one, which has what follows up to `base`.
+            scheduler that was registered), or a finished one, which has what follows up to `base`; or a scheduler.
         jobs: how many an episode places; None for all of the workload; by default as many as the scheduler's settings
             say.
         episodes: what begins and ends an episode, in place of what the scheduler says.
         events: a supply of power, or a file of it, for schedulers that know one (``green``).
+        engine: what simulates: ``embedded``, ``batsim`` (a Batsim is started for each episode), ``docker``, or all that
+            follows up to `timeout` in one.
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
+        batsim_args: more of its options, in one text.
+        image: Batsim's image, for ``docker``.
+        timeout: seconds to wait for one of its messages; 0 waits without limit.
         options: settings of the scheduler (section ``env`` of its presets), of which schedulers have some:
 
             - ``max_runtime``: seconds that count as 1; by default the longest walltime of the workload;
@@ -257,16 +273,19 @@ def make_setup(
     Raises:
         ConfigError: if something cannot be read, does not fit, or makes no sense.
     """
+    external = engine_of(engine, batsim, batsim_args, image, timeout)
     workload, platform = _read(workload, platform)
     workload = without_misfits(workload, platform)
     _check_jobs(workload, platform)
     cores = len(platform.hosts)
     if jobs is not None and jobs != -1:
         options["jobs"] = whole("jobs", jobs, 1)
-    name = encoder if isinstance(encoder, str) else encoder.name
-    scheduler, fixed = find_observation(name)
+    if isinstance(encoder, ChoosingScheduler):
+        scheduler, fixed = encoder, next(iter(encoder.observations.values()))
+    else:
+        scheduler, fixed = find_observation(encoder if isinstance(encoder, str) else encoder.name)
     settings, rest = scheduler.read_options({**scheduler.env_options, **options, **fixed})
-    if isinstance(encoder, str):
+    if not isinstance(encoder, Encoder):
         _refuse_unknown(scheduler, rest)
         encoder = scheduler.make_encoder(settings, cores, [workload], **rest)
     encoder.check_platform(platform)
@@ -278,12 +297,52 @@ def make_setup(
     check_inputs(platform, [], events, EngineOptions(energy=scheduler.energy, forward_unknown_events=bool(events)))
     check_events(events, cores)
     trace, beginnings, rules = make_episodes(
-        workload, platform, episodes, scheduler, encoder.window, events=events, supply=supply
+        workload,
+        platform,
+        episodes,
+        scheduler,
+        encoder.window,
+        events=events,
+        supply=supply,
+        **({} if external is None else {"no_network": ""}),
     )
     outlook = scheduler.outlook(settings, encoder)
     if outlook is not None and outlook.estimate == Estimator.GIVEN:
         check_estimates(workload)
-    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, outlook, supply)
+    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, workload, outlook, supply, external)
+
+
+def engine_of(
+    engine: BatsimForEpisodes | str | None,
+    batsim: str | None = None,
+    arguments: str = "",
+    image: str | None = None,
+    timeout: float = 300.0,
+) -> BatsimForEpisodes | None:
+    """The Batsim that these options of `make_setup` name; None for the embedded engine.
+
+    Raises:
+        ConfigError: if they name none, or something that the engine has not.
+    """
+    if isinstance(engine, BatsimForEpisodes):
+        return engine
+    if engine not in (None, "embedded", "batsim", "docker"):
+        raise ConfigError(f"engine: must be embedded, batsim or docker; found {engine!r}", field="engine")
+    for name, value, where in (("batsim", batsim, "batsim"), ("image", image, "docker")):
+        if value is not None and engine != where:
+            raise ConfigError(f"{name}: it is for engine {where!r}; choose that, or leave it out", field=name)
+    if engine not in ("batsim", "docker"):
+        if arguments:
+            raise ConfigError(f"batsim_args: {arguments!r} is for a Batsim; choose its engine", field="batsim_args")
+        return None
+    chosen = BatsimForEpisodes(
+        command=batsim or "batsim",
+        image=(image or DEFAULT_IMAGE) if engine == "docker" else "",
+        arguments=read_arguments(arguments),
+        timeout=amount("timeout", timeout, 0.0, np.inf),
+    )
+    chosen.check()
+    return chosen
 
 
 def _read_events(

@@ -329,7 +329,7 @@ def export_minari(
             buffers,
             env=_specification(setup, paths),
             action_space=spaces.Discrete(encoder.actions),
-            observation_space=observation_space(encoder.shape, encoder.actions, as_dict=False),
+            observation_space=observation_space(encoder, as_dict=False),
             algorithm_name=policies,
             description=f"choices of {policies} as {encoder.name} sees them, by batsim-decision {__version__}",
             data_format="hdf5",

@@ -13,6 +13,7 @@ import msgspec
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
 from decision.rl.schedulers.base import convert_settings
+from decision.rl.schedulers.own import OwnScheduler
 from decision.rl.schedulers.registry import find_scheduler, records
 
 # Settings of a network, and of each algorithm that learns.
@@ -266,7 +267,8 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
     """A preset with changes.
 
     Args:
-        preset: a preset's name, or a TOML file ``mine.toml``.
+        preset: a preset's name, a TOML file ``mine.toml``, or a class of one's own (``./mine.py:MyScheduler``), which
+            says it itself.
         changes: ``section.key=value``, like ``learn.lr=1e-4``, in order; ``learn.method=evolution``, ``ppo``, ``bc``,
             ``crr`` or ``sac`` first, with which the section learn begins with that one's defaults.
         more: top-level values, last: ``seed=3``.
@@ -336,6 +338,8 @@ def _preset_files() -> dict[str, Any]:
 
 
 def _read_preset(name: str) -> dict[str, Any]:
+    if ":" in name and isinstance(record := find_scheduler(name), OwnScheduler):
+        return record.own_preset
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text()

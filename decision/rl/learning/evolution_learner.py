@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.generate.grid5000 import find_cluster
 from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster
@@ -61,6 +63,7 @@ class EvolutionLearner:
         self._go_from(scheduler.first_weights(self._rng).ravel())
         threads = self._evolve.threads or available_cores()
         self._batch = Batch(setup, threads, 1)
+        self._batches.append(self._batch)
         self._pool = ThreadPoolExecutor(threads)
         self._references = scheduler.references()
 
@@ -72,6 +75,7 @@ class EvolutionLearner:
         self.columns: tuple[str, ...] = ("episodes", "reward", *curves, "best_reward", "spread")
         self._rng = np.random.default_rng(config.seed)
         self.play_elsewhere: Play | None = None
+        self._batches: list[Batch] = []
 
     def _go_from(self, first: NDArray[np.float64]) -> None:
         self._evolution = CmaEs(first, self._evolve.spread, self._evolve.population)
@@ -185,7 +189,9 @@ class EvolutionLearner:
         self._rng.bit_generator.state = state["rng"]
 
     def close(self) -> None:
-        """End the threads that play."""
+        """End the environments, and the threads that play in them."""
+        for batch in self._batches:
+            batch.close()
         self._pool.shutdown()
 
 
@@ -255,14 +261,22 @@ class JointEvolution(EvolutionLearner):
         scheduler: what learns.
         platform: servers that sleep.
         workload: jobs of many days, all with a walltime.
+        engine: what simulates; None for the embedded engine.
 
     Raises:
         ConfigError: if the inputs do not fit together, or cannot be simulated.
     """
 
-    def __init__(self, config: TrainConfig, scheduler: Joint, platform: Platform, workload: Workload) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        scheduler: Joint,
+        platform: Platform,
+        workload: Workload,
+        engine: BatsimForEpisodes | None = None,
+    ) -> None:
         self._limits = config.env
-        setups = day_setups(config.env, platform, workload)
+        setups = [replace(setup, engine=engine) for setup in day_setups(config.env, platform, workload)]
         counts = [len(setup.beginnings.row) for setup in setups]
         self._ends = np.cumsum(counts)  # a day's number among those of all clusters
         jobs = sum(int((setup.beginnings.last - setup.beginnings.row).sum()) for setup in setups)

@@ -522,9 +522,9 @@ class PpoLearner:
         return self.network.state_dict()
 
     def close(self) -> None:
-        """End the thread and the environments."""
-        self._pool.shutdown()
+        """End the environments, for whose Batsims the thread may wait, and the thread."""
         self._envs.close()
+        self._pool.shutdown()
 
     def take_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Learn and act with these from now on."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
+from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.text import InputFacts
 from decision.files.workload import Selection
 from decision.model.computer import check_memory
@@ -65,7 +66,9 @@ class Validation:
         last = len(workload.jobs) - jobs
         self._first = np.unique(np.linspace(0, last, _SEQUENCES).astype(int)).tolist()
         episodes = Episodes(jobs=jobs, online=False)
-        self._setup = make_setup(workload, setup.platform, encoder=setup.encoder, episodes=episodes)
+        self._setup = make_setup(
+            workload, setup.platform, encoder=setup.encoder, episodes=episodes, engine=setup.engine
+        )
 
     def __call__(self, policy: Policy | ChooseAll) -> dict[str, float]:
         """Means over all jobs of the sequences; the same for the same policy."""
@@ -88,6 +91,7 @@ class TrainingInputs(NamedTuple):
     events: Sequence[MachineEvent] = ()  # a supply of power
     selection: Selection = Selection()  # which jobs of its file the workload has
     data: Path | None = None  # a file of recorded choices, for algorithms that learn from such
+    engine: BatsimForEpisodes | None = None  # what simulates; None for the embedded engine
 
 
 def train_scheduler(
@@ -148,7 +152,7 @@ def training_of(
     )
     metrics = (*scheduler.curves, *scheduler.metrics)
     validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
-    return Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
+    return Training(learning.make, metrics, manifest, folder, scheduler.file_name, learning.validate, validated)
 
 
 def _sharing(make: Callable[[TrainConfig], Algorithm], play: Play, config: TrainConfig) -> Algorithm:
@@ -189,8 +193,12 @@ def _how_to_learn(
     if isinstance(scheduler, Prices | Joint):
         evolution: Any = PricesEvolution if isinstance(scheduler, Prices) else JointEvolution
         learn = partial(evolution, scheduler=scheduler, platform=platform, workload=workload)
+        if isinstance(scheduler, Joint):
+            learn = partial(learn, engine=inputs.engine)
+        elif inputs.engine is not None:
+            raise ConfigError("prices are learned in the embedded engine alone; leave the engine out", field="engine")
         return _Learning(learn, dict(scheduler.sees), lambda _: {})
-    setup = make_training_setup(scheduler, config, workload, platform, inputs.events)
+    setup = make_training_setup(scheduler, config, workload, platform, inputs.events, inputs.engine)
     module, _, name = config.learn.learner.partition(":")
     make = partial(getattr(import_module(f"{__package__}.{module}"), name).make, scheduler=scheduler, setup=setup)
     if isinstance(scheduler, ParametricScheduler):
@@ -205,7 +213,11 @@ def _how_to_learn(
 
 
 def choosing_setup(
-    config: TrainConfig, workload: Workload, platform: Platform, events: Sequence[MachineEvent] = ()
+    config: TrainConfig,
+    workload: Workload,
+    platform: Platform,
+    events: Sequence[MachineEvent] = (),
+    engine: BatsimForEpisodes | None = None,
 ) -> Setup:
     """The environments that a scheduler learns in.
 
@@ -215,7 +227,7 @@ def choosing_setup(
     scheduler = find_scheduler(config.scheduler)
     if not isinstance(scheduler, ChoosingScheduler):
         raise ConfigError(f"{scheduler.name} does not choose step by step, so choices teach it nothing")
-    return make_training_setup(scheduler, config, workload, platform, events)
+    return make_training_setup(scheduler, config, workload, platform, events, engine)
 
 
 def make_training_setup(
@@ -224,15 +236,19 @@ def make_training_setup(
     workload: Workload,
     platform: Platform,
     events: Sequence[MachineEvent] = (),
+    engine: BatsimForEpisodes | None = None,
 ) -> Setup:
     """The environments, or the schedules, that a scheduler learns from."""
     workload = without_misfits(workload, platform)
     episodes = scheduler.episodes(config.env, workload)
     if isinstance(scheduler, ParametricScheduler):
-        return make_setup(workload, platform, encoder=scheduler.observation, episodes=episodes, events=events)
+        name = scheduler.observation
+        return make_setup(workload, platform, encoder=name, episodes=episodes, events=events, engine=engine)
     assert isinstance(scheduler, ChoosingScheduler)
     name = scheduler.encoder_fields(config.env, len(platform.hosts))["name"]
-    return make_setup(workload, platform, encoder=name, episodes=episodes, events=events, **config.settings)
+    return make_setup(
+        workload, platform, encoder=name, episodes=episodes, events=events, engine=engine, **config.settings
+    )
 
 
 class EpisodeComparison:
@@ -250,6 +266,7 @@ class EpisodeComparison:
         seed: of the jobs that episodes begin with.
         online: whether other jobs arrive after those that are placed.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
+        engine: what simulates; None for the embedded engine.
 
     Raises:
         ConfigError: if platform and workload do not fit together, or their metrics not into memory.
@@ -264,8 +281,10 @@ class EpisodeComparison:
         seed: int,
         online: bool = True,
         decide_limit: float = 0.0,
+        engine: BatsimForEpisodes | None = None,
     ) -> None:
-        self._setup = partial(make_setup, workload, platform, episodes=Episodes(jobs=placed, online=online))
+        episode = Episodes(jobs=placed, online=online)
+        self._setup = partial(make_setup, workload, platform, episodes=episode, engine=engine)
         self._seed, self._decide_limit = seed, decide_limit
         check_memory("episodes", episodes, _EPISODE)
         self._plain = self._setup()

@@ -44,13 +44,17 @@ from . import (  # noqa: F401 - each registers its record
     timetable,
 )
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
-from .registry import Choose, ChoosingPolicy, find_scheduler, make_encoder, read_encoder, records, register
+from .own import ChoiceView, Environment
+from .policy import Choose, ChoosingPolicy
+from .registry import find_scheduler, make_encoder, read_encoder, records, register
 
 __all__ = [
+    "ChoiceView",
     "Choose",
     "ChoosingPolicy",
     "ChoosingScheduler",
     "Encoder",
+    "Environment",
     "Episodes",
     "ParametricScheduler",
     "Scheduler",

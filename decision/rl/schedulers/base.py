@@ -69,6 +69,11 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return False
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the highest that a number of an observation can be."""
+        return 0.0, 1.0
+
+    @property
     def flags(self) -> int:
         """How many of the observation's first numbers are always 0 or 1."""
         return 0
@@ -289,6 +294,11 @@ class Scheduler:
     def default_preset(self) -> str:
         """Its name: that of its file."""
         return Path(self.presets[0]).name.removesuffix(".toml")
+
+    @property
+    def file_name(self) -> str:
+        """Of its checkpoints, without .ckpt."""
+        return self.name
 
     def check(self, settings: Any, where: str) -> None:
         """Refuse settings that fit their types and make no sense. Raises ConfigError."""

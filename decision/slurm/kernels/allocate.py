@@ -28,7 +28,17 @@ def count_limits(w, job, nodes, sign):
 
 @kernel
 def _memory(w, job, nodes):
-    return w.memory[job] * (w.cores[job] if w.memory_per_core[job] != 0 else nodes)
+    """The memory that limits count, megabytes; of a job that takes all of its nodes' memory, nothing."""
+    return max(0, w.memory[job]) * (w.cores[job] if w.memory_per_core[job] != 0 else nodes)
+
+
+@kernel
+def memory_on(w, job, node, cores):
+    """The memory that a job holds on a node of which it has so many cores, megabytes."""
+    # slurm.conf(5), SelectTypeParameters=CR_*_Memory: --mem is of a node, --mem-per-cpu of each core
+    if w.memory[job] == at.ALL_OF_NODE:
+        return w.node_memory[node]
+    return w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
 
 
 @kernel
@@ -112,9 +122,7 @@ def begin_on_nodes(w, job, part, count, now, reason):
 def hold(w, job, node, cores, sign):
     """Take (+1) or give back (-1) a job's part of a node."""
     w.free_cores[node] -= sign * cores
-    # slurm.conf(5), SelectTypeParameters=CR_*_Memory: --mem is of a node, --mem-per-cpu of each core
-    memory = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
-    w.free_memory[node] -= sign * memory
+    w.free_memory[node] -= sign * memory_on(w, job, node, cores)
     for kind in range(w.gres.shape[1]):
         w.free_gres[node, kind] -= sign * w.gres[job, kind]
 

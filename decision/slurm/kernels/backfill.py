@@ -14,7 +14,7 @@ from . import world as at
 from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending, window_end
 from .preemption import make_room, way_of
-from .will_run import BY_PREEMPTION, LATER, NOW_FREE, earliest_start, find_room, sort_running
+from .will_run import BY_PREEMPTION, FROM_NOW, LATER, NOW_FREE, earliest_start, find_room, sort_running
 
 # what became of a job
 _NOTHING = 0
@@ -115,11 +115,12 @@ def _counts_let(w, job, part):
 @kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
-    later, is_tested = now, False
+    job, later, is_tested = w.entry_job[entry], now, False
     may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
     # _attempt_backfill goes back to TRY_LATER: the same job again from when the table next leaves it other nodes
     while True:
-        found, count, how, later, tested = _start_from(w, entry, now, later, fewest)
+        begin = later
+        found, count, how, later, tested = _start_from(w, entry, now, begin, fewest)
         is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
@@ -128,6 +129,11 @@ def _place(w, entry, now):
         # a job that fits now is started at once, whatever is planned behind it
         if how == NOW_FREE:
             return _start_now(w, entry, count, now)
+        # where trials begin with the plan: a start that another plan overlaps is tried again from there, and a step on
+        # where the trial began there already
+        if w.tests_from_plan != 0 and found > now and how != FROM_NOW and _overlaps(w, job, found, count):
+            later = found + w.bf_resolution * (found == begin)
+            continue
         if not may_wait and found > now:
             break
         # the selection plugin found a later start than the next change of the table: more nodes may be free then
@@ -156,15 +162,19 @@ def _start_from(w, entry, now, begin, fewest):
     later, licensed = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
     if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
         return -1, 0, LATER, later, False
-    found, count, how = earliest_start(w, entry, now, later, fewest)
+    # select/linear has no bound, and where a plan is asked first whether another one overlaps, that shows
+    bound = 0 if w.linear != 0 and w.tests_from_plan != 0 else later
+    found, count, how = earliest_start(w, entry, now, begin, bound, fewest)
     if found < 0:
         return -1, 0, LATER, later, True
+    if w.linear == 0:
+        w.found_cpus[job] = w.chosen_cores[:count].sum() * w.threads
     if found <= now and begin > now:
         how = LATER
     found = max(found, begin)
     # _attempt_backfill waits for epilogs: where nodes complete, the plan begins in the next second
     if found <= now and _has_completing(w, count):
-        found, how, later = now + 1, LATER, 0
+        found, how, later = now + 1, FROM_NOW, 0
     return found, count, how, later, True
 
 
@@ -201,7 +211,14 @@ def _keep_running(w, job):
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    _reserve_slots(w, 0, w.expected_end[job] // w.bf_resolution * w.bf_resolution, mask, job)
+    _reserve_slots(w, 0, _slot_end(w, w.expected_end[job]), mask, job)
+
+
+@kernel
+def _slot_end(w, time):
+    """The end of a plan in the table."""
+    step = w.bf_resolution
+    return (time + step - 1) // step * step if w.ends_up != 0 else time // step * step
 
 
 @kernel
@@ -209,16 +226,12 @@ def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     step = w.bf_resolution
-    # both rounded down, as in 22.05 (measured); from 24.11 on Slurm rounds the end up, which this model does not know
-    begin, end = found // step * step, (found + w.limit[job]) // step * step
+    begin, end = found // step * step, _slot_end(w, found + w.limit[job])
     # slurm.conf(5), bf_window: beyond it nothing is planned, so the job keeps nobody back
     if found > now + w.bf_window:
         w.estimated[job] = 1
         return _NOTHING, 0
-    mask = np.zeros(len(w.usable), np.uint64)
-    for i in range(count):
-        node = w.chosen[i]
-        mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    mask = _mask_of_chosen(w, count)
     # _test_resv_overlap
     if found > now and _is_planned(w, job, begin, end, mask):
         return NOT_TESTED, found
@@ -234,6 +247,22 @@ def _plan(w, entry, found, count, now):
     if w.array[job] >= 0:
         w.seen_array[w.array[job]] += 1
     return PLANNED, 0
+
+
+@kernel
+def _mask_of_chosen(w, count):
+    mask = np.zeros(len(w.usable), np.uint64)
+    for i in range(count):
+        node = w.chosen[i]
+        mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    return mask
+
+
+@kernel
+def _overlaps(w, job, found, count):
+    """Whether a start on the chosen nodes overlaps what is planned."""
+    begin = found // w.bf_resolution * w.bf_resolution
+    return _is_planned(w, job, begin, _slot_end(w, found + w.limit[job]), _mask_of_chosen(w, count))
 
 
 @kernel
@@ -270,7 +299,7 @@ def _begin_table(w, now):
             w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
     for i in range(len(w.window_times)):
         # only reservations are known ahead: when a node fails, or is back, Slurm does not know
-        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
         if planned and w.window_times[i] <= now + w.bf_window:
             end = window_end(w, i)
             if end > now:
@@ -300,6 +329,8 @@ def _usable_from(w, job, mask, begin, end):
             if gains != 0:
                 later = w.slot_end[k]
         if w.slot_begin[k] > end:
+            if later == 0 and w.tests_from_plan != 0 and k + 2 < nb_slots:
+                later = w.slot_end[k + 1]
             break
         left = np.uint64(0)
         for word in range(len(mask)):

@@ -79,9 +79,12 @@ def _move_windows(w, now):
     while w.next_window < len(w.window_times) and w.window_times[w.next_window] <= now:
         i = w.next_window
         node = w.window_node[i]
-        w.away[node] += w.window_step[i]
+        if w.window_cores[i] > 0:
+            w.free_cores[node] -= w.window_step[i] * w.window_cores[i]
+        else:
+            w.away[node] += w.window_step[i]
         # a reservation takes the node for its own jobs; a node that is down is there for nobody
-        if w.window_reservation[i] >= 0:
+        if w.window_reservation[i] >= 0 and w.window_cores[i] == 0:
             w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         w.next_window += 1
         w.changed, w.asked = 1, 1

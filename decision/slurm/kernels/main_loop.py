@@ -172,7 +172,8 @@ def _look_in_reservation(w, entry, now):
 def _leave_out_reserved(w, mask, now, end):
     """Nodes that a reservation will take before a job that starts now would end."""
     for i in range(len(w.window_times)):
-        if w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_times[i] < end:
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
+        if planned and w.window_times[i] < end:
             node = w.window_node[i]
             if has_host(mask, node) and window_end(w, i) > now:
                 remove_interval(mask, node, node)

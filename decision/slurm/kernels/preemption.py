@@ -6,6 +6,7 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .allocate import end_job, join_queue
+from .priority import set_priority
 from .select_nodes import begin_trial, choose_nodes, end_in_trial, measure_nodes
 from .world import CANCELLED_JOB, FAR
 
@@ -176,3 +177,6 @@ def requeue(w, job, now):
     """The nodes of a preempted job are back: it waits again, not eligible for a while."""
     w.submit[job], w.begin[job], w.eligible[job] = now, now + _REQUEUE_DELAY, FAR
     join_queue(w, job)
+    # batch_requeue_fini: its priority is that of a new job; before, it kept its place
+    for entry in range(w.entry_begin[job], w.entry_begin[job + 1] if w.requeued_anew != 0 else 0):
+        set_priority(w, entry, now, False)

@@ -7,15 +7,21 @@ from decision.compiling.jit import kernel
 from . import world as at
 from .allocate import charge, is_eligible
 
+_PLACES = 1024  # of jobs that come back in the same second
+
 
 @kernel
 def set_priority(w, entry, now, aged):
     """The priority of an entry; at its submission a job has no age."""
     if w.multifactor == 0:
-        w.priority[entry] = 0
+        # priority/basic counts down with each job that arrives
+        w.priority[entry] = -now * _PLACES - _place_of(w, w.entry_job[entry]) if w.requeued_anew != 0 else 0
         return
     # slurm.conf(5), PriorityType: the weighted sum of priority/multifactor; `entry_base` has what does not change
     job, total = w.entry_job[entry], w.entry_base[entry]
+    # _job_test of select/cons_tres sets total_cpus, by which the size counts from then on: of an exclusive job all cpus
+    if w.found_cpus[job] > 0:
+        total += w.per_cpu[job] * (w.found_cpus[job] - w.cpus[job])
     if w.ages != 0:
         # slurm.conf(5), PriorityFlags=ACCRUE_ALWAYS: also while a hold, a dependency or a begin time keeps it
         since = w.submit[job] if w.accrue_always != 0 else w.eligible[job]
@@ -26,6 +32,14 @@ def set_priority(w, entry, now, aged):
     # cut to an integer, which makes ties where weights are small (measured: 1 point was 7 s of age); 0 would be a hold
     found = max(1, np.int64(total))
     w.priority[entry] = max(found, w.priority[entry]) if w.increase_only != 0 else found
+
+
+@kernel
+def _place_of(w, job):
+    """The place among the jobs that come back in the same second: by whose epilog ends first, which nobody knows."""
+    if w.requeues[job] == 0 or w.requeue_order == 0:
+        return 0
+    return (job + 1) * (2 * w.requeue_order + 1) * 2_654_435_761 % (1 << 32) * _PLACES >> 32
 
 
 @kernel

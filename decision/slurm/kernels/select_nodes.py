@@ -7,8 +7,21 @@ a job can have of each node is measured in a trial, from which running jobs can 
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
-from .allocate import CORES, MOST, NO_WEIGHT, NODES, TAKEN, cores_to_take, is_enough, is_named, take_named, take_node
+from .allocate import (
+    CORES,
+    MOST,
+    NO_WEIGHT,
+    NODES,
+    TAKEN,
+    cores_to_take,
+    is_enough,
+    is_named,
+    memory_on,
+    take_named,
+    take_node,
+)
 from .topology_tree import by_switches, choose_on_switches
+from .world import ALL_OF_NODE
 
 
 @kernel
@@ -47,6 +60,10 @@ def choose_at_once(w, job, part, capacity):
     if count < nodes:
         return 0
     by_tree = not by_load and by_switches(w, job)
+    # _get_one_res: a job that gets one node gets the first of the lowest weight on which it fits, also where the least
+    # loaded one would come first
+    if w.first_node != 0 and most == 1 and not linear and (w.by_switches == 0 or not by_tree):
+        return _take_first(w, job, capacity, count, needed)
     in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     # select/cons_tres, between _select_nodes and _eval_nodes: a knapsack that is not solved, but thinned by the nodes
     # with the fewest cores, and tried again
@@ -59,9 +76,43 @@ def choose_at_once(w, job, part, capacity):
             found = _choose_whole(w, job, part, capacity, count, by_tree)
             if found or linear:
                 return found
-        if least <= above:
+        if w.drops_one != 0 and not linear:
+            capacity = capacity.copy()
+            if not _drop_one(w, job, capacity, count):
+                return 0
+        elif least <= above:
             return 0
-        above = least
+        else:
+            above = least
+
+
+@kernel
+def _drop_one(w, job, capacity, nb_spots):
+    """Leave out the first spot with the least room that the job does not name; whether there is one."""
+    least = -1
+    for i in range(nb_spots):
+        node = w.spots[i]
+        if not is_named(w, job, node) and (least < 0 or capacity[node] < capacity[least]):
+            least = node
+    if least >= 0:
+        capacity[least] = 0
+    return least >= 0
+
+
+@kernel
+def _take_first(w, job, capacity, nb_spots, cores):
+    """Choose the first spot of the lowest weight that has the cores, and is named where the job names one; 1 or 0."""
+    best = -1
+    for i in range(nb_spots):
+        node = w.spots[i]
+        fits = capacity[node] >= cores and (w.must_have[job] < 0 or is_named(w, job, node))
+        if fits and (best < 0 or w.order_weight[node] < w.order_weight[best]):
+            best = node
+    if best < 0:
+        return 0
+    w.chosen[0] = best
+    w.chosen_cores[0] = w.node_cores[best] if w.exclusive[job] != 0 else cores
+    return 1
 
 
 @kernel
@@ -85,6 +136,9 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     # afterwards, as dist_tasks of select/cons_tres: how many cores of each node the tasks really use
     if found > 0 and w.linear == 0:
         _leave_parts(w, job, found)
+        for i in range(found):
+            unit = w.node_unit[w.chosen[i]]
+            w.chosen_cores[i] += -w.chosen_cores[i] % unit
         # slurm.conf(5), OverSubscribe=EXCLUSIVE, and sbatch(1), --exclusive: all cores of its nodes
         for i in range(found if w.exclusive[job] != 0 else 0):
             w.chosen_cores[i] = w.node_cores[w.chosen[i]]
@@ -109,14 +163,14 @@ def _best_run_above(w, job, capacity, nb_spots, above):
         room = capacity[node] if i < nb_spots else above + 1
         if room <= above and not is_named(w, job, node):
             continue
-        if node != last + 1 or w.node_weight[node] != weight:
+        if node != last + 1 or w.order_weight[node] != weight:
             if kept > first:
                 enough = size >= cores and kept - first >= w.nodes_min[job]
                 if _is_better(weight, size, enough, best_weight, best_size, best_enough):
                     best, best_size, best_enough, best_weight = first, size, enough, weight
             if i == nb_spots:
                 break
-            first, weight, size = kept, w.node_weight[node], 0
+            first, weight, size = kept, w.order_weight[node], 0
         w.spots[kept], last = node, node
         kept += 1
         total += room
@@ -158,7 +212,9 @@ def _take_run(w, job, first, last, cores, nodes, count):
     i, most = first, w.nodes_max[job]
     while i <= last and (cores > 0 or nodes > 0) and count < most:
         node = w.spots[i]
-        if w.room_left[node] > 0:
+        # _eval_nodes: a node that is too small to be the job's last one is passed over
+        too_small = w.linear == 0 and count + 1 == most and w.room_left[node] < cores
+        if w.room_left[node] > 0 and not too_small:
             taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
             w.chosen[count], w.chosen_cores[count] = node, taken
             count += 1
@@ -179,10 +235,10 @@ def _best_run(w, nb_spots, cores, nodes, linear):
         if w.room_left[node] <= 0:
             i += 1
             continue
-        weight = 0 if linear else w.node_weight[node]
+        weight = 0 if linear else w.order_weight[node]
         while i < nb_spots and w.spots[i] == node + i - first and w.room_left[w.spots[i]] > 0:
             # in select/cons_tres a run ends where Weight changes, in select/linear it does not
-            if not linear and w.node_weight[w.spots[i]] != weight:
+            if not linear and w.order_weight[w.spots[i]] != weight:
                 break
             size += w.room_left[w.spots[i]]
             i += 1
@@ -210,7 +266,7 @@ def _roomiest(w, nb_spots):
     best, most, lightest = -1, 0, 0
     for i in range(nb_spots):
         node = w.spots[i]
-        room, weight = w.room_left[node], w.node_weight[node]
+        room, weight = w.room_left[node], w.order_weight[node]
         if room > 0 and (best < 0 or weight < lightest or (weight == lightest and room > most)):
             best, most, lightest = i, room, weight
     return best, best
@@ -287,7 +343,7 @@ def _best_named_run(w, job, nb_spots):
         node = w.spots[i] if i < nb_spots else -1
         mine = node >= 0 and is_named(w, job, node)
         joins = i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
-        other_weight = joins and not linear and weight >= 0 and w.node_weight[node] != weight
+        other_weight = joins and not linear and weight >= 0 and w.order_weight[node] != weight
         if not joins or other_weight:
             best = _better(w, (first, i - 1, named, weight, size, nodes), best)
             named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
@@ -295,7 +351,7 @@ def _best_named_run(w, job, nb_spots):
             named = i if named < 0 else named
         elif node >= 0 and w.room_left[node] > 0:
             if nodes == 0:
-                first, weight = i, 0 if linear else w.node_weight[node]
+                first, weight = i, 0 if linear else w.order_weight[node]
                 named = -1 if begun_by_weight else named  # as Slurm forgets it
             nodes += 1
             size += w.room_left[node]
@@ -348,6 +404,14 @@ def begin_trial(w):
     w.trial_memory[:] = w.free_memory
     w.trial_gres[:] = w.free_gres
     w.trial_jobs[:] = w.nb_jobs
+    w.order_weight[:] = w.node_weight
+
+
+@kernel
+def put_completing_last(w):
+    """Let nodes on which a job completes weigh more than all others of the same weight, in this trial."""
+    for node in range(len(w.order_weight)):
+        w.order_weight[node] = 2 * w.node_weight[node] + (w.nb_completing[node] != 0)
 
 
 @kernel
@@ -358,7 +422,7 @@ def end_in_trial(w, job):
         node, cores = w.alloc_node[i], w.alloc_cores[i]
         w.trial_jobs[node] -= 1
         w.trial_cores[node] += cores
-        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+        w.trial_memory[node] += memory_on(w, job, node, cores)
         for kind in range(w.gres.shape[1]):
             w.trial_gres[node, kind] += w.gres[job, kind]
 
@@ -383,8 +447,11 @@ def room_on(w, job, node):
         return 0
     if linear:
         return 1
-    room = min(w.trial_cores[node], w.per_node[job])
+    # fewer than none where a reservation takes cores on which jobs still run
+    room = max(0, min(w.trial_cores[node], w.per_node[job]))
     # SelectTypeParameters=CR_*_Memory: --mem-per-cpu takes cores away, --mem the node
+    if w.has_memory != 0 and w.memory[job] == ALL_OF_NODE and w.trial_memory[node] < w.node_memory[node]:
+        room = 0
     if w.has_memory != 0 and w.memory[job] > 0:
         memory = w.trial_memory[node]
         if w.memory_per_core[job] == 0:

@@ -43,7 +43,7 @@ def choose_on_switches(w, job, nb_spots):
         return 0
     if not linear:
         for i in range(nb_spots):
-            if w.node_weight[w.spots[i]] > weight and not is_named(w, job, w.spots[i]):
+            if w.order_weight[w.spots[i]] > weight and not is_named(w, job, w.spots[i]):
                 w.room_left[w.spots[i]] = 0
     _count(w, job, nb_spots)
     # 3. nodes that are taken in any case, then leaf by leaf
@@ -74,7 +74,7 @@ def _count(w, job, nb_spots):
         while switch >= 0:
             w.switch_nodes[switch] += 1
             w.switch_cores[switch] += w.node_cores[node] if linear else w.room_left[node]
-            w.switch_weight[switch] = min(w.switch_weight[switch], w.node_weight[node])
+            w.switch_weight[switch] = min(w.switch_weight[switch], w.order_weight[node])
             w.switch_named[switch] += is_named(w, job, node)
             switch = w.switch_above[switch]
 
@@ -124,7 +124,7 @@ def _largest_weight(w, job, nb_spots):
         nodes = cores = 0
         for i in range(nb_spots):
             node = w.spots[i]
-            if w.room_left[node] > 0 and (w.node_weight[node] <= weight or is_named(w, job, node)):
+            if w.room_left[node] > 0 and (w.order_weight[node] <= weight or is_named(w, job, node)):
                 nodes += 1
                 cores += w.room_left[node]
         if nodes >= w.wanted[NODES] and cores >= w.wanted[CORES]:
@@ -140,7 +140,7 @@ def _take_first(w, job, nb_spots, weight):
     for by_weight in range(2):
         for i in range(nb_spots):
             node = w.spots[i]
-            light = by_weight and not linear and w.node_weight[node] < weight
+            light = by_weight and not linear and w.order_weight[node] < weight
             first = light or (not by_weight and is_named(w, job, node))
             if first and w.room_left[node] > 0 and w.wanted[MOST] > 0:
                 take_node(w, job, node)

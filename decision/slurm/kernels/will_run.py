@@ -9,6 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
+from .allocate import memory_on
 from .preemption import find_candidates, gives_way
 from .select_nodes import (
     begin_trial_without_completing,
@@ -17,6 +18,7 @@ from .select_nodes import (
     end_in_trial,
     give_back,
     measure_nodes,
+    put_completing_last,
     room_on,
 )
 from .topology_tree import TOO_FAR_APART
@@ -30,6 +32,7 @@ _MOST_TOGETHER = 200  # jobs
 NOW_FREE = 0
 LATER = 1
 BY_PREEMPTION = 2
+FROM_NOW = 3  # as soon as nodes have completed
 
 
 @kernel
@@ -47,49 +50,61 @@ def _room_time(w, mask, fewest):
 
 
 @kernel
-def earliest_start(w, entry, now, later, fewest):
+def earliest_start(w, entry, now, begin, later, fewest):
     """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
 
-    It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
+    It is looked for from `begin` on, where Slurm's version does so, and not after `later`, when more nodes come free: 0
+    for never. `fewest` is what `find_room` said.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
     # a bound, for speed only: with fewer nodes that alone have room no choice can succeed
     when = _room_time(w, w.usable, fewest)
     if when > (later if later > 0 else FAR):
         return -1, 0, LATER
+    # 24.11: a trial for a later begin leaves out what is free now
+    if w.tests_from_plan != 0 and begin > now and w.linear == 0:
+        return _after_ends(w, entry, now, begin, later, when)
     free = w.usable & w.free_now
     if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
         begin_trial_without_completing(w)
+        if w.completing_last != 0 and w.linear == 0:
+            put_completing_last(w)
         measure_nodes(w, job, free)
         count = choose_nodes(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
         if count == TOO_FAR_APART and w.linear != 0:
             return -1, 0, LATER
-    return _after_ends(w, entry, now, later, when)
+    return _after_ends(w, entry, now, now, later, when)
 
 
 @kernel
-def _after_ends(w, entry, now, later, when):
+def _after_ends(w, entry, now, begin, later, when):
     """As `earliest_start`, when running jobs are gone: first those that give way, then in order of expected end.
 
-    Before `when` the job has no room.
+    Before `when` the job has no room. All that end by `begin` are gone at once, if that is not now.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
     needed = w.nodes_min[job] if w.linear != 0 else w.cores[job]
     # first without all that may be preempted, as _will_run_test does
-    if w.preempts_by != 0:
+    at = 0 if begin <= now else np.searchsorted(w.ends[: w.nb_running], begin, "right")
+    if w.preempts_by != 0 or (begin > now and when <= begin):
         begin_trial_without_completing(w)
-        for i in range(find_candidates(w, entry)):
+        for i in range(find_candidates(w, entry) if w.preempts_by != 0 else 0):
             end_in_trial(w, w.candidates[i])
+        _end_up_to(w, entry, 0, at)
         if measure_nodes(w, job, w.usable) >= needed:
             count = choose_nodes(w, job, part)
             if count > 0:
-                return now, count, BY_PREEMPTION
+                return now, count, BY_PREEMPTION if w.preempts_by != 0 else LATER
     # then jobs in order of expected end: select/linear one by one, select/cons_tres in windows
-    at, window, until, length, ended = 0, _END_WINDOW, 0, w.nb_running, 0
+    window, until, length, ended = _END_WINDOW, 0, w.nb_running, 0
+    if w.tests_from_plan != 0 and w.linear == 0 and later > 0:
+        length = np.searchsorted(w.ends[:length], later, "right")
+    if begin > now and (w.preempts_by != 0 or when <= begin):
+        ended = at
     while at < length:
-        at, end, until = _end_together(w, entry, at, until, window)
+        at, end, until = _end_together(w, entry, at, length, until, window)
         if end < 0 or (later > 0 and end > later):
             break
         window = _next_window(w, at, until, window)
@@ -98,12 +113,24 @@ def _after_ends(w, entry, now, later, when):
                 begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
             count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
-            # the plan begins when the last job of the window ends, also where its nodes are free before (before 25.05)
             if count > 0:
+                if w.ends_on_chosen != 0 and w.linear == 0:
+                    end = _last_end(w, entry, at, count)
                 return max(now + 1, end), count, LATER
             if count == TOO_FAR_APART and w.linear != 0:
                 break
     return -1, 0, LATER
+
+
+@kernel
+def _last_end(w, entry, ended, count):
+    """The expected end of the last of the first `ended` running jobs that is on a chosen node."""
+    for i in range(ended - 1, -1, -1):
+        for k in range(w.held_begin[i], w.held_begin[i + 1]):
+            for n in range(count):
+                if w.held_node[k] == w.chosen[n] and not _gives_way_already(w, i, entry):
+                    return w.ends[i]
+    return 0
 
 
 @kernel
@@ -135,7 +162,7 @@ def _choose_planned(w, job, part):
 
 
 @kernel
-def _end_together(w, entry, at, until, window):
+def _end_together(w, entry, at, length, until, window):
     """The next running job that has usable nodes; where nodes are shared, also those that end soon after.
 
     Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute. Only the first
@@ -144,7 +171,6 @@ def _end_together(w, entry, at, until, window):
     Returns:
         Where to go on, the expected end of the last one (-1 where there was none), and `until`.
     """
-    length = w.nb_running
     while at < length and not _frees_nodes(w, at, entry):
         at += 1
     if at == length:
@@ -155,6 +181,11 @@ def _end_together(w, entry, at, until, window):
     first, at = at, at + 1
     if w.linear == 0:
         at = max(at, np.searchsorted(w.ends[:length], until + window, "right"))
+        # the loop that takes them away looks at the window only behind a job that frees a node
+        if at < length and not _frees_nodes(w, at - 1, entry):
+            while at < length and not _frees_nodes(w, at, entry):
+                at += 1
+            at = min(at + 1, length)
     if at - first > _MOST_TOGETHER:
         most, taken, at = at, 0, first
         while at < most and taken <= _MOST_TOGETHER:
@@ -206,7 +237,7 @@ def sort_running(w):
         for k in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
             cores = w.alloc_cores[k]
             w.held_node[at], w.held_cores[at] = w.alloc_node[k], cores
-            w.held_memory[at] = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+            w.held_memory[at] = memory_on(w, job, w.alloc_node[k], cores)
             at += 1
     w.held_begin[count] = at
 

@@ -22,6 +22,7 @@ AFTER_OK = 2
 AFTER_NOT_OK = 3
 
 FAR = 1 << 40  # seconds: never
+ALL_OF_NODE = -1  # SlurmWorld.memory: all memory of each of its nodes
 
 
 class SlurmWorld(Bundle):
@@ -75,6 +76,15 @@ class SlurmWorld(Bundle):
     bf_running_job_reserve: Int  # whether exclusive jobs that run take slots
     complete_wait: Int  # seconds
     by_switches: Int  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+    # rules that differ by Slurm's version, 1 where they hold: `slurm.versions` says since when
+    completing_last: Int
+    requeued_anew: Int
+    requeue_order: Int  # which of jobs that were preempted together is back first: 0 by number, others at random
+    ends_up: Int
+    tests_from_plan: Int
+    ends_on_chosen: Int
+    drops_one: Int
+    first_node: Int
     age_weight: Float
     share_weight: Float
     decay: Float  # of usage, per second
@@ -84,8 +94,9 @@ class SlurmWorld(Bundle):
     cycle_limit: Float  # seconds
     yield_after: Float  # seconds
     yield_sleep: Float  # seconds
-    # nodes
+    # nodes; where they differ in threads, "cores" are cpus everywhere
     node_cores: I8  # (N,)
+    node_unit: I8  # (N,) 1, or else the cpus of a core, which a job gets as a whole
     node_memory: I8  # (N,) megabytes
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
@@ -93,6 +104,7 @@ class SlurmWorld(Bundle):
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
     last_step: Int
     largest_node: Int  # cores
+    threads: Int  # of a core
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
@@ -122,7 +134,7 @@ class SlurmWorld(Bundle):
     per_task: I8  # cores of a task
     in_tasks: I8  # whether a node's room counts in whole tasks: so it is with memory per core, or tasks per node
     per_node: I8  # cores on a node at most
-    memory: I8  # megabytes, per core or per node
+    memory: I8  # megabytes, per core or per node; `ALL_OF_NODE`
     memory_per_core: I8
     gres: I8x2  # (J, G) per node
     exclusive: I8
@@ -133,6 +145,8 @@ class SlurmWorld(Bundle):
     array: I8  # number of its array, -1
     array_limited: I8  # whether its first limit is that of its array
     billing: F8
+    cpus: I8  # that it asks for
+    per_cpu: F8  # priority that each cpu adds which it is found to take beyond those
     exempt: I8  # seconds for which a job runs before it may be preempted
     runs_once: I8  # whether it is cancelled where others are requeued
     succeeded: I8  # whether its recorded run did
@@ -199,6 +213,7 @@ class SlurmWorld(Bundle):
     window_node: I8
     window_step: I8  # +1: goes, -1: comes back
     window_reservation: I8  # -1: none
+    window_cores: I8  # that go or come back; 0: the node
     reservation: I8  # (J,) -1: none
     away: I8  # (N,) windows that hold a node
     reserved_by: I8  # (N,) the reservation that holds a node now, -1
@@ -213,6 +228,7 @@ class SlurmWorld(Bundle):
     part_of: I8  # (J,) the partition in which it runs
     first_start: I8  # (J,)
     requeues: I8  # (J,)
+    found_cpus: I8  # (J,) that backfill last found for it, 0 before
     priority: I8  # (E,)
     free_cores: I8  # (N,)
     free_memory: I8  # (N,)
@@ -233,6 +249,7 @@ class SlurmWorld(Bundle):
     # scratch
     capacity: I8  # (N,) cores that a job can have on each node
     spots: I8  # (N,) nodes that have room, ascending
+    order_weight: I8  # (N,) as this test sees it
     room_left: I8  # (N,) of their capacity
     chosen: I8  # (N,)
     chosen_cores: I8  # (N,)

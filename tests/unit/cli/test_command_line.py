@@ -19,6 +19,8 @@ COMMANDS = (
     "run",
     "showcase",
     "compare",
+    "starts",
+    "slurm starts",
     "serve",
     "replay",
     "policies",
@@ -27,7 +29,14 @@ COMMANDS = (
     "train",
     "evaluate",
 )
-COMMANDS += ("reproduce dbf", "reproduce grid5000-2016", "report analyse", "report view", "report show")
+COMMANDS += (
+    "reproduce dbf",
+    "reproduce grid5000-2016",
+    "report analyse",
+    "report evalys",
+    "report view",
+    "report show",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from decision.cli import terminal as progress
-from decision.cli import train as training_curve
+from decision.cli import terminal, train
 from decision.cli.terminal import Pace, clock_time, counting, working
 
 
@@ -14,7 +13,7 @@ from decision.cli.terminal import Pace, clock_time, counting, working
 def clock(monkeypatch):
     """A clock that is set by hand."""
     now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -61,15 +60,15 @@ def wait_for(said, begin):
 
 def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys):
     said = []
-    monkeypatch.setattr(progress, "_PERIOD", 0.02)
-    monkeypatch.setattr(progress, "note", said.append)
+    monkeypatch.setattr(terminal, "_PERIOD", 0.02)
+    monkeypatch.setattr(terminal, "note", said.append)
     with counting("runs") as show:
         show(1, 4)
         wait_for(said, "runs: 1 of 4, ")
     with working("easy") as show:
         show(50.0, 3, 7)
         wait_for(said, "easy: 3 of 7 jobs, simulated 50 s, ")
-    with training_curve.learning(100) as show:
+    with train.learning(100) as show:
         show(50, 10.0, {"validation_waiting_time": 7.0, "validation_bounded_slowdown": 2.0})
         wait_for(said, "training: 50 of 100 steps, 10 steps/s, validation: wait 7")
     count = len(said)
@@ -81,5 +80,5 @@ def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys
 def test_a_curve_without_some_figures_is_shown(capsys):
     row = {"steps": 10.0, "episodes": 2.0, "waiting_time": 30.0, "utilization": 0.5, "reward": -1.0}
     validation = {"validation_waiting_time": 12.0, "validation_bounded_slowdown": 1.5}
-    training_curve.print_curve([row | validation])
+    train.print_curve([row | validation])
     assert re.search(r"10\s+12\S*\s+1\.5\S*\s+2\s+30\S*\s+-\s+50\S*\s+-1\.0000", capsys.readouterr().out)

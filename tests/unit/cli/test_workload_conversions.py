@@ -45,7 +45,9 @@ def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
     code, shown, notes = run("from-swf", log, "-o", target, "--select", "0:2")
     assert code == 0
     assert shown == f"{target}: 2 jobs for 8 hosts, offered load 0.0187\n"
-    reasons = "1 with an unknown or zero run time (line 9), 1 larger than 8 hosts, 1 outside the range 0:2 of jobs"
+    reasons = (
+        "1 with an unknown or zero run time (line 9), 1 larger than 8 hosts (line 10), 1 outside the range 0:2 of jobs"
+    )
     assert notes == f"{log}: left out: {reasons}\n"
     written = json.loads(target.read_text())
     assert written["description"].splitlines() == [

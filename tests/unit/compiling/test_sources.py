@@ -55,7 +55,7 @@ def test_what_has_just_changed_or_is_torn_is_not_believed(module, tmp_path):
 
 
 def test_a_stamp_holds_what_is_imported_and_what_compiles(tmp_path):
-    stamps = {sources.stamp(f"decision.compiling.{name}", "1", tmp_path) for name in ("jit", "draws", "ordered")}
+    stamps = {sources.stamp(f"decision.compiling.{name}", "1", tmp_path) for name in ("jit", "entry", "small_kernels")}
     assert len(stamps) == 3
     assert sources.stamp("decision.compiling.jit", "2", tmp_path) not in stamps
     jit, whole_program = (sources._file_of(f"decision.compiling.{name}") for name in ("jit", "whole_program"))

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from decision.cli.advise import advice_table
 from decision.cli.app import app
-from decision.experiments import advise as advice
-from decision.experiments import advise as advising
+from decision.experiments import advise
 from decision.experiments.advise import AdviceRow, Wish, expanded, find_advice, heuristics
 from decision.experiments.statistics import Estimate
 from decision.experiments.store import ResultStore
@@ -40,8 +39,8 @@ def log(tmp_path, jobs=150, hosts=8):
 @pytest.fixture
 def few(monkeypatch):
     """Few candidates, so that the test is fast."""
-    monkeypatch.setattr(advising, "ORDERS", ("fcfs", "sjf"))
-    monkeypatch.setattr(advising, "SHIPPED", ())
+    monkeypatch.setattr(advise, "ORDERS", ("fcfs", "sjf"))
+    monkeypatch.setattr(advise, "SHIPPED", ())
 
 
 def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, few):
@@ -72,25 +71,25 @@ def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_i
     sure = _row("b", (-0.1, -0.16, -0.01), (0.0, -0.1, 0.1))
     worse = _row("c", (-0.3, -0.36, -0.21), (0.2, 0.1, 0.5))
     same = _row("d", (-0.005, -0.1, 0.1), (0.0, -0.1, 0.1))
-    assert [advising._may_be_advised(row, Wish()) for row in (unsure, sure, worse, same)] == [True, True, False, False]
-    assert advising._may_be_advised(worse, Wish(weights={"wait": 1.0}))
-    (line,) = advice.passed_over(worse, sure, Wish())
+    assert [advise._may_be_advised(row, Wish()) for row in (unsure, sure, worse, same)] == [True, True, False, False]
+    assert advise._may_be_advised(worse, Wish(weights={"wait": 1.0}))
+    (line,) = advise.passed_over(worse, sure, Wish())
     assert line.startswith("c came first and is not advised: wait 30 % shorter (95 %: 21 to 36), bounded")
-    assert advice.passed_over(sure, sure, Wish()) == []
-    assert advice.advice_sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
-    said = advice.advice_sentence(sure, Wish(), ())
+    assert advise.passed_over(sure, sure, Wish()) == []
+    assert advise.advice_sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
+    said = advise.advice_sentence(sure, Wish(), ())
     assert said.startswith("Use b: the mean wait is 10 % shorter (95 %: 1 to 16)")
-    said = advice.advice_sentence(unsure, Wish(), ())
+    said = advise.advice_sentence(unsure, Wish(), ())
     assert said.startswith("Perhaps use a: the mean wait is 20 % shorter (95 %: -50 to +20 %, so not for sure)")
 
 
 def test_the_least_wait_comes_first_and_of_those_that_wait_hardly_longer_the_least_slowdown():
     logs = {"easy": (0.0, 0.0), "least": (-0.80, -0.6), "near": (-0.78, -0.7), "far": (-0.70, -2.0)}
-    assert advising._ranked(logs, Wish()) == ["near", "least", "far", "easy"], "no slowdown makes up for far"
-    assert advising._ranked(logs, Wish(weights={"wait": 1.0})) == ["least", "near", "far", "easy"]
-    assert advising._ranked(logs, Wish(weights={"slowdown": 1.0})) == ["far", "near", "least", "easy"]
-    assert advising._ranked(logs, Wish(weights={"wait": 1.0, "slowdown": 4.0}))[0] == "far", "0.12 more is taken"
-    assert advising._ranked({"none": (float("-inf"), 0.0), **logs}, Wish())[0] == "none"
+    assert advise._ranked(logs, Wish()) == ["near", "least", "far", "easy"], "no slowdown makes up for far"
+    assert advise._ranked(logs, Wish(weights={"wait": 1.0})) == ["least", "near", "far", "easy"]
+    assert advise._ranked(logs, Wish(weights={"slowdown": 1.0})) == ["far", "near", "least", "easy"]
+    assert advise._ranked(logs, Wish(weights={"wait": 1.0, "slowdown": 4.0}))[0] == "far", "0.12 more is taken"
+    assert advise._ranked({"none": (float("-inf"), 0.0), **logs}, Wish())[0] == "none"
 
 
 def test_those_that_break_the_bound_are_looked_at_last():
@@ -100,7 +99,7 @@ def test_those_that_break_the_bound_are_looked_at_last():
     found = {"easy": runs(10.0, 100.0, 100.0), "worst": runs(1.0, 900.0, 900.0), "good": runs(8.0, 149.0, 149.0)}
     found["bad"] = runs(2.0, 100.0, 160.0)  # on one of two copies, which is enough
     found = {name: [{**each, "schedule": name} for each in results] for name, results in found.items()}
-    assert advising._candidates(found, Wish()) == (["good", "bad", "worst"], 1)
+    assert advise._candidates(found, Wish()) == (["good", "bad", "worst"], 1)
 
 
 @pytest.mark.parametrize("policies", [(), ("worse", "fourth")], ids=["none", "two"])
@@ -120,11 +119,11 @@ def test_where_the_first_finalists_break_the_bound_the_next_ones_run(tmp_path, m
         asked.append(sorted({task.policy for task in tasks}))
         return [run(task) for task in tasks]
 
-    monkeypatch.setattr(advising, "run_tasks", run_tasks)
-    monkeypatch.setattr(advising, "heuristics", lambda _: ["easy", "first", "second", "third", "worst"])
-    monkeypatch.setattr(advising, "find_policy", lambda name: name)
-    monkeypatch.setattr(advising, "SHIPPED", ())
-    monkeypatch.setattr(advising, "MOST_ROWS", 2)
+    monkeypatch.setattr(advise, "run_tasks", run_tasks)
+    monkeypatch.setattr(advise, "heuristics", lambda _: ["easy", "first", "second", "third", "worst"])
+    monkeypatch.setattr(advise, "find_policy", lambda name: name)
+    monkeypatch.setattr(advise, "SHIPPED", ())
+    monkeypatch.setattr(advise, "MOST_ROWS", 2)
     found = find_advice(log(tmp_path), Wish(copies=4, policies=policies), tmp_path / "out")
     assert (found.policy, [row.policy for row in found.rows]) == ("second", ["easy", "second"])
     others = [[each for each in names if each not in policies] for names in asked]
@@ -153,13 +152,13 @@ def test_that_jobs_ask_for_more_than_there_is_is_said_before_anything_runs(tmp_p
 
 
 def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_spread_says():
-    assert advising._keeps([1.2, 1.3, 1.25, 1.2, 1.22], 1.5)
-    assert not advising._keeps([1.0] * 9 + [1.51], 1.5), "one copy is above"
-    assert not advising._keeps([1.45, 1.38, 1.48, 1.42, 1.49], 1.5), "none is, and the next one may be"
+    assert advise._keeps([1.2, 1.3, 1.25, 1.2, 1.22], 1.5)
+    assert not advise._keeps([1.0] * 9 + [1.51], 1.5), "one copy is above"
+    assert not advise._keeps([1.45, 1.38, 1.48, 1.42, 1.49], 1.5), "none is, and the next one may be"
     spread = [1.0, 1.1]  # Student's t of one degree is 6.31 at 95 %, and 1.05 * exp(6.31 * 1.22 * 0.067) is 1.76
-    assert advising._keeps(spread, 1.77) and not advising._keeps(spread, 1.75)
-    assert advising._keeps([1.0] * 4, 1.0) and advising._keeps([1.4], 1.5)
-    assert advising._keeps([0.1, 0.9, 0.1, 0.1], 1.5), "how far below EASY's it is does not count"
+    assert advise._keeps(spread, 1.77) and not advise._keeps(spread, 1.75)
+    assert advise._keeps([1.0] * 4, 1.0) and advise._keeps([1.4], 1.5)
+    assert advise._keeps([0.1, 0.9, 0.1, 0.1], 1.5), "how far below EASY's it is does not count"
 
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from decision.cli.tables import print_unsimulated
-from decision.experiments import advise as advising
+from decision.experiments import advise
 from decision.experiments.advise import Wish, find_advice
 from decision.experiments.audit import unsimulated
 from decision.experiments.whole import Log
@@ -41,7 +41,10 @@ def test_each_thing_says_how_many_jobs_and_how_much_of_the_host_hours_it_touches
         "dependencies": (1, pytest.approx(0.3)),
     }, "the one QOS of all jobs is no difference between them"
     assert found["partitions"].values == {"short": 2, "long": 2}
-    assert found["gpus"].text() == "GPUs (1 job, 30 % of the host-hours): a host is a host, with a GPU or without"
+    assert (
+        found["gpus"].text()
+        == "GPUs (1 job, 25 % of all, 30 % of the host-hours): a host is a host, with a GPU or without"
+    )
 
 
 def test_jobs_that_were_left_out_do_not_count(tmp_path):
@@ -63,10 +66,11 @@ def test_a_workload_that_was_made_says_nothing_else():
 
 
 def test_an_advice_has_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(advising, "ORDERS", ("fcfs",))
-    monkeypatch.setattr(advising, "SHIPPED", ())
+    monkeypatch.setattr(advise, "ORDERS", ("fcfs",))
+    monkeypatch.setattr(advise, "SHIPPED", ())
     log = Log(workload=sacct(tmp_path / "s.txt"), platform=None, hosts=0, selection=Selection(missing="runtime"))
     found = find_advice(log, Wish(copies=1), tmp_path / "out")
+    assert f"decision slurm read --conf slurm.conf --jobs {log.workload} -o CASE" in found.better
     assert found.not_simulated[0].what == "partitions" and len(found.not_simulated) == 5
 
 
@@ -76,4 +80,4 @@ def test_a_run_says_them_in_one_line_unless_the_policy_has_a_case_of_its_own(tmp
     assert capsys.readouterr().err == ""
     print_unsimulated([workload, load_workload("toy")], ["easy"])
     (line,) = " ".join(capsys.readouterr().err.split()).split("\n")
-    assert "not simulated: partitions (4 jobs, 100 % of the host-hours: short, long); " in line
+    assert "not simulated: partitions (4 jobs, 100 % of all, 100 % of the host-hours: short, long); " in line

@@ -11,7 +11,6 @@ from decision.files.swf import REQUESTED_TIME
 from decision.model.demand import runtimes
 from decision.papers.campaign import Parts
 from decision.papers.own import judged, left_out
-from decision.papers.own import judged as logs
 from decision.policies.runtimes import apply_estimates
 from decision.rl.learning.checkpoint import read_manifest
 
@@ -22,7 +21,7 @@ FOLDS = (("a",), ("b",))
 def data(tmp_path, monkeypatch):
     """A folder of two logs of 80 jobs, each a fold; two orders stand for all heuristics."""
     files = {name: (f"{name}.swf", REQUESTED_TIME) for name in "ab"}
-    for module in (logs, left_out, judged):
+    for module in (judged, left_out, judged):
         monkeypatch.setattr(module, "FILES", files)
     for module in (left_out, judged):
         monkeypatch.setattr(module, "FOLDS", FOLDS)
@@ -33,7 +32,7 @@ def data(tmp_path, monkeypatch):
         rng = np.random.default_rng(seed)
         log = apply_estimates(lublin_workload(rng, 80, 16), "exact", rng)
         write_swf(folder / f"{name}.swf", log, runtimes(log, 1.0))
-    parts = tuple(logs.TrainingPart(name, logs.log_of(folder, name).read().workload) for name in files)
+    parts = tuple(judged.TrainingPart(name, judged.log_of(folder, name).read().workload) for name in files)
     monkeypatch.setattr(left_out, "training_parts", lambda data: parts)
     return folder
 

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.experiments.run import simulate_by_messages
-from decision.model import errors as notices
+from decision.model import errors
 from decision.model.demand import runtimes
 from decision.papers.campaign import Parts
 from decision.papers.own import packer
@@ -98,7 +98,7 @@ def test_the_shipped_packer_needs_no_torch():
 
 
 def test_the_name_that_it_had_before_still_names_it_and_says_the_new_one(caplog):
-    notices.warn_once.cache_clear()
+    errors.warn_once.cache_clear()
     former, present = find_policy("packing,estimate=last2"), find_policy("packer,estimate=last2")
     assert (former.policy.weights == present.policy.weights).all()
     assert [line for line in caplog.messages if "packing" in line] == [

@@ -174,9 +174,13 @@ def test_a_guard_that_makes_no_sense_is_refused(value, file):
     assert "or seconds, finite" in complaint_of(f"{file}:Mine,guard={value}")
 
 
-def test_a_scheduler_that_answers_messages_itself_has_no_guard():
-    with pytest.raises(ConfigError, match="cannot have the option guard"):
-        find_agent("pybatsim:schedulers.easyBackfill:EasyBackfill,guard=60")
+def test_a_scheduler_that_answers_messages_itself_has_a_guard_and_nothing_else_around_it():
+    pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
+    spec = "pybatsim:schedulers.easyBackfill:EasyBackfill"
+    assert find_agent(f"{spec},guard=60") is None
+    assert traits_of(find_policy(f"{spec},guard=60")).needs_walltime
+    with pytest.raises(ConfigError, match="cannot have the option estimate"):
+        find_policy(f"{spec},guard=60,estimate=last2")
 
 
 def test_an_option_may_not_contradict_the_name():

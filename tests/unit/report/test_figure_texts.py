@@ -21,14 +21,8 @@ pytest.importorskip("matplotlib")
 from matplotlib.text import Text
 
 from decision.report import plots
-from decision.report import plots as paper
 from decision.report.plots import figures, platforms, results, schedules, workloads
 from decision.report.plots import figures as axes
-from decision.report.plots import results as advice
-from decision.report.plots import results as breakdowns
-from decision.report.plots import schedules as reservations
-from decision.report.plots import schedules as timelines
-from decision.report.plots import workloads as supplies
 
 MONDAY = 736_992_000.0  # 1993-05-10 00:00 UTC
 RAW = re.compile(r"\$\\|mathdefault")
@@ -77,12 +71,12 @@ def curve(first: float, last: float) -> LearningCurve:
 
 SHORT_AND_LONG = [run(jobs=queue(40)), run("sjf", queue(2))]
 DRAWN = {
-    timelines.load_over_time: [(SHORT_AND_LONG,), ([run(clock=MONDAY)],)],
-    timelines.hosts_and_power: [([run()], None)],
-    reservations.reservation_timeline: [(SHORT_AND_LONG,)],
-    breakdowns.waits_by_size_and_length: [(SHORT_AND_LONG,)],
-    breakdowns.slowdown_buckets: [(SHORT_AND_LONG,)],
-    supplies.power_over_time: [([run()],)],
+    schedules.load_over_time: [(SHORT_AND_LONG,), ([run(clock=MONDAY)],)],
+    schedules.hosts_and_power: [([run()], None)],
+    schedules.reservation_timeline: [(SHORT_AND_LONG,)],
+    results.waits_by_size_and_length: [(SHORT_AND_LONG,)],
+    results.slowdown_buckets: [(SHORT_AND_LONG,)],
+    workloads.power_over_time: [([run()],)],
     results.draw_rows: [
         (rows(20, 700), "s"),
         (rows(0.02, 0.9), ""),
@@ -99,9 +93,9 @@ DRAWN = {
         for start in (None, MONDAY)
     ],
     platforms.platform_figure: [(simple_cluster(7), "title")],
-    advice.advice_pictures: [(sample_advice(),), (sample_advice(None, 1e-3),)],
+    results.advice_pictures: [(sample_advice(),), (sample_advice(None, 1e-3),)],
 }
-HELPERS = {figures.drawn, paper.drawn_for}
+HELPERS = {figures.drawn, plots.drawn_for}
 
 
 def test_every_function_that_draws_is_looked_at_here():
@@ -162,9 +156,9 @@ def ticks_of(picture) -> set[str]:
 
 
 def test_axes_of_time_show_the_dates_that_the_log_says():
-    shown = ticks_of(timelines.load_over_time([run(jobs=queue(100), clock=MONDAY)]))
+    shown = ticks_of(schedules.load_over_time([run(jobs=queue(100), clock=MONDAY)]))
     assert {"May-11", "May-13"} <= shown or {"11", "13"} <= shown
-    picture = timelines.load_over_time([run(jobs=queue(100), clock=MONDAY), run("sjf", queue(100))])
+    picture = schedules.load_over_time([run(jobs=queue(100), clock=MONDAY), run("sjf", queue(100))])
     assert picture.figure._supxlabel.get_text().startswith("days since the first submission")  # one has none
     figure = schedules.schedule_figure(queue(100), 4, "t", 0.0, MONDAY)
     assert figure.axes[-1].get_xlabel() == "time by the machine's clock"
@@ -184,6 +178,6 @@ def test_a_run_says_what_the_clock_showed_at_its_first_submission():
 
 
 def test_names_stand_in_a_legend_and_not_over_points():
-    (axes_of_plane,) = advice.advice_pictures(sample_advice())["plane"].figure.axes
+    (axes_of_plane,) = results.advice_pictures(sample_advice())["plane"].figure.axes
     assert not axes_of_plane.texts
     assert axes_of_plane.get_xlabel() == "mean wait (h)"

@@ -25,7 +25,7 @@ class Listens:
     def decide(self, cluster, plan):
         state = cluster.arrays
         for job in cluster.queue:
-            columns = (state.submit_time, state.walltime, state.told, state.value, state.qos, state.deadline)
+            columns = (state.submit_time, state.walltime, state.estimate, state.value, state.qos, state.deadline)
             self.heard.append([float(column[job.number]) for column in columns])
             plan.start(job)
 

@@ -18,6 +18,9 @@ _CLOSE = {
     "preempt_requeue": 0.97,
     "fair_share_qos_again2": 0.97,
     "shared_nodes": 0.97,
+    "v26_coarse_backfill": 0.99,
+    "v26_shared_nodes": 0.89,
+    "v26_preempt_requeue": 0.98,
 }
 
 
@@ -28,6 +31,9 @@ def test_jobs_start_when_slurm_started_them(name: str) -> None:
     starts = np.array([job.start if job.started else np.nan for job in case.jobs], float)
     apart = np.abs(best.start - starts)[~np.isnan(starts)]
     assert np.mean(apart <= 30) >= _CLOSE[name]
+    waits = [(run, job.wait) for run, job in zip(best.wait, case.jobs, strict=True) if job.started]
+    simulated, recorded = np.nanmean(waits, 0)
+    assert abs(simulated / recorded - 1) <= (0.06 if "shared" in name else 0.03)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ BUSY = [line(1, 0, 2, 60, 3000, options="-w n[1-2]"), line(2, 0, 2, 60, 3000, op
         "linear-weights",
         "linear-lines",
         "shared-lines",
+        "shared-26.05",
     ],
 )
 def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> None:
@@ -40,7 +41,8 @@ def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> N
     lines = [_line(number, options) for number, options in enumerate(jobs.values(), 1)]
     if "topology/tree" in conf:
         (tmp_path / "topology.conf").write_text((folder / f"{name.partition('-')[2]}.conf").read_text())
-    case = toy(tmp_path, lines, CONF.replace("NodeName=n[1-4] CPUs=1", conf.replace(";", "\n")))
+    version = f"SLURM_VERSION = {name.partition('-')[2] if '.' in name else '22.05.8'}\n"
+    case = toy(tmp_path, lines, CONF.replace("NodeName=n[1-4] CPUs=1", conf.replace(";", "\n")), config=version)
     world = build_world(case, case.settings)
     for kind, job, *found in rows:
         number = list(jobs).index(job)

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from decision.model.workload import Delay, Job, Workload
 from decision.rl.envs import equal_hosts
-from decision.rl.schedulers import learned
-from decision.rl.schedulers import rollouts as rollout_outcomes
-from decision.rl.schedulers import rollouts as rollout_sets
+from decision.rl.schedulers import learned, rollouts
 from decision.rl.schedulers.learned import LearnedOrderPolicy
 from decision.simulation import simulate_workloads
 from decision.state.cluster import new_state, platform_facts
@@ -24,9 +22,9 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     weights = np.zeros(learned.NB_WEIGHTS)
     weights[learned.WALLTIME] = -1.0 if longest_first else 1.0
     weights[[learned.OFFSET, learned.RESERVE_AFTER, learned.GUARD_AFTER]] = 30.0, -1e9, 1.45
-    weights[learned.JUDGE + rollout_outcomes.LATE] = -99.0
+    weights[learned.JUDGE + rollouts.LATE] = -99.0
     for name, value in judge.items():
-        weights[learned.JUDGE + getattr(rollout_outcomes, name)] = value
+        weights[learned.JUDGE + getattr(rollouts, name)] = value
     policy = LearnedOrderPolicy(weights, bound=False)
     policy.weights[learned.SHORT] = 0.0  # no queue is too short to look ahead
     return policy
@@ -125,7 +123,7 @@ def memory():
 )
 def test_hosts_are_kept_for_the_first_job_and_always_for_a_guarded_one(memory, guarded, first, keeps, starting):
     state, found = memory
-    rollout_sets._start(state, found, 1, 3, 1, guarded, first, keeps)
+    rollouts._start(state, found, 1, 3, 1, guarded, first, keeps)
     assert found.starts[1, :3].tolist() == starting
 
 
@@ -133,10 +131,10 @@ def test_a_reservation_counts_all_that_ends_until_then(memory):
     _, found = memory
     found.begun_end[:2], found.begun_hosts[:2] = (20.0, 50.0), (1, 2)
     ends = found.release_time, found.release_hosts
-    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 1) == (20.0, 0)
-    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 2) == (50.0, 4), "3 and 2 hosts come free then, too"
-    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 1, 2, 0, 3) == (50.0, 2), "the first that begun has ended"
-    assert rollout_sets.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 7)[0] == np.inf
+    assert rollouts.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 1) == (20.0, 0)
+    assert rollouts.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 2) == (50.0, 4), "3 and 2 hosts come free then, too"
+    assert rollouts.reserve_hosts(found, *ends, 0, 1, 1, 2, 0, 3) == (50.0, 2), "the first that begun has ended"
+    assert rollouts.reserve_hosts(found, *ends, 0, 1, 0, 2, 0, 7)[0] == np.inf
 
 
 def easy_by_counting(jobs: list[tuple[int, float]], starts: list[bool], ends: list[tuple[float, int]]) -> float:
@@ -181,5 +179,5 @@ def test_what_follows_a_set_is_easy_counted_at_each_instant(jobs, first, second,
     memory.end[:2], memory.end_hosts[:2] = sorted([first, second]), 1
     for at, (size, length) in enumerate(jobs):
         memory.window_size[at], memory.window_runtime[at], memory.starts[0, at] = size, length, starts[at]
-    found = rollout_outcomes.follow(state, memory, 0, len(jobs), 0, 0, 2, 1.0, np.inf)
+    found = rollouts.follow(state, memory, 0, len(jobs), 0, 0, 2, 1.0, np.inf)
     assert found == easy_by_counting(jobs, starts, [(first, 1), (second, 1)])

@@ -1,0 +1,56 @@
+"""Other forecasts of starts: what clusters and papers use. Each says quantiles of seconds left to wait."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decision.compiling.bundle import F8, I8
+from decision.model.errors import ConfigError
+from decision.starts.history import UNDER_WAY, WAITS, KnownJobs
+from decision.starts.judge import KEPT_LEVELS
+
+_OFFSET = 60.0  # seconds
+
+
+def point(left: F8) -> F8:
+    """A forecast of one time (n,) as quantiles that are all the same."""
+    return np.repeat(np.maximum(0.0, left)[:, None], len(KEPT_LEVELS), axis=1)
+
+
+def features(log: KnownJobs, at: float, rows: I8) -> F8:
+    """(n, F) what is known of the queue at a moment, for each job."""
+    states = log.states(at)
+    waiting, running = np.flatnonzero(states == WAITS), np.flatnonzero(states == UNDER_WAY)
+    limit = np.minimum(log.limit, 30 * 86_400.0)
+    work = log.size[waiting] * limit[waiting]
+    left = np.maximum(0.0, log.start[running] + limit[running] - at)
+    ahead = np.searchsorted(waiting, rows)
+    before = np.concatenate([[0.0], np.cumsum(work)])[ahead]
+    shared = (len(running), log.size[running].sum(), (log.size[running] * left).sum(), at / 3600 % 24, at / 86_400 % 7)
+    own = np.column_stack([log.size[rows], limit[rows], at - log.submit[rows], ahead, before])
+    return np.column_stack([own, np.repeat([shared], len(rows), axis=0)]).astype(float)
+
+
+class Boosting:
+    """Quantile regression by gradient boosting (scikit-learn), of the logarithm of what is left to wait."""
+
+    def __init__(self) -> None:
+        try:
+            from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError:
+            raise ConfigError("gradient boosting needs scikit-learn: pip install scikit-learn") from None
+        self._make = HistGradientBoostingRegressor
+        self._models: Sequence = ()
+
+    def learn(self, known: F8, left: F8) -> None:
+        """Features (n, F) and what was left (n,) in seconds, of jobs that have started."""
+        target = np.log(np.maximum(0.0, left) + _OFFSET)
+        make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in KEPT_LEVELS)
+        self._models = [model.fit(known, target) for model in make] if len(left) >= 30 else ()
+
+    def say(self, known: F8) -> F8 | None:
+        """Quantiles (n, len(KEPT_LEVELS)); None before it has learnt."""
+        if not self._models:
+            return None
+        said = np.column_stack([model.predict(known) for model in self._models])
+        return np.sort(np.maximum(0.0, np.exp(said) - _OFFSET), axis=1)

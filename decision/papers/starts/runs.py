@@ -1,0 +1,247 @@
+"""Moments of a log, forecasts of each, and what happened."""
+
+import lzma
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decision.compiling.bundle import F8, I8
+from decision.experiments.inputs import read_selected
+from decision.files.text import utf8, write_files
+from decision.files.workload import Selection
+from decision.model.platform import Host, Platform, PowerState
+from decision.papers.campaign import Findings, tables_markdown
+from decision.policies import find_policy
+from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
+from decision.slurm.text import read_date
+from decision.starts.forecast import Forecast, forecast, known_times
+from decision.starts.history import KnownJobs, RunTimes
+from decision.starts.judge import KEPT_LEVELS, Cases, Trust, moments_of
+from decision.starts.like_jobs import like_jobs
+from decision.starts.log import log_until
+from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
+
+from .rivals import Boosting, features, point
+
+OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
+_MOST = 40  # jobs of a moment
+_RETRAINED = 20  # moments after which boosting learns again
+_NO_START = 1e9  # seconds: a start that no future has
+
+
+class Judged(NamedTuple):
+    """A log and how its moments are forecast."""
+
+    name: str
+    log: KnownJobs
+    futures: Callable[[float, RunTimes, int], Forecast]
+    limits: Callable[[float, RunTimes], Forecast]
+    plan: Callable[[float], Mapping[str, float]] | None = None  # by job: when it is planned to start
+    skipped: frozenset[str] = frozenset()  # jobs that are not judged
+
+
+class LogForecasts(NamedTuple):
+    """What was forecast of one log, by who forecast it: quantiles (n, len(KEPT_LEVELS)) of the seconds left."""
+
+    name: str
+    cases: Cases
+    said: dict[str, F8]  # nan where one says nothing
+    rows: I8  # (n,) of the log
+    judged: np.ndarray  # (n,) whether a case is judged: the others came before, to learn from
+
+
+def plain_platform(hosts: int) -> Platform:
+    """Equal hosts."""
+    one = (PowerState(speed=1e9),)
+    return Platform(hosts=tuple(Host(id=i, name=f"h{i:06d}", pstates=one) for i in range(hosts)))
+
+
+def of_log(name: str, log: KnownJobs, hosts: int, policy: str) -> Judged:
+    """A log whose starts are those of a policy, or taken for them."""
+    platform, chosen = plain_platform(hosts), find_policy(policy, {})
+
+    def futures(at: float, times: RunTimes, count: int) -> Forecast:
+        return forecast(platform, chosen, log, at, futures=count, times=times)
+
+    def limits(at: float, times: RunTimes) -> Forecast:
+        return forecast(platform, chosen, log, at, futures=1, times=times, by_limits=True)
+
+    return Judged(name, log, futures, limits)
+
+
+def of_case(name: str, case: Case, cycles: Path | None = None) -> Judged:
+    """A recording of a Slurm; with what its backfill planned, where `cycles` says it."""
+    log, settings = slurm_log(case), case.settings
+
+    def futures(at: float, times: RunTimes, count: int) -> Forecast:
+        return slurm_forecast(case, settings, int(at), log=log, futures=count, times=times)
+
+    def limits(at: float, times: RunTimes) -> Forecast:
+        return slurm_forecast(case, settings, int(at), log=log, times=times, by_limits=True)
+
+    strange = frozenset(job.id for job in case.jobs if job.requeues or job.held or not job.started)
+    return Judged(name, log, futures, limits, read_plans(cycles) if cycles else None, strange)
+
+
+_PLANNED = re.compile(r"^(\S+) planned (\S+) (\S+) ")
+
+
+def read_plans(path: Path) -> Callable[[float], Mapping[str, float]] | None:
+    """What each cycle of backfill planned (``TIME planned JOB START END NODES``): by time, the plan of each job."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
+        found = [match.groups() for line in file if (match := _PLANNED.match(line))]
+    times = np.array([read_date(time) for time, _, _ in found], np.float64)
+    if not len(times):
+        return None
+
+    def plan(at: float) -> Mapping[str, float]:
+        # the last ten minutes: a cycle tests not all jobs, and the latest plan of each counts
+        first, last = np.searchsorted(times, (at - 600, at), side="right")
+        return {job: float(read_date(start)) for _, job, start in found[first:last]}
+
+    return plan
+
+
+def judge_log(
+    given: Judged, moments: int, futures: int, seed: int = 0, show: Callable[[int, int], None] | None = None
+) -> LogForecasts:
+    """Forecast at moments of a log; a quarter as many come before those that are judged, to calibrate.
+
+    Everything that learns, learns at each moment from what had happened by then.
+    """
+    log, rng = given.log, np.random.default_rng(seed)
+    early = max(8, moments // 4)
+    times, since = RunTimes(), -np.inf
+    boosting, parts = Boosting(), list[Any]()
+    ats = moments_of(log, moments + early, seed, given.skipped)
+    for number, at in enumerate(ats.tolist()):
+        known_times(log, at, times, since)
+        since = at
+        ours, rows = _forecast_at(given, at, times, futures)
+        judged = np.flatnonzero(np.isfinite(log.start[rows]) & ~np.isin(np.array(log.id)[rows], list(given.skipped)))
+        if len(judged) > _MOST:
+            judged = np.sort(rng.choice(judged, _MOST, replace=False))
+        if not len(judged):
+            continue
+        rows = rows[judged]
+        if number % _RETRAINED == 0:
+            _teach(boosting, parts, log, at)
+        known = features(log, at, rows)
+        learnt = boosting.say(known)
+        planned = given.plan(at) if given.plan else {}
+        plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
+        limits = given.limits(at, times)
+        said = {
+            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in KEPT_LEVELS]).T,
+            LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
+            PLAN: point(plan),
+            LIKE: like_jobs(log, at, rows),
+            BOOSTING: np.full((len(rows), len(KEPT_LEVELS)), np.nan) if learnt is None else learnt,
+        }
+        parts.append((number, at, rows, known, said))
+        if show:
+            show(number + 1, len(ats))
+    return _joined(given, parts, early)
+
+
+def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tuple[Forecast, I8]:
+    ours = given.futures(at, times, futures)
+    return ours, rows_of(ours, given.log)
+
+
+def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
+    """Let boosting learn from earlier moments what has started by now."""
+    known = [part[3][log.start[part[2]] <= at] for part in parts]
+    left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
+    if known:
+        boosting.learn(np.concatenate(known), np.concatenate(left))
+
+
+def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
+    log = given.log
+    rows = np.concatenate([part[2] for part in parts])
+    moment = np.concatenate([np.full(len(part[2]), part[0]) for part in parts])
+    at = np.concatenate([np.full(len(part[2]), part[1]) for part in parts])
+    cases = Cases(moment, at, at - log.submit[rows], log.start[rows] - at)
+    said = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
+    return LogForecasts(given.name, cases, said, rows, moment >= early)
+
+
+def trusted_quantiles(results: LogForecasts, prior: F8 | None = None) -> F8:
+    """The futures' quantiles, widened by what was missed before: at each moment by jobs that had started by then.
+
+    `prior` are the scores of other logs, which count until this one has its own.
+    """
+    cases, raw = results.cases, results.said[RAW]
+    alike, out, learnt = results.said[LIKE], raw.copy(), np.zeros(len(raw), bool)
+    trust = Trust(prior)
+    for moment in np.unique(cases.moment).tolist():
+        rows = cases.moment == moment
+        at = cases.at[rows][0]
+        new = ~learnt & (cases.moment < moment) & (cases.at + cases.left <= at)
+        trust.learn(raw[new], alike[new], cases.left[new])
+        learnt |= new
+        out[rows] = trust.apply(raw[rows], alike[rows])
+    return out
+
+
+def reproduce_starts(
+    logs: Sequence[Path],
+    *,
+    policy: str,
+    hosts: int | None,
+    as_recorded: bool,
+    selection: Selection,
+    moments: int,
+    futures: int,
+    folder: Path,
+    show: Callable[[int, int], None],
+) -> Findings:
+    """Judge forecasts on logs, and write ``table.md`` and a picture of each log.
+
+    Raises:
+        ConfigError: if a log cannot be read, or has no job that waits.
+    """
+    from .tables import result_tables, save_picture, sentence
+
+    results = []
+    for number, path in enumerate(logs):
+        given = read_judged(path, policy, hosts, as_recorded, selection)
+        done = number * moments
+
+        def told(at: int, of: int, done: int = done) -> None:
+            show(done + at * moments // of, moments * len(logs))
+
+        results.append(judge_log(given, moments, futures, show=told))
+    tables, notes = result_tables(results), sentence(results)
+    write_files({folder / "table.md": [utf8(tables_markdown(tables) + "\n\n" + notes + "\n")]})
+    for each in results:
+        save_picture(each, folder / f"{each.name}.png")
+    return Findings(tables, f"{notes}; {folder}/table.md")
+
+
+def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, selection: Selection) -> Judged:
+    """A log, a case, or a recording of a Slurm, by what it is."""
+    if not path.is_dir():
+        workload = read_selected(path, "w0", selection, plain_platform(1))
+        count = hosts or workload.nb_res
+        told = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
+        return of_log(path.name.partition(".")[0], told.log, count, policy)
+    cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
+    if (path / CASE_FILE).is_file():
+        return of_case(path.name, load_case(path), cycles)
+    found: dict[str, Any] = {
+        name: path / f"{name}.txt"
+        for name in ("nodes", "partitions", "assoc", "qos")
+        if (path / f"{name}.txt").is_file()
+    }
+    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
+        made = read_case(Sources(conf=path / "slurm.conf", jobs=path / "sacct.txt", **found))
+        write_case(*made, Path(temporary))
+        case = load_case(Path(temporary))
+        _ = case.settings  # read while the folder is there
+    return of_case(path.name, case, cycles)

@@ -1,0 +1,235 @@
+"""Forecasts of starts beside what happened: whether intervals hold, and who forecasts best.
+
+Measures are those of Gneiting and Raftery (2007): coverage of central intervals, the mean pinball loss of quantiles,
+and how wide intervals are. Jobs that wait at one moment have much in common, so intervals of the measures are made from
+blocks of moments.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.compiling.bundle import F8, I8
+
+from .history import KnownJobs
+
+KEPT_LEVELS = np.array([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])  # of the quantiles that are kept
+COVERED = {50: (3, 5), 80: (2, 6), 95: (0, 8)}  # percent: places of the interval's ends in KEPT_LEVELS
+_PINBALL = (2, 3, 4, 5, 6)  # places of those whose loss is counted: 0.1, 0.25, 0.5, 0.75, 0.9
+MEDIAN = 4
+WAIT_CLASSES = {
+    "minutes": (0.0, 3600.0),
+    "hours": (3600.0, 86_400.0),
+    "days": (86_400.0, np.inf),
+}  # seconds that were left
+_BLOCKS = 20
+_RESAMPLES = 400
+
+
+class Cases(NamedTuple):
+    """Jobs that waited at moments, by time of the moment."""
+
+    moment: I8  # (n,) number of the moment
+    at: F8  # (n,) seconds, the moment
+    waited: F8  # (n,) seconds until then
+    left: F8  # (n,) seconds until it started really
+
+    def among(self, name: str) -> np.ndarray:
+        """(n,) whether each is of a class."""
+        low, high = WAIT_CLASSES[name]
+        return (self.left >= low) & (self.left < high)
+
+
+class Score(NamedTuple):
+    """How good quantiles are; an interval of 95 % stands behind each."""
+
+    cases: int
+    covered: dict[int, tuple[float, float, float]]  # by percent: share, and from where to where it may be
+    pinball: tuple[float, float, float]  # seconds
+    error: tuple[float, float, float]  # seconds: the median absolute error of the median
+    width: float  # seconds: of the middle interval of 80 %
+
+
+def score_quantiles(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
+    """Judge quantiles (n, len(KEPT_LEVELS)) of the seconds that jobs still wait; a point repeats one value."""
+    chosen = np.arange(len(cases.left)) if rows is None else np.flatnonzero(rows)
+    left, said, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
+    inside = {
+        each: (left >= said[:, low] - 1.0) & (left <= said[:, high] + 1.0) for each, (low, high) in COVERED.items()
+    }
+    loss = pinball(left, said).mean(1) if len(left) else np.zeros(0)
+    error = np.abs(left - said[:, MEDIAN])
+    blocks = _blocks(moment)
+    return Score(
+        cases=len(left),
+        covered={each: _with_interval(held.astype(float), blocks, np.mean) for each, held in inside.items()},
+        pinball=_with_interval(loss, blocks, np.mean),
+        error=_with_interval(error, blocks, np.median),
+        width=float(np.median(said[:, COVERED[80][1]] - said[:, COVERED[80][0]])) if len(left) else np.nan,
+    )
+
+
+def pinball(left: F8, quantiles: F8) -> F8:
+    """(n, 5) losses in seconds of the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9."""
+    said, levels = quantiles[:, _PINBALL], KEPT_LEVELS[list(_PINBALL)]
+    off = left[:, None] - said
+    return np.maximum(levels * off, (levels - 1) * off)
+
+
+def _blocks(moment: I8) -> list[I8]:
+    """Rows by blocks of moments that follow each other."""
+    if not len(moment):
+        return []
+    numbers = np.unique(moment)
+    count = min(_BLOCKS, len(numbers))
+    of = np.searchsorted(numbers, moment) * count // len(numbers)
+    return [np.flatnonzero(of == block) for block in range(count)]
+
+
+def _with_interval(
+    values: F8, blocks: Sequence[I8], measure: Callable[[F8], float | np.floating]
+) -> tuple[float, float, float]:
+    """A measure of all values, and its 2.5 and 97.5 % among blocks that are drawn again."""
+    if not len(values):
+        return np.nan, np.nan, np.nan
+    rng = np.random.default_rng(0)
+    drawn = [
+        float(measure(values[np.concatenate([blocks[i] for i in rng.integers(0, len(blocks), len(blocks))])]))
+        for _ in range(_RESAMPLES)
+    ]
+    return float(measure(values)), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
+
+
+_WARM = 0.1  # of the jobs, before the first moment
+
+
+def moments_of(log: KnownJobs, count: int, seed: int, skipped: frozenset[str] = frozenset()) -> F8:
+    """Times at which jobs wait, spread evenly over all such times after the first tenth of the jobs."""
+    rng = np.random.default_rng(seed)
+    chosen = np.isfinite(log.start) & (log.start > log.submit + 1)
+    chosen[: int(len(log) * _WARM)] = False
+    chosen &= np.array([name not in skipped for name in log.id]) if skipped else True
+    order = np.argsort(log.submit[chosen])
+    begin, end = log.submit[chosen][order], np.maximum.accumulate(log.start[chosen][order])
+    if not len(begin):
+        return np.zeros(0)
+    begin = np.maximum(begin, np.concatenate([[-np.inf], end[:-1]]))
+    length = np.maximum(0.0, end - begin)
+    total = np.cumsum(length)
+    places = (np.arange(count) + rng.random(count)) / count * total[-1]
+    which = np.searchsorted(total, places)
+    return begin[which] + places - (total[which] - length[which])
+
+
+# What forecasts missed before widens or moves those that follow.
+
+_OFFSET = 60.0  # seconds: errors of less than a minute are all small
+# CTC, Theta, COARE and Gaia under EASY, basic_backfill_long and coarse_backfill chose these three, of some values each.
+_FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
+_STEP = 0.001  # by which a level moves with each job
+_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
+_AT_ONCE = 20  # jobs after which the levels move
+_KEPT = 3000  # errors that are remembered
+_BELIEF = 60  # errors as many as which the futures themselves count
+
+
+# The median scores of ten logs and recordings that `decision reproduce starts` judged, at KEPT_LEVELS.
+PRIOR_SCORES = np.array([-1.8, -1.4, -1.2, -0.8, -0.2, 0.3, 0.8, 1.0, 1.1])
+
+
+class Calibration:
+    """Learns from forecasts whose jobs have started, how far off they were in units of their own spread.
+
+    Conformal prediction (Vovk et al. 2005; normalised scores of Papadopoulos et al. 2011), above and below the median
+    each with the spread of that side. Logs change, and their jobs depend on each other, so that the levels at which
+    the scores are read move as well, by adaptive conformal inference (Gibbs and Candes 2021). Only what was known at
+    the time of a forecast may be learnt before it.
+    """
+
+    def __init__(self, prior: F8 | None = None) -> None:
+        """`prior`: (len(KEPT_LEVELS),) quantiles of the scores of other logs, which count as `_BELIEF` jobs."""
+        self._prior, self._scores, self._levels = prior, [0.0][:0], KEPT_LEVELS.copy()
+
+    @property
+    def learnt(self) -> int:
+        """How many forecasts it has learnt from."""
+        return len(self._scores)
+
+    def learn(self, quantiles: F8, left: F8) -> None:
+        """Forecasts (n, len(KEPT_LEVELS)) and the seconds (n,) that jobs really waited."""
+        for first in range(0, len(left), _AT_ONCE):
+            said, took = quantiles[first : first + _AT_ONCE], left[first : first + _AT_ONCE]
+            below = (took[:, None] <= self.apply(said)).sum(0)
+            self._levels = np.clip(self._levels + _STEP * (KEPT_LEVELS * len(took) - below), 0.002, 0.998)
+            self._scores = (self._scores + scores(said, took).tolist())[-_KEPT:]
+
+    def apply(self, quantiles: F8) -> F8:
+        """Quantiles (n, len(KEPT_LEVELS)) as they should have been."""
+        low, middle, high = _spread_of(quantiles)
+        logs = np.log(np.maximum(quantiles, 0.0) + _OFFSET)
+        off = logs - middle[:, None]
+        own = off / np.where(off > 0, high[:, None], low[:, None])
+        count = len(self._scores)
+        own = own if self._prior is None else np.broadcast_to(self._prior, own.shape)
+        learnt = np.quantile(self._scores, np.sort(self._levels)) if count else 0.0
+        weight = count / (count + _BELIEF)
+        mixed = weight * learnt + (1 - weight) * own
+        moved = middle[:, None] + np.where(mixed > 0, high[:, None], low[:, None]) * mixed
+        moved = np.clip(moved, logs[:, :1] - _CAP, logs[:, -1:] + _CAP)
+        return np.maximum.accumulate(np.maximum(0.0, np.exp(moved) - _OFFSET), axis=1)
+
+
+_TRUSTED = 0.95  # of the futures' loss: like jobs must have less to be believed instead
+_FORGOTTEN = 0.995  # of a loss, from moment to moment
+
+
+class Trust:
+    """Whom to believe: the futures, or the waits of like jobs where those forecast the same log much better.
+
+    A scheduler that is not the simulated one, or limits that the log does not tell of, make futures worthless; their
+    errors of earlier moments say so. Both are calibrated for themselves.
+
+    Args:
+        prior: as of `Calibration`, of the futures.
+    """
+
+    def __init__(self, prior: F8 | None = None) -> None:
+        self._futures, self._alike = Calibration(prior), Calibration()
+        self._loss = np.zeros(2)
+
+    @property
+    def learnt(self) -> int:
+        """How many forecasts it has learnt from."""
+        return self._futures.learnt
+
+    @property
+    def by_futures(self) -> bool:
+        """Whether the futures are believed."""
+        return bool(self._loss[1] >= _TRUSTED * self._loss[0])
+
+    def learn(self, futures: F8, alike: F8, left: F8) -> None:
+        """Both forecasts (n, len(KEPT_LEVELS)) of jobs that have started, and the seconds (n,) that they waited."""
+        if not len(left):
+            return
+        said = (self._futures.apply(futures), self._alike.apply(alike))
+        self._loss = _FORGOTTEN * self._loss + [pinball(left, each).mean(1).sum() for each in said]
+        self._futures.learn(futures, left)
+        self._alike.learn(alike, left)
+
+    def apply(self, futures: F8, alike: F8) -> F8:
+        """Quantiles (n, len(KEPT_LEVELS)) of those that are believed."""
+        return self._futures.apply(futures) if self.by_futures else self._alike.apply(alike)
+
+
+def scores(quantiles: F8, left: F8) -> F8:
+    """(n,) how far off forecasts (n, len(KEPT_LEVELS)) were, in units of their own spread."""
+    low, middle, high = _spread_of(quantiles)
+    off = np.log(np.maximum(left, 0.0) + _OFFSET) - middle
+    return off / np.where(off > 0, high, low)
+
+
+def _spread_of(quantiles: F8) -> tuple[F8, F8, F8]:
+    logs = np.log(np.maximum(quantiles, 0.0) + _OFFSET)
+    low, middle, high = logs[:, 2], logs[:, MEDIAN], logs[:, 6]
+    return middle - low + _FLOOR, middle, high - middle + _FLOOR

@@ -301,8 +301,12 @@ def price_line(prices: Sequence[tuple[Price, float]]) -> str:
     left = math.fsum(number for _, number in prices)
     hours = [price.hours(number) for price, number in prices if number]
     cores, gpus = (math.fsum(column) for column in zip(*hours, strict=True)) if hours else (0.0, 0.0)
-    gpu = "not measured" if math.isnan(gpus) else f"{gpus:,.3g} hours of one H200"
-    return f"the paper's own trainings that are left: {left:,.3g}; {cores:,.3g} hours of two cores, {gpu}"
+    gpu = "hours of one H200 not measured" if math.isnan(gpus) else f"{_number(gpus)} hours of one H200"
+    return f"the paper's own trainings that are left: {left:,.4g}; {_number(cores)} hours of two cores, {gpu}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 LEAST_RUNS = 3  # the interval of fewer says nothing of the next one

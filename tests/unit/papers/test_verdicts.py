@@ -53,7 +53,9 @@ def test_hours_are_those_of_the_trainings_that_are_left():
     one, other = Price(7.2e6, 1000.0, 4000.0), Price(3.6e6, 500.0, 0.0)
     assert one.hours(2) == (2.0, 1.0)
     assert "3 hours of two cores, 1.5 hours of one H200" in price_line([(one, 3.0), (other, 0.0)])
-    assert price_line([(one, 1.0), (other, 2.0)]).endswith("left: 3; 3 hours of two cores, not measured")
+    assert price_line([(one, 1.0), (other, 2.0)]).endswith(
+        "left: 3; 3 hours of two cores, hours of one H200 not measured"
+    )
     assert "left: 0; 0 hours" in price_line([(one, 0.0)])
 
 

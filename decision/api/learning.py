@@ -261,7 +261,8 @@ def _own_record(scheduler: Any, functions: dict[str, Any], actions: int | None) 
     Raises:
         ConfigError: if these are not functions, or the class is not complete.
     """
-    from decision.rl.schedulers.own import Environment, named_record, record_of
+    from decision.rl.schedulers.own import Environment
+    from decision.rl.schedulers.own_record import named_record, record_of
 
     for name, each in functions.items():
         if not callable(each):

@@ -176,7 +176,7 @@ class Simulation:
 
     @property
     def now(self) -> float:
-        """Simulated time, in seconds."""
+        """The simulated time, in seconds."""
         return self.view.now
 
     def job(self, job: "JobView | str | int") -> JobView:
@@ -240,7 +240,7 @@ class Simulation:
         self._writable().sleep(hosts)
 
     def switch_on(self, hosts: Iterable[int]) -> None:
-        """Wake sleeping hosts."""
+        """Wake hosts that sleep, which takes their time."""
         self._writable().wake(hosts)
 
     def set_pstate(self, hosts: Iterable[int], pstate: int) -> None:

@@ -161,7 +161,7 @@ class EpisodeBatsims:
         return [*start, *inputs, "-e", str(prefix), "-v", "quiet", *quiet, *self._switches, *batsim.arguments]
 
     def forget(self, session: "EpisodeBatsim") -> None:
-        """It has ended."""
+        """Forget an episode whose Batsim has ended."""
         self._running.discard(session)
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class EpisodeBatsim:
             raise
 
     def send(self, reply: bytes) -> None:
-        """Answer."""
+        """Answer the last question of Batsim."""
         self._transport.send(reply)
 
     def _check_alive(self) -> None:

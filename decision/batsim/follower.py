@@ -115,11 +115,11 @@ class Follower:
         raise NotImplementedError
 
     def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
-        """A job arrives."""
+        """A job arrives, and is known by its number from now on."""
         raise NotImplementedError
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
-        """All is over."""
+        """The simulation is over: nothing follows."""
 
     def _grow(self) -> None:
         """Make room for another job."""

@@ -341,7 +341,7 @@ AuditOption = Annotated[
 
 
 class EpisodeEngine(StrEnum):
-    """What simulates episodes."""
+    """What simulates the episodes of a training."""
 
     EMBEDDED = "embedded"
     BATSIM = "batsim"

@@ -347,7 +347,7 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
 
 
 def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
-    """Records by reason."""
+    """The records that were left out, by reason."""
     found: dict[str, LeftOutRecords] = {}
     for text, count in workload.dropped.items():
         key = _KEYS.get(text, "never_started" if "never" in text else "not_ended" if "end" in text else "no_size")

@@ -69,7 +69,7 @@ class OwnMetric(msgspec.Struct, frozen=True, kw_only=True):
     function: Any = None  # the function, where it has no place
 
     def definition(self) -> list[str]:
-        """What results depend on."""
+        """What results of this metric depend on, as text."""
         file = read_spec(self.place).file if self.place else None
         return [self.name, self.place, file_digest(file) if file else str(id(self.function))]
 

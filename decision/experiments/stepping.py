@@ -37,7 +37,7 @@ Question = tuple[ClusterView, Plan]
 
 
 class QuestionSource(Protocol):
-    """Where questions come from."""
+    """Where the questions of a stepped simulation come from."""
 
     def ask(self) -> Question | None:
         """Carry the last question's plan out, and go on to the next one; None: the simulation is over."""
@@ -49,11 +49,11 @@ class QuestionSource(Protocol):
         """The same at this question, for another future. Raises ConfigError where that cannot be."""
 
     def close(self) -> None:
-        """End what runs beside."""
+        """End the process that runs beside, if there is one."""
 
 
 class EmbeddedSource:
-    """The embedded engine."""
+    """Questions that the embedded engine asks."""
 
     def __init__(self, case: LoadedInputs) -> None:
         options = EngineOptions(energy=case.inputs.energy, forward_unknown_events=bool(case.events))
@@ -62,7 +62,7 @@ class EmbeddedSource:
         self._question: Question | None = None
 
     def ask(self) -> Question | None:
-        """As of `QuestionSource`."""
+        """The same as of `QuestionSource`."""
         engine = self._engine
         if self._question is not None:
             check_plan(engine.state, engine.facts, engine.plan, JobNames(engine))
@@ -79,7 +79,7 @@ class EmbeddedSource:
         return view, Plan(engine.plan, engine.state, engine.facts)
 
     def record(self) -> RunRecord:
-        """As of `QuestionSource`."""
+        """The same as of `QuestionSource`."""
         return self._engine.record()
 
     def copied(self) -> tuple["EmbeddedSource", Question]:
@@ -101,7 +101,7 @@ class EmbeddedSource:
         return made, made._question
 
     def close(self) -> None:
-        """Nothing runs beside."""
+        """Nothing runs beside the embedded engine."""
 
 
 def _copied(bundle: Any, kept: dict[int, Any]) -> Any:
@@ -122,7 +122,7 @@ class _Puppet:
         self.answers: SimpleQueue[bool] = SimpleQueue()
 
     def reset(self, platform: Platform, seed: int) -> None:
-        """A run begins."""
+        """A run begins on this platform."""
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Wait until somebody has written the plan."""
@@ -160,7 +160,7 @@ class BatsimSource:
             self._puppet.questions.put(error)
 
     def ask(self) -> Question | None:
-        """As of `QuestionSource`."""
+        """The same as of `QuestionSource`."""
         if self._asked:
             self._puppet.answers.put(True)
         self._asked = True
@@ -176,7 +176,7 @@ class BatsimSource:
         return question
 
     def record(self) -> RunRecord:
-        """As of `QuestionSource`."""
+        """The same as of `QuestionSource`."""
         assert self._record is not None
         return self._record
 

@@ -84,7 +84,7 @@ def _table(starts: "Starts", zero: float | None) -> str:
 
 
 def _together(text: str) -> str:
-    """On one line."""
+    """The texts on one line."""
     return text.replace(" ", "\u00a0")
 
 

@@ -305,7 +305,7 @@ def _date(seconds: float | None) -> str:
 
 
 def known_ids(jobs: Iterable[SlurmJob]) -> set[str]:
-    """Ids of jobs."""
+    """The ids of jobs that are known."""
     return {job.id for job in jobs}
 
 

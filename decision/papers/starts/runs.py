@@ -55,7 +55,7 @@ class LogForecasts(NamedTuple):
 
 
 def plain_platform(hosts: int) -> Platform:
-    """Equal hosts."""
+    """Equal hosts, as many as a log asks for."""
     one = (PowerState(speed=1e9),)
     return Platform(hosts=tuple(Host(id=i, name=f"h{i:06d}", pstates=one) for i in range(hosts)))
 

@@ -25,7 +25,8 @@ from decision.policies.traits import traits_of
 from decision.policies.wrappers.supply import supplied
 from decision.rl.schedulers.base import SchedulerKernels
 from decision.rl.schedulers.decision_points import is_over
-from decision.rl.schedulers.own import ChoiceView, Own, OwnEncoder, OwnScheduler
+from decision.rl.schedulers.own import ChoiceView
+from decision.rl.schedulers.own_record import Own, OwnEncoder, OwnScheduler
 
 from .environment import (
     EPISODE_METRICS,

@@ -228,7 +228,7 @@ class ExternalEngine:
         return ASK
 
     def end(self) -> None:
-        """End the episode's Batsim."""
+        """End the Batsim of this episode, if it runs."""
         if self._session is not None:
             self._session.end()
             self._session = None
@@ -290,7 +290,7 @@ class ExternalEngines:
             raise next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
     def close(self) -> None:
-        """End all Batsims."""
+        """End the Batsims of all environments."""
         self._batsims.close()
 
 

@@ -15,7 +15,8 @@ from decision.state.view import ClusterView
 
 from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
 from .decision_points import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
-from .own import ChoiceView, Own, OwnEncoder, OwnMemory, OwnScheduler
+from .own import ChoiceView
+from .own_record import Own, OwnEncoder, OwnMemory, OwnScheduler
 from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]

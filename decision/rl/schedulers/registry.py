@@ -60,7 +60,7 @@ def find_scheduler(name: str) -> Scheduler:
     known = records()
     if name not in known:
         if ":" in name:
-            from .own import named_record  # it is a loop over the records, too
+            from .own_record import named_record  # it is a loop over the records, too
 
             return named_record(name)
         raise ConfigError(f"there is no scheduler {name!r}{nearest(name, known)} (there are {', '.join(known)})")

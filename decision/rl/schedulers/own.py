@@ -2,12 +2,12 @@
 
 Design
 ------
-A class of four methods is a scheduler like any other: its record (`own_record.record_of`) wraps the kernels of a shipped one, its
-`base`, which do whatever is not overridden. Python is asked between two calls of the compiled loop, never from within
-it: before a step it writes what an action means into the plan, and the wrapper of ACT takes that over; after a step it
-looks at what has become of it. So the same loop, engine and decision points run, and what is written in Python gives
-the numbers that kernels would give. Where a policy decides (`decision.rl.schedulers.policy`), the same methods are
-asked at the same places.
+A class of four methods is a scheduler like any other: its record (`own_record.record_of`) wraps the kernels of a
+shipped one, its `base`, which do whatever is not overridden. Python is asked between two calls of the compiled loop,
+never from within it: before a step it writes what an action means into the plan, and the wrapper of ACT takes that
+over; after a step it looks at what has become of it. So the same loop, engine and decision points run, and what is
+written in Python gives the numbers that kernels would give. Where a policy decides (`decision.rl.schedulers.policy`),
+the same methods are asked at the same places.
 
 Rejected: Python called back from kernels, in which nothing may be raised; a copy of the loop in Python, the second of
 its kind.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from pandas import DataFrame
 
+    from decision.batsim.episodes import BatsimForEpisodes
     from decision.experiments.own_metrics import OwnFunction
     from decision.experiments.statistics import Estimate
     from decision.model.reshape import Walltimes
@@ -50,6 +51,8 @@ def compare(
     seeds: int = 1,
     processes: int = 1,
     folder: Source | None = None,
+    engine: str = "embedded",
+    batsim: str | None = None,
 ) -> ComparisonResult:
     """Run policies over the same jobs and compare them with a baseline, metric by metric.
 
@@ -82,6 +85,8 @@ def compare(
         processes: runs at a time, of named policies. With more than 1, protect a script's entry:
             ``if __name__ == "__main__":``.
         folder: keeps finished runs of named policies, so that a later call with more of them runs only what is new.
+        engine: ``embedded``, or ``batsim``, which runs a Batsim.
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
 
     Raises:
         ConfigError: if something cannot be read, does not fit together or makes no sense.
@@ -100,9 +105,11 @@ def compare(
         >>> result.table[["policy", "estimate"]].values.tolist()
         [['easy', 8.0], ['Widest', 12.0]]
     """
+    from decision.experiments import Engine
     from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
     from decision.experiments.plan import ComparisonPlan, find_baseline
 
+    external = _engine(engine, batsim, "")
     named = given.name_policies(policies)
     objects = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
     energy, processes = flag("energy", energy), count("processes", processes, 1)
@@ -127,6 +134,8 @@ def compare(
             length=count("length", length, 1),
             draw=count("draw", draw),
             seeds=count("seeds", seeds, 1),
+            engines=(Engine(engine),),
+            batsim="batsim" if external is None else external.command,
         )
         against = find_baseline(plan, _baseline_name(objects, baseline))
         logs = read_workloads(plan)
@@ -205,6 +214,15 @@ def _unplaced(folder: Path) -> Iterator[None]:
         raise
 
 
+def _engine(engine: str, batsim: str | None, arguments: str) -> "BatsimForEpisodes | None":
+    """The Batsim that is asked for; None for the embedded engine. Raises ConfigError."""
+    if engine == "embedded" and batsim is None and not arguments:
+        return None
+    from decision.rl.envs.setup import engine_of
+
+    return engine_of(engine, batsim, arguments)
+
+
 def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:
     """The name of a baseline that may be one of the objects. Raises ConfigError if it is another."""
     found = next((name for name, policy in own.items() if policy is baseline), baseline)
@@ -241,6 +259,9 @@ def evaluate(
     time_field: int | None = None,
     time_zone: str | None = None,
     seed: int = 0,
+    engine: str = "embedded",
+    batsim: str | None = None,
+    batsim_args: str = "",
 ) -> "DataFrame | list[dict[str, Any]]":
     """Compare learned policies with heuristics on the same jobs, as ``decision evaluate`` does.
 
@@ -264,6 +285,10 @@ def evaluate(
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
+        engine: ``embedded``, or ``batsim`` or ``docker``, which simulate all of this in a Batsim (shaken copies not in
+            ``docker``).
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
+        batsim_args: more of its options, in one text; not for shaken copies.
 
     Returns:
         The ``table`` of `decision.compare`'s result; of episodes, a row per policy and episode with the columns
@@ -283,6 +308,7 @@ def evaluate(
     named = given.name_policies(policies)
     selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     seed, placed = count("seed", seed), count("placed", placed, 1)
+    external = _engine(engine, batsim, batsim_args)
     offline, whole = flag("offline", offline), flag("whole", whole)
     hosts = given.read_platform(platform, False)
     logs = given.as_workloads(workload, selection, hosts)
@@ -291,11 +317,14 @@ def evaluate(
     if offline and episodes is None:
         raise ConfigError("offline: it is for episodes; give their number, too", field="offline")
     if episodes is None and not whole:
-        from .comparisons import compare
-
-        kept = {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
+        if batsim_args:
+            raise ConfigError("batsim_args: it needs whole or episodes", field="batsim_args")
+        kept = {"engine": engine, "batsim": batsim}
+        kept |= {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
         kept |= {"time_field": time_field, "time_zone": time_zone}
         return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
+    if whole and external is not None:
+        return as_table(_whole_runs_in_batsim(named, platform, workload, selection, seed, external))
     if whole:
         return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
     from decision.rl.learning import require_learning
@@ -304,7 +333,7 @@ def evaluate(
     from decision.rl.learning.schedulers import EpisodeComparison
 
     episodes = count("episodes", episodes, 1)
-    episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline)
+    episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline, engine=external)
     rows = []
     for name, policy in named.items():
         columns = {metric: values.tolist() for metric, values in episodic.metrics(policy).items()}
@@ -321,3 +350,32 @@ def _whole_run(
     from .simulations import simulate
 
     return {"policy": name, **msgspec.structs.asdict(simulate(hosts, workloads, policy, seed=seed).summary())}
+
+
+def _whole_runs_in_batsim(
+    named: "Mapping[str, str | Policy]",
+    platform: Any,
+    workload: Any,
+    selection: Any,
+    seed: int,
+    batsim: "BatsimForEpisodes",
+) -> list[dict[str, Any]]:
+    """A row for each policy, of its run of the whole workload in a Batsim."""
+    from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
+    from decision.experiments.metric_list import summarise
+    from decision.experiments.run import real_batsim, run_in_batsim
+
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
+        written = Path(temporary)
+        hosts, files = given.platform_file(platform, False, written), given.as_files(workload, written)
+        case = load_inputs(Inputs(platform=hosts, workloads=files, selection=selection))
+        for name, policy in named.items():
+            spec, own = (policy, None) if isinstance(policy, str) else (name, policy)
+            with _unplaced(written):
+                choice = PolicyChoice(policy=spec, seed=seed, own=own)
+                record = run_in_batsim(case, choice, *real_batsim(batsim))
+            known = {"window_gap": record.window_gap, "lost_work": record.lost_work}
+            summary = summarise(record.jobs, len(case.platform.hosts), known=record, **known)
+            rows.append({"policy": name, **msgspec.structs.asdict(summary)})
+    return rows

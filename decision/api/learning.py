@@ -127,6 +127,9 @@ def gates(
     missing_walltime: str = "none",
     time_field: int | None = None,
     time_zone: str | None = None,
+    engine: str = "embedded",
+    batsim: str | None = None,
+    batsim_args: str = "",
 ) -> "GateCheck":
     """Check whether a checkpoint may be deployed, on a log that it has not seen, and keep what is found in it.
 
@@ -144,6 +147,10 @@ def gates(
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
+        engine: ``embedded``, or ``batsim`` or ``docker``: a Batsim simulates the log, too, and its schedule must be the
+            same.
+        batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
+        batsim_args: more of its options, in one text.
 
     Returns:
         What was found: ``passed``, and ``gates``, each with ``name``, ``found``, ``most`` and ``passed``.
@@ -160,15 +167,18 @@ def gates(
     """
     from decision.experiments.gates import check_gates, keep_check, lets_sleep
     from decision.experiments.inputs import first_log
+    from decision.experiments.run import in_batsim
+    from decision.rl.envs.setup import engine_of
     from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
     from decision.rl.learning.checkpoint import require_unseen
 
+    external = engine_of(engine, batsim, batsim_args)
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
     selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
-    found = check_gates(file, first_log(case))
+    found = check_gates(file, first_log(case), in_batsim(case, external))
     if name not in SHIPPED_NAMES:
         keep_check(file, found)
     return found

@@ -27,8 +27,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import LoadedInputs
-    from decision.model.record import JobTable
-    from decision.model.workload import Workload
     from decision.rl.learning.schedulers import EpisodeComparison
 
 # The three ways of ``decision evaluate``: days or shaken copies, the whole workload once, episodes.
@@ -245,7 +243,8 @@ def evaluate_command(
     in_episodes = offline or episodes is not None or placed is not None
     judged = not (whole or in_episodes or days is not None)
     _refuse_others(context, days is not None, whole, judged)
-    refuse_unused(context, {"batsim_args": in_episodes}, "it needs --episodes, --placed or --offline")
+    by_itself = in_episodes or whole
+    refuse_unused(context, {"batsim_args": by_itself}, "it needs --whole, --episodes, --placed or --offline")
     batsim = simulator.read()
     inputs = Inputs(
         platform=platform, workloads=(workload,), events=tuple(events or ()), selection=chosen.read(), energy=energy
@@ -332,7 +331,8 @@ def gates_command(
     is violated than under FCFS with EASY.
 
     With --engine batsim a Batsim simulates the log, too, and its schedule must be
-    the same as that of a run.
+    the same, so that what was measured of it holds there. Waits, waste and value
+    are measured in the embedded engine all the same: ten copies, and EASY's.
 
     Writes what it finds into the checkpoint's manifest, with the hashes of
     platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
@@ -347,11 +347,9 @@ def gates_command(
 
       decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
-    from msgspec.structs import replace
-
     from decision.experiments.gates import check_gates, keep_check, lets_sleep
-    from decision.experiments.inputs import Inputs, PolicyChoice, first_log, load_inputs
-    from decision.experiments.run import run_in_batsim
+    from decision.experiments.inputs import Inputs, first_log, load_inputs
+    from decision.experiments.run import in_batsim
     from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
     from decision.rl.learning.checkpoint import require_unseen
 
@@ -359,7 +357,7 @@ def gates_command(
     from .tables import print_dropped, print_json
     from .terminal import announce_compilation, note, working
 
-    refuse_unused(context, {"batsim_args": False}, "gates run whole logs")
+    batsim = simulator.read()
     file = existing_checkpoint(checkpoint)
     selection = chosen.read()
     energy = lets_sleep(file)
@@ -370,15 +368,8 @@ def gates_command(
     if text := require_unseen(checkpoint, case.workloads[0]):
         note(f"warning: {text}; gates are for jobs that nothing was learned from")
     announce_compilation()
-    in_batsim = None
-    if (engine := simulator.run_engine) is not None:
-
-        def in_batsim(policy: str, jobs: "Workload") -> "JobTable":
-            alone = replace(case, workloads=[jobs])
-            return run_in_batsim(alone, PolicyChoice(policy=policy), *engine).jobs
-
     with working(file.name):
-        check = check_gates(file, first_log(case), in_batsim)
+        check = check_gates(file, first_log(case), in_batsim(case, batsim))
     if checkpoint not in SHIPPED_NAMES:
         keep_check(file, check)
     if as_json:

@@ -384,14 +384,10 @@ class EpisodeOptions(NamedTuple):
     @property
     def run_engine(self) -> "tuple[Engine, RealBatsim] | None":
         """What `decision.experiments.run.run_in_batsim` takes; None for the embedded engine. Raises ConfigError."""
-        from decision.experiments import Engine
-        from decision.experiments.run import RealBatsim
+        from decision.experiments.run import real_batsim
 
         batsim = self.read()
-        if batsim is None:
-            return None
-        real = RealBatsim(command=batsim.command, image=batsim.image, timeout=batsim.timeout)
-        return Engine(self.engine.value), real
+        return None if batsim is None else real_batsim(batsim)
 
 
 class Spread(NamedTuple):

@@ -59,6 +59,7 @@ from .results import waste_of
 if TYPE_CHECKING:
     from decision.batsim.agent import Agent
     from decision.batsim.dynamic_jobs import ClosedLoop
+    from decision.batsim.episodes import BatsimForEpisodes
     from decision.engine.reference.engine import ReferenceEngine
 
 # Engines by name: which class simulates, which kernel a run compiles, and the conversation in one process.
@@ -242,6 +243,7 @@ class RealBatsim(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 0.0  # seconds to wait for one of its messages; 0 waits without limit
     verbosity: Verbosity = Verbosity.QUIET  # of batsim.log
     schedule_trace: bool = False  # whether it writes out_schedule.trace, for Paje: gigabytes for large clusters
+    arguments: tuple[str, ...] = ()  # more of its options
     ahead: Ahead | None = None  # a Batsim that was started before the inputs were read, perhaps for this run
 
 
@@ -285,7 +287,7 @@ def run_on_batsim(
                 fresh,
                 verbosity=batsim.verbosity.value,
                 schedule_trace=batsim.schedule_trace,
-                switches=_switches(options),
+                switches=[*_switches(options), *batsim.arguments],
             )
         if ahead is not None and ahead.command != command:
             dismiss(ahead)
@@ -344,7 +346,7 @@ def _options_of_5(batsim: RealBatsim, folder: Path, options: EngineOptions) -> l
     """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
     level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
     words = ["-e", f"{folder}/{FILE_PREFIX}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
-    return [*words, "--energy-host"] if options.energy else words
+    return [*words, *(["--energy-host"] if options.energy else []), *batsim.arguments]
 
 
 def _publish(fresh: Path, folder: Path) -> list[Path]:
@@ -436,6 +438,25 @@ def run_in_batsim(case: LoadedInputs, choice: PolicyChoice, engine: Engine, bats
         written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         run_to_folder(written, choice, Path(folder), engine=engine, batsim=batsim)
         return read_run_record(folder)
+
+
+def real_batsim(batsim: "BatsimForEpisodes") -> tuple[Engine, RealBatsim]:
+    """How `run_in_batsim` runs what environments would start for each episode."""
+    real = RealBatsim(command=batsim.command, image=batsim.image, arguments=batsim.arguments, timeout=batsim.timeout)
+    return Engine.DOCKER if batsim.image else Engine.BATSIM, real
+
+
+def in_batsim(case: LoadedInputs, batsim: "BatsimForEpisodes | None") -> Callable[[str, Workload], JobTable] | None:
+    """What runs a policy over other jobs of a case in a Batsim, as gates ask for it; None where there is none."""
+    if batsim is None:
+        return None
+    engine = real_batsim(batsim)
+
+    def run(policy: str, jobs: Workload) -> JobTable:
+        alone = replace(case, workloads=[jobs])
+        return run_in_batsim(alone, PolicyChoice(policy=policy), *engine).jobs
+
+    return run
 
 
 def run_inputs(

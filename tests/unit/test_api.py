@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 import decision as d
 from decision.api import results
+from decision.model.errors import ConfigError
 from decision.model.record import JobTable
 from decision.rl.learning.checkpoint import read_manifest
 
@@ -266,6 +267,29 @@ def test_evaluations_have_a_row_per_policy_and_episode():
     assert (row["policy"], row["makespan"]) == ("easy", 8)
 
 
+BATSIM = {"engine": "batsim", "batsim": str(Path(sys.executable).with_name("decision-batsim"))}
+
+
+@pytest.mark.nightly
+def test_a_batsim_gives_the_same_evaluations():
+    pytest.importorskip("torch")
+    for how in ({"whole": True}, {"shake": 2}, {"episodes": 2, "placed": 4}):
+        inside, outside = (
+            d.evaluate("toy", "toy", {"easy": "easy", "mine": ShortestFirst()}, **how, **engine)
+            for engine in ({}, BATSIM)
+        )
+        assert inside.equals(outside), how
+
+
+def test_batsims_that_make_no_sense_are_refused():
+    with pytest.raises(ConfigError, match="engine: must be embedded, batsim or docker"):
+        d.evaluate("toy", "toy", "easy", engine="simgrid")
+    with pytest.raises(ConfigError, match="batsim_args: it needs whole or episodes"):
+        d.evaluate("toy", "toy", "easy", batsim_args="-q", **BATSIM)
+    with pytest.raises(ConfigError, match="/no/batsim: command not found"):
+        d.gates("packer", "toy", "toy", engine="batsim", batsim="/no/batsim")
+
+
 def test_gates_say_what_they_found_and_keep_it(tmp_path):
     pytest.importorskip("torch")
     checkpoint = tmp_path / "packing.ckpt"
@@ -274,6 +298,7 @@ def test_gates_say_what_they_found_and_keep_it(tmp_path):
     assert found.passed == all(gate.passed for gate in found.gates)
     assert found.jobs == 50
     assert found in read_manifest(checkpoint).gates
+    assert d.gates(checkpoint, "cluster256", "lublin_256", jobs=slice(0, 50), **BATSIM) == found
 
 
 @pytest.mark.parametrize(

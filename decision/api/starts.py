@@ -66,10 +66,10 @@ def starts(
     Examples:
         >>> import decision as d
         >>> d.starts("toy", "toy", "fcfs", at=1.0, moments=0)[["id", "waited"]].values.tolist()
-        []
+        [['w0!2', 1.0], ['w0!3', 1.0], ['w0!4', 0.0], ['w0!5', 0.0]]
     """
+    from decision.forecasts.log import log_starts
     from decision.policies import find_policy
-    from decision.starts.log import log_starts
 
     try:
         import pandas  # noqa: F401

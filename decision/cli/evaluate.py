@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from decision.experiments import Engine
@@ -348,6 +347,8 @@ def gates_command(
 
       decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
+    from msgspec.structs import replace
+
     from decision.experiments.gates import check_gates, keep_check, lets_sleep
     from decision.experiments.inputs import Inputs, PolicyChoice, first_log, load_inputs
     from decision.experiments.run import run_in_batsim
@@ -373,7 +374,7 @@ def gates_command(
     if (engine := simulator.run_engine) is not None:
 
         def in_batsim(policy: str, jobs: "Workload") -> "JobTable":
-            alone = msgspec.structs.replace(case, workloads=[jobs])
+            alone = replace(case, workloads=[jobs])
             return run_in_batsim(alone, PolicyChoice(policy=policy), *engine).jobs
 
     with working(file.name):

@@ -22,8 +22,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from decision.starts.answer import Starts
-    from decision.starts.cluster import Suggestion
+    from decision.forecasts.answer import Starts
+    from decision.forecasts.cluster import Suggestion
 
 AtOption = Annotated[
     str, typer.Option("--at", help="The moment: seconds since the log began, or a date.", metavar="TIME")
@@ -82,9 +82,9 @@ def starts_command(
       decision starts -p cluster.xml -w log.swf --policy easy --at 2446831
     """
     from decision.experiments.inputs import Inputs, load_inputs
+    from decision.forecasts.log import log_starts
     from decision.model.dates import clock_at_zero, read_moment
     from decision.policies import find_policy
-    from decision.starts.log import log_starts
 
     from .terminal import announce_compilation, counting
 
@@ -167,7 +167,7 @@ def deliver(
 
 def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
     """A row for each job that waits, and what is not known."""
-    from decision.starts.words import clock_words, span
+    from decision.forecasts.words import clock_words, span
 
     from .tables import simple_table
     from .terminal import note, say, stdout
@@ -301,9 +301,9 @@ class _Asked(NamedTuple):
 def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[Starts, dict[str, list[Suggestion]]]":
     """The answer to what was asked, and what would help."""
     from decision.files.accounting.values import named_zone
+    from decision.forecasts.cluster import cluster_starts, moment_of, suggest
     from decision.slurm.case import load_case
     from decision.slurm.queue import new_job, read_queue, when
-    from decision.starts.cluster import cluster_starts, moment_of, suggest
 
     from .terminal import counting
 
@@ -347,7 +347,7 @@ def _deliver_slurm(
     again: bool,
 ) -> None:
 
-    from decision.starts.words import clock_words
+    from decision.forecasts.words import clock_words
 
     from .terminal import say
 

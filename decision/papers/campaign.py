@@ -268,7 +268,7 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
     return Verdict.REFUTED if beside else Verdict.UNDECIDED
 
 
-class Agent(NamedTuple):
+class PaperAgent(NamedTuple):
     """Who learned, and how much of the paper's own training that was."""
 
     name: str  # of the preset
@@ -279,7 +279,7 @@ class Agent(NamedTuple):
         return f"{'own' if self.own else 'ours'} ({self.name}), {100 * self.share:.2g} % of its steps"
 
 
-class Price(NamedTuple):
+class TrainingHours(NamedTuple):
     """What the trainings of a paper's own agent take, by speeds that were measured."""
 
     steps: float  # of one, or updates
@@ -292,7 +292,7 @@ class Price(NamedTuple):
         return seconds / self.per_core / 7200, seconds / self.per_gpu / 3600 if self.per_gpu else math.nan
 
 
-def price_line(prices: Sequence[tuple[Price, float]]) -> str:
+def price_line(prices: Sequence[tuple[TrainingHours, float]]) -> str:
     """What is left of the paper's own trainings, in hours.
 
     Args:
@@ -301,16 +301,20 @@ def price_line(prices: Sequence[tuple[Price, float]]) -> str:
     left = math.fsum(number for _, number in prices)
     hours = [price.hours(number) for price, number in prices if number]
     cores, gpus = (math.fsum(column) for column in zip(*hours, strict=True)) if hours else (0.0, 0.0)
-    gpu = "not measured" if math.isnan(gpus) else f"{gpus:,.3g} hours of one H200"
-    return f"the paper's own trainings that are left: {left:,.3g}; {cores:,.3g} hours of two cores, {gpu}"
+    gpu = "hours of one H200 not measured" if math.isnan(gpus) else f"{_number(gpus)} hours of one H200"
+    return f"the paper's own trainings that are left: {left:,.4g}; {_number(cores)} hours of two cores, {gpu}"
 
 
-LEAST_RUNS = 3  # the interval of fewer says nothing of the next one
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+RUNS_OF_A_VERDICT = 3  # the interval of fewer says nothing of the next one
 
 
 def known_of(kind: Kind, found: Estimate | None, margin: float, runs: int) -> str:
-    """What `judge` says, in words; undecided where fewer than `LEAST_RUNS` were compared."""
-    if found is None or runs >= LEAST_RUNS:
+    """What `judge` says, in words; undecided where fewer than `RUNS_OF_A_VERDICT` were compared."""
+    if found is None or runs >= RUNS_OF_A_VERDICT:
         return judge(kind, found, margin).value
     return f"{Verdict.UNDECIDED.value} ({counted(runs, 'run')})"
 
@@ -321,7 +325,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def verdicts(
-    kind: Kind, found: Estimate | None, margin: float, *, agent: Agent | None, runs: int
+    kind: Kind, found: Estimate | None, margin: float, *, agent: PaperAgent | None, runs: int
 ) -> tuple[str, str, str]:
     """What is known of a claim, and what ours says of it, for `VERDICT_COLUMNS`.
 

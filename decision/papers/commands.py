@@ -125,7 +125,8 @@ def _result_table(found: "ResultTable", whole: bool) -> Table:
     """`whole`: no cell wraps; otherwise those of the first column do not."""
     table = simple_table(title=found.title)
     table.collapse_padding = True
-    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
+    columns = zip(*found.rows, strict=True) if found.rows else [()] * len(found.columns)  # of what has no rows yet
+    for at, (header, cells) in enumerate(zip(found.columns, columns, strict=True)):
         words = any(cell[:1].isalpha() for cell in cells)
         table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
     for row in found.rows:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decision.files.text import write_files
-from decision.starts.words import clock_words, span
+from decision.forecasts.words import clock_words, span
 
 from .pages import Cell, bullets, page, section, table
 
 if TYPE_CHECKING:
-    from decision.starts.answer import JobStart, Starts
+    from decision.forecasts.answer import JobStart, Starts
 
 _WIDTH, _HEIGHT = 420, 18  # of a bar's place, in pixels
 _STRETCHED = 600.0  # seconds: later times are drawn closer together

@@ -212,8 +212,7 @@ def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
     rest = _PAIR.sub("", line.text).strip()
     if line.text.startswith(_HEADING):
         raise InputError(
-            f"{line.place}: this is what scontrol show config prints; give it as --config, and slurm.conf itself as "
-            "--conf"
+            f"{line.place}: this is what scontrol show config prints; give it beside slurm.conf, not in its place"
         )
     if not pairs or rest:
         found = rest or line.text

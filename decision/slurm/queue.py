@@ -90,7 +90,7 @@ def new_job(options: str, at: int, case: Case, user: str = "") -> SlurmJob:
     tasks, per_task = asked.get("ntasks", ""), asked.get("cpus-per-task", "1")
     nodes = asked.get("nodes", "1").partition("-")[0]
     if not all(text.isdigit() for text in (nodes, per_task, tasks or "1")):
-        raise InputError(f"--new {options!r}: a number of nodes, tasks or cpus is not a number")
+        raise InputError(f"a new job, {options!r}: a number of nodes, tasks or cpus is not a number")
     cpus = int(tasks or asked.get("ntasks-per-node", "1") if tasks else asked.get("ntasks-per-node", "1"))
     cpus = (cpus if tasks else cpus * int(nodes)) * int(per_task)
     default = next((p.name for p in case.partitions if p.default), case.partitions[0].name)
@@ -111,10 +111,10 @@ def new_job(options: str, at: int, case: Case, user: str = "") -> SlurmJob:
         "SubmitLine": line,
     }
     if fields["Timelimit"]:
-        fields["TimelimitRaw"] = str(_seconds_of(fields["Timelimit"], "--new") / 60)
-    job = read_job(RecordRow({key.lower(): value for key, value in fields.items()}, "--new"), "new", None)
+        fields["TimelimitRaw"] = str(_seconds_of(fields["Timelimit"], "a new job") / 60)
+    job = read_job(RecordRow({key.lower(): value for key, value in fields.items()}, "a new job"), "new", None)
     if fault := _contradiction(job, case):
-        raise InputError(f"--new {options!r}: {fault}")
+        raise InputError(f"a new job, {options!r}: {fault}")
     return job
 
 

@@ -406,6 +406,14 @@ def _refresh_free(state, facts, host):
 
 
 @kernel
+def backdate(state, submit_time, start_time, walltime, running):
+    """The first jobs came, and the first `running` of them began, before the simulation did: at these times."""
+    state.submit_time[: len(submit_time)] = submit_time
+    for job in range(running):
+        state.start_time[job], state.walltime[job] = start_time[job], walltime[job]
+
+
+@kernel
 def _clear_free(state, first, last):
     """Hosts first..last, all free, are free no more."""
     remove_interval(state.free, first, last)

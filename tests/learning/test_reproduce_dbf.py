@@ -124,6 +124,12 @@ def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, rep
     assert changed(folder) == before
 
 
+def test_what_was_not_run_yet_is_shown_as_that_with_its_hours(reproduce):
+    said = reproduce("--budget", "first", "--finished")
+    assert "not finished: 5 of 5 runs" in said
+    assert "trainings that are left: 155; 22,879 hours of two cores, 2,606 hours of one H200" in " ".join(said.split())
+
+
 def test_types_are_powers_and_runs_count_by_their_jobs(tmp_path):
     one = PlacedJobs(np.array([1, 3, 4, 4]), np.array([1.0, 16.0, 5.0, 17.0]), np.array([0.0, 10.0, 20.0, 7.0]))
     other = PlacedJobs(np.array([3]), np.array([16.0]), np.array([60.0]))

@@ -21,7 +21,7 @@ from decision.files import load_swf
 from decision.files.text import InputFacts, file_facts, write_files
 from decision.files.workload import Selection
 from decision.model.workload import Workload
-from decision.papers.campaign import Agent, Asked, Campaign, Findings, Parts, Price, Shown, price_line
+from decision.papers.campaign import Asked, Campaign, Findings, PaperAgent, Parts, Shown, TrainingHours, price_line
 from decision.rl.envs import PlacedJobs, equal_hosts, write_metrics
 from decision.rl.learning.checkpoint import read_manifest
 from decision.rl.learning.config import TrainConfig, load_config
@@ -111,7 +111,7 @@ _STEPS = 299_700_000  # of 100,000 episodes
 # Ours in `first`: 32 environments act together, and each step is learned from once; the paper says neither.
 _FASTER = ("learn.envs=32", "learn.rollout=94", "learn.epochs=1")
 _FIRST = tuple(_window(*split, _PAPERS_AGENT, *_FASTER) for split in ((10, 0), (9, 1), (20, 0), (10, 10), (32, 0)))
-_PRICE = Price(_STEPS, per_core=282.0, per_gpu=4951.0)  # one environment, four epochs
+_PRICE = TrainingHours(_STEPS, per_core=282.0, per_gpu=4951.0)  # one environment, four epochs
 DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),
@@ -232,7 +232,7 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     )
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
     presets = dict.fromkeys(c.preset for c in asked.budget.learned if c.window)
-    agent = Agent(", ".join(presets), list(presets) == [_PAPERS_AGENT], asked.budget.steps / _STEPS)
+    agent = PaperAgent(", ".join(presets), list(presets) == [_PAPERS_AGENT], asked.budget.steps / _STEPS)
     claims = judged_claims(results, agent, _checkpoints_of(runs))
     files = {
         "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.experiments.statistics import Estimate, interquartile_mean, middle_mean
-from decision.papers.campaign import VERDICT_COLUMNS, Agent, Kind, ResultTable, markdown_table, verdicts
+from decision.papers.campaign import VERDICT_COLUMNS, Kind, PaperAgent, ResultTable, markdown_table, verdicts
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 # Results of DBF's runs: a row for each run, and a table of the policies with confidence intervals.
@@ -258,7 +258,7 @@ class _Claim(NamedTuple):
     beside: float = 0.0  # what it is compared with
 
 
-def judged_claims(results: Results, agent: Agent, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
+def judged_claims(results: Results, agent: PaperAgent, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
     """Each claim that there are runs for, with its change and what that says.
 
     Args:

@@ -29,14 +29,14 @@ from decision.model.record import Floats
 from decision.model.workload import Workload
 from decision.papers.campaign import (
     VERDICT_COLUMNS,
-    Agent,
     Asked,
     Campaign,
     Kind,
+    PaperAgent,
     Part,
-    Price,
     ResultTable,
     Shown,
+    TrainingHours,
     counted,
     price_line,
     training_folder,
@@ -290,7 +290,7 @@ def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change, runs:
     """What is known of a claim; nothing where the paper claims nothing."""
     if kind is None:
         return "", "", ""
-    agent = Agent(budget.preset, budget.preset == _PAPERS_AGENT, budget.steps / _PRICE.steps)
+    agent = PaperAgent(budget.preset, budget.preset == _PAPERS_AGENT, budget.steps / _PRICE.steps)
     return verdicts(kind, change, _MARGIN, agent=agent if own == _HELD_OUT else None, runs=runs)
 
 
@@ -367,7 +367,7 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     return rows
 
 
-_PRICE = Price(25e6, per_core=345.0, per_gpu=0.0)
+_PRICE = TrainingHours(25e6, per_core=345.0, per_gpu=0.0)
 
 
 def _left(asked: Asked[_Budget, DeepSchedulingPart]) -> str:

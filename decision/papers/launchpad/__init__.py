@@ -31,7 +31,16 @@ from decision.model.demand import DEADLINE, submit_times, worths
 from decision.model.platform import Flat, Link, Platform, PowerState
 from decision.model.record import Floats
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
-from decision.papers.campaign import Agent, Asked, Campaign, Part, Price, Shown, price_line, training_folder
+from decision.papers.campaign import (
+    Asked,
+    Campaign,
+    PaperAgent,
+    Part,
+    Shown,
+    TrainingHours,
+    price_line,
+    training_folder,
+)
 from decision.rl.envs import Setup, evaluate, make_setup
 from decision.rl.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.rl.learning.choices import collect, write_choices
@@ -438,7 +447,7 @@ def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results
     """The numbers of finished parts."""
     smallest = min(budget.learners)
     presets = list(dict.fromkeys(budget.effort.presets.values()))
-    agent = Agent(", ".join(presets), presets == [_PAPERS_AGENT], budget.effort.unit / _PAPER.unit)
+    agent = PaperAgent(", ".join(presets), presets == [_PAPERS_AGENT], budget.effort.unit / _PAPER.unit)
     found = claims.Results({}, {}, {}, {}, {}, budget.samples, agent)
     for task in done:
         numbers = dict(np.load(task.file))
@@ -463,10 +472,10 @@ def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArra
 
 
 _PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 where that was measured
-    BC: Price(5e5, 14.8, 0.0),
-    OFFLINE: Price(5e5, 4.1, 0.0),
-    ONLINE: Price(1e6, 3.7, 75.0),
-    BOTH: Price(1.05e6, 3.7, 75.0),
+    BC: TrainingHours(5e5, 14.8, 0.0),
+    OFFLINE: TrainingHours(5e5, 4.1, 0.0),
+    ONLINE: TrainingHours(1e6, 3.7, 75.0),
+    BOTH: TrainingHours(1.05e6, 3.7, 75.0),
 }
 
 

@@ -18,10 +18,10 @@ import numpy as np
 from decision.experiments.statistics import Estimate, middle_mean
 from decision.model.record import Floats
 from decision.papers.campaign import (
-    LEAST_RUNS,
+    RUNS_OF_A_VERDICT,
     VERDICT_COLUMNS,
-    Agent,
     Kind,
+    PaperAgent,
     ResultTable,
     Verdict,
     counted,
@@ -167,7 +167,7 @@ class Results(NamedTuple):
     agreement: dict[str, dict[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
     possible: dict[str, Floats]  # mix: (2,) likewise, the most
     samples: int  # of the bootstrap
-    agent: Agent  # who learns
+    agent: PaperAgent  # who learns
 
 
 def value_table(found: Results) -> ResultTable:
@@ -341,9 +341,9 @@ def fit_table(found: Results) -> ResultTable:
 
 
 def _suits(found: Results, name: str, size: int) -> str:
-    """Whether a contender is no worse than QoS, in a word; undecided with fewer than `LEAST_RUNS` seeds."""
+    """Whether a contender is no worse than QoS, in a word; undecided with fewer than `RUNS_OF_A_VERDICT` seeds."""
     change = change_of(found.values, name, "QoS", size, found.samples)
-    if change is None or _runs(found, size, name, "QoS") < LEAST_RUNS:
+    if change is None or _runs(found, size, name, "QoS") < RUNS_OF_A_VERDICT:
         return _SUITS[Verdict.UNDECIDED]
     return _SUITS[judge(Kind.NO_WORSE, change, WITHIN)]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from decision.files.text import write_files
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
-from decision.papers.campaign import Asked, Campaign, Price, ResultTable, Shown, price_line
+from decision.papers.campaign import Asked, Campaign, ResultTable, Shown, TrainingHours, price_line
 from decision.rl.envs import Setup
 from decision.rl.envs.batch import ChooseAll
 from decision.rl.learning.config import NetworkConfig
@@ -41,12 +41,12 @@ from .claims import (
     PackingBudget,
     PackingPart,
     Pair,
-    agent_of,
     count_claims,
     interval,
     judged,
     learn_compact,
     learned,
+    learner_of,
     made_half,
     packed_utilization,
     setup_of,
@@ -194,7 +194,7 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
         budget = next(iter(pairs)).budget
-        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], agent_of(budget)))
+        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], learner_of(budget)))
     return (*tables, *worth_tables(found), *for_all_tables(found))
 
 
@@ -286,7 +286,11 @@ def _shown(value: object) -> str:
     return f"{value:+.3f}" if isinstance(value, float) else str(value)
 
 
-_PRICES = {"baseline": Price(4e6, 184.0, 26_100.0), "NN1": Price(4e6, 184.0, 26_100.0), "NN2": Price(4e6, 86.0, 0.0)}
+_PRICES = {
+    "baseline": TrainingHours(4e6, 184.0, 26_100.0),
+    "NN1": TrainingHours(4e6, 184.0, 26_100.0),
+    "NN2": TrainingHours(4e6, 86.0, 0.0),
+}
 
 
 def _left(asked: Asked[PackingBudget, PackingPart]) -> str:

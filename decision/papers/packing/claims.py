@@ -19,7 +19,16 @@ from decision.files.generate.paper_workloads import predicted_runtimes
 from decision.files.text import InputFacts
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
-from decision.papers.campaign import VERDICT_COLUMNS, Agent, Kind, Part, ResultTable, counted, training_folder, verdicts
+from decision.papers.campaign import (
+    VERDICT_COLUMNS,
+    Kind,
+    PaperAgent,
+    Part,
+    ResultTable,
+    counted,
+    training_folder,
+    verdicts,
+)
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.rl.envs.batch import ChooseAll
 from decision.rl.learning.config import load_config
@@ -158,7 +167,7 @@ class Pair(NamedTuple):
         return max(self.rules[half]["SJF"], self.rules[half]["FCFS"])
 
 
-def judged(pairs: list[Pair], agent: Agent) -> ResultTable:
+def judged(pairs: list[Pair], agent: PaperAgent) -> ResultTable:
     """Each claim with its difference, and what that says.
 
     Args:
@@ -286,11 +295,11 @@ class PackingPart(Part, frozen=True, kw_only=True):
         return not (self.learned or self.method)
 
 
-def agent_of(budget: PackingBudget) -> Agent:
+def learner_of(budget: PackingBudget) -> PaperAgent:
     """Who learns by a budget: the paper's own where networks and triples of the grid are chosen as there."""
     own = budget.widths == _WIDTHS and budget.grid == GRID
     name = "packing-nn1 and nn2, " + ("tuned" if budget.grid else "not tuned")
-    return Agent(name if budget.widths == _WIDTHS else "smaller networks", own, budget.steps / _STEPS)
+    return PaperAgent(name if budget.widths == _WIDTHS else "smaller networks", own, budget.steps / _STEPS)
 
 
 def made_half(seed: int, name: str, half: str, jobs: int, noise: float = 0.0) -> Workload:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
+from decision.forecasts.history import UNDER_WAY, WAITS, KnownJobs
+from decision.forecasts.judge import KEPT_LEVELS
 from decision.model.errors import ConfigError
-from decision.starts.history import UNDER_WAY, WAITS, KnownJobs
-from decision.starts.judge import KEPT_LEVELS
 
 _OFFSET = 60.0  # seconds
 

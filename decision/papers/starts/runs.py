@@ -13,17 +13,17 @@ from decision.compiling.bundle import F8, I8
 from decision.experiments.inputs import read_selected
 from decision.files.text import utf8, write_files
 from decision.files.workload import Selection
+from decision.forecasts.forecast import Forecast, forecast, known_times
+from decision.forecasts.history import KnownJobs, RunTimes
+from decision.forecasts.judge import KEPT_LEVELS, Cases, Trust, moments_of
+from decision.forecasts.like_jobs import like_jobs
+from decision.forecasts.log import log_until
+from decision.forecasts.slurm import rows_of, slurm_forecast, slurm_log
 from decision.model.platform import Host, Platform, PowerState
 from decision.papers.campaign import Findings, tables_markdown
 from decision.policies import find_policy
 from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
 from decision.slurm.text import read_date
-from decision.starts.forecast import Forecast, forecast, known_times
-from decision.starts.history import KnownJobs, RunTimes
-from decision.starts.judge import KEPT_LEVELS, Cases, Trust, moments_of
-from decision.starts.like_jobs import like_jobs
-from decision.starts.log import log_until
-from decision.starts.slurm import rows_of, slurm_forecast, slurm_log
 
 from .rivals import Boosting, features, point
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from decision.forecasts.judge import COVERED, MEDIAN, WAIT_CLASSES, Score, score_quantiles
+from decision.forecasts.words import span
 from decision.papers.campaign import ResultTable
 from decision.report.plots.figures import BLUE, RED, Picture, new_figure, save, styled
-from decision.starts.judge import COVERED, MEDIAN, WAIT_CLASSES, Score, score_quantiles
-from decision.starts.words import span
 
 from .runs import OURS, RAW, LogForecasts, trusted_quantiles
 

@@ -24,15 +24,15 @@ from decision.experiments.tasks import run_tasks
 from decision.model.record import Floats
 from decision.papers.campaign import (
     VERDICT_COLUMNS,
-    Agent,
     Asked,
     Campaign,
     Findings,
     Kind,
+    PaperAgent,
     Parts,
-    Price,
     ResultTable,
     Shown,
+    TrainingHours,
     price_line,
     tables_markdown,
     verdicts,
@@ -138,7 +138,7 @@ class _Judge(NamedTuple):
     """Gives claims their verdicts, by the rule of all papers."""
 
     paid: str
-    agent: Agent  # who learns
+    agent: PaperAgent  # who learns
     runs: int  # seeds
 
     def __call__(
@@ -178,7 +178,7 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
     ).reproduce(how, budget)
 
 
-_PRICE = Price(3e6, per_core=77.0, per_gpu=21_340.0)  # of CNN-3
+_PRICE = TrainingHours(3e6, per_core=77.0, per_gpu=21_340.0)  # of CNN-3
 
 
 def _left(asked: Asked[_Budget, RepairTraining]) -> str:
@@ -258,7 +258,7 @@ def _tables(budget: _Budget, found: Found) -> Iterator[ResultTable]:
     costs = {tree: _window_costs(budget, found, tree) for tree in TREES}
     pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
     steps = load_config(budget.preset, budget.training).learn.steps
-    agent = Agent(budget.preset, budget.preset == _PAPERS, steps / _PRICE.steps)
+    agent = PaperAgent(budget.preset, budget.preset == _PAPERS, steps / _PRICE.steps)
     judged = _Judge(_paid(budget), agent, budget.seeds)
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree], judged)]
     claims += [claim for pair in pairs for claim in _price_claims(pair, judged)]

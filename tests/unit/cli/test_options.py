@@ -98,7 +98,7 @@ def test_errors_of_lower_layers_end_with_the_option(command, end, root, tmp_path
 
 
 def test_no_error_below_the_command_line_names_an_option():
-    """But for options of Batsim itself, which the protocol's errors name."""
+    """But for options of Batsim and of Slurm's commands, which errors name."""
     below = [path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PACKAGE / "cli")]
     named = {}
     for path in below:
@@ -106,7 +106,13 @@ def test_no_error_below_the_command_line_names_an_option():
         texts = [part.value for node in raised for part in ast.walk(node) if isinstance(part, ast.Constant)]
         if found := [text for text in texts if isinstance(text, str) and " --" in f" {text}"]:
             named[path.relative_to(PACKAGE).as_posix()] = found
-    assert set(named) <= {"protocol/rules.py", "protocol/batsim5/codec.py", "rl/learning/checkpoint.py"}
+    assert set(named) <= {
+        "protocol/rules.py",
+        "protocol/batsim5/codec.py",
+        "rl/learning/checkpoint.py",
+        "slurm/queue.py",  # squeue --json
+        "slurm/versions.py",  # sinfo --version
+    }
 
 
 # --- Old names ------------------------------------------------------------------------------------------------------
@@ -212,7 +218,7 @@ def test_the_shell_completes_commands_and_options():
         return output.stdout.split()
 
     assert completed("decision re") == ["replay", "report", "reproduce"]
-    assert completed("decision report ") == ["analyse", "export", "view", "show"]
+    assert completed("decision report ") == ["analyse", "evalys", "export", "view", "show"]
     assert completed("decision workload lublin --nb") == ["--nb-jobs"]
 
 

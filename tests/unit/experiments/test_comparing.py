@@ -154,7 +154,7 @@ def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
         "command": "decision compare ...",
         "platform": f"{plan.platform} (sha256 {sha256[0]})",
         "workloads": f"{plan.workloads[0]} (5 jobs, sha256 {sha256[1]}), {log} (2 jobs, sha256 {sha256[2]})",
-        f"left out of {log}": "1 larger than 4 hosts",
+        f"left out of {log}": "1 larger than 4 hosts (line 3)",
         "jobs": "3 random sequences of 2 jobs of each workload, drawn with seed 7, the same for all policies",
         "policies": "easy; fcfs",
         "options of every policy": "power=none",

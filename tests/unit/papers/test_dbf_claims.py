@@ -2,10 +2,10 @@
 
 import pytest
 
-from decision.papers.campaign import Agent
+from decision.papers.campaign import PaperAgent
 from decision.papers.dbf.claims import Result, by_policy, judged_claims, large_jobs, mean_change
 
-OWN = Agent("dbf-paper", True, 1.0)
+OWN = PaperAgent("dbf-paper", True, 1.0)
 
 
 def runs(policy, window, *waits, seeds=True, **means):
@@ -40,7 +40,7 @@ CHECKPOINTS = {"DBF 20-0": [{0: [1000.0], 50: [500.0], 1000: [400.0]}] * 3, "DBF
 
 @pytest.mark.parametrize("as_written", [True, False])
 def test_each_claim_has_its_change_and_a_verdict(as_written):
-    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, Agent("x", as_written, 1.0), CHECKPOINTS).rows}
+    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, PaperAgent("x", as_written, 1.0), CHECKPOINTS).rows}
     known = {what: (row[0], row[1] if as_written else row[2]) for what, row in rows.items()}
     assert known == {
         "DBF 9-1 has less wait than DBF 10-0": ("-70 % (-70 to -69)", "holds"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.experiments.statistics import middle_mean
-from decision.papers.campaign import Agent, Kind, Verdict, judge
+from decision.papers.campaign import Kind, PaperAgent, Verdict, judge
 from decision.papers.launchpad.claims import (
     CLAIMS,
     WITHIN,
@@ -86,7 +86,7 @@ def timed(own=False, times=1):
         for name, seeds in curves.items()
     }
     values = {10: {"QoS": {seed: np.full(3, 0.5) for seed in range(2 * times)}}}
-    return Results(values, {}, moments, {}, {}, 100, Agent("green", own, 1.0))
+    return Results(values, {}, moments, {}, {}, 100, PaperAgent("green", own, 1.0))
 
 
 def test_how_long_a_method_takes_is_until_its_rollouts_get_nearly_what_qos_gets():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.env_toys import workload
 
-from decision.papers.campaign import Agent
+from decision.papers.campaign import PaperAgent
 from decision.papers.packing import upper_bound
 from decision.papers.packing.claims import (
     GRID,
@@ -14,17 +14,17 @@ from decision.papers.packing.claims import (
     PUBLISHED_5,
     PUBLISHED_6,
     Pair,
-    agent_of,
     count_claims,
     judged,
+    learner_of,
 )
 
-OWN = Agent("packing-nn1", True, 1.0)
+OWN = PaperAgent("packing-nn1", True, 1.0)
 
 
 def test_the_papers_own_agent_has_its_widths_and_a_triple_chosen_from_its_grid():
     assert len(GRID) == len(set(GRID)) == 66, "M is below N_envs times T"
-    agents = {name: agent_of(budget) for name, budget in PACKING_BUDGETS.items()}
+    agents = {name: learner_of(budget) for name, budget in PACKING_BUDGETS.items()}
     assert {name for name, agent in agents.items() if agent.own} == {"tuned"}
     assert (agents["full"].share, agents["standard"].share) == (1.0, 0.1)
 

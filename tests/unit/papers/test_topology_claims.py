@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers.campaign import Agent
+from decision.papers.campaign import PaperAgent
 from decision.papers.topology.claims import _BEST, _Judge, _model_table, _period_claims
 from decision.papers.topology.parts import NETWORKS, Models, ScheduledEpoch
 from decision.papers.topology.windows import DYNAMIC_PROGRAM
@@ -10,7 +10,7 @@ from decision.rl.learning.config import NetworkConfig
 from decision.rl.learning.networks import untrained_network
 
 Q, FEATURES = 100, 5
-OURS = Agent("repair", False, 0.1)
+OURS = PaperAgent("repair", False, 0.1)
 
 
 @pytest.mark.parametrize(("kind", "published"), [("FCN", (42724, 46884, 60804)), ("CNN", (71260, 71504, 117372))])

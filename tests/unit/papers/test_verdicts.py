@@ -3,7 +3,7 @@
 import pytest
 
 from decision.experiments.statistics import Estimate
-from decision.papers.campaign import Agent, Kind, Price, Verdict, judge, price_line, verdicts
+from decision.papers.campaign import Kind, PaperAgent, TrainingHours, Verdict, judge, price_line, verdicts
 
 INTERVALS = [(-3, -2), (-3, 0), (-1, 1), (-0.5, 0.5), (0, 3), (1, 1), (1, 3), (2, 3), (-3, 3)]
 
@@ -36,7 +36,7 @@ def test_fewer_than_three_runs_decide_nothing():
 
 def test_a_row_says_who_learned_and_which_share_of_the_papers_steps():
     found = Estimate(2.0, 2.0, 2.0)
-    ours, own = Agent("dbf-compact", False, 0.0066), Agent("dbf-paper", True, 0.05)
+    ours, own = PaperAgent("dbf-compact", False, 0.0066), PaperAgent("dbf-paper", True, 0.05)
     assert verdicts(Kind.ABOVE, found, 1.0, agent=ours, runs=1) == (
         "not tried",
         "undecided (1 run)",
@@ -50,10 +50,12 @@ def test_a_row_says_who_learned_and_which_share_of_the_papers_steps():
 
 
 def test_hours_are_those_of_the_trainings_that_are_left():
-    one, other = Price(7.2e6, 1000.0, 4000.0), Price(3.6e6, 500.0, 0.0)
+    one, other = TrainingHours(7.2e6, 1000.0, 4000.0), TrainingHours(3.6e6, 500.0, 0.0)
     assert one.hours(2) == (2.0, 1.0)
     assert "3 hours of two cores, 1.5 hours of one H200" in price_line([(one, 3.0), (other, 0.0)])
-    assert price_line([(one, 1.0), (other, 2.0)]).endswith("left: 3; 3 hours of two cores, not measured")
+    assert price_line([(one, 1.0), (other, 2.0)]).endswith(
+        "left: 3; 3 hours of two cores, hours of one H200 not measured"
+    )
     assert "left: 0; 0 hours" in price_line([(one, 0.0)])
 
 

@@ -76,7 +76,7 @@ def test_jobs_that_share_nodes_refute_whole_nodes(tmp_path: Path) -> None:
 
 def test_the_wrong_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.txt").write_text("Configuration data as of 2026-03-02T08:00:00\nSelectType = select/linear\n")
-    with pytest.raises(InputError, match="give it as --config"):
+    with pytest.raises(InputError, match=r"give it beside slurm\.conf"):
         read_case(Sources(conf=tmp_path / "config.txt", jobs=tmp_path / "none"))
     with pytest.raises(InputError, match="no line SLURM_VERSION"):
         read_taken(tmp_path / "config.txt")

@@ -60,7 +60,8 @@ def _other_names(function: ast.FunctionDef) -> tuple[set[str], set[str]]:
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         return [(target.id, value)]
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+    starred = isinstance(target, ast.Tuple) and any(isinstance(each, ast.Starred) for each in target.elts)
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and not starred:
         return [pair for one, other in zip(target.elts, value.elts, strict=True) for pair in _pairs(one, other)]
     return []
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.known_jobs import known_jobs
 
-from decision.starts.judge import KEPT_LEVELS, Calibration, Cases, moments_of, pinball, score_quantiles
-from tests.unit.starts.test_forecast import _log
+from decision.forecasts.judge import KEPT_LEVELS, Calibration, Cases, moments_of, pinball, score_quantiles
 
 
 def _forecasts(count: int, width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -45,6 +45,6 @@ def test_calibration_makes_intervals_hold(width: float) -> None:
 
 def test_moments_are_times_at_which_jobs_wait() -> None:
     jobs = [(float(i), float(i) if i % 10 else i + 5.0, 1.0, 1, 10.0) for i in range(100)]
-    log = _log(*jobs)
+    log = known_jobs(*jobs)
     for at in moments_of(log, 20, 0).tolist():
         assert ((log.submit <= at) & (log.start > at)).any()

@@ -25,6 +25,7 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.simulation import JobNames, simulate_episode
 from decision.state.plan_arrays import START, add, add_interval, clear
+from decision.state.transitions import backdate
 
 _LEAD = 1.0  # seconds before the moment at which jobs that run are put on their hosts
 _STRETCH = 64  # decisions between two looks at whether all have started
@@ -65,9 +66,7 @@ def begin_future(state, facts, truth, sim, rows, plan, placed, clock, jobs):
         if code != a.ASK:
             return code
     # what a policy reads of jobs is when they came and began really; when they end by walltime is the same
-    state.submit_time[: placed.nb_known] = placed.submit
-    for job in range(placed.nb_running):
-        state.start_time[job], state.walltime[job] = placed.start[job], placed.walltime[job]
+    backdate(state, placed.submit, placed.start, placed.walltime, placed.nb_running)
     return a.ASK
 
 

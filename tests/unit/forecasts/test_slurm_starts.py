@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from decision.forecasts.cluster import cluster_starts, held_by, moment_of, suggest
+from decision.forecasts.slurm import slurm_forecast
 from decision.model.errors import InputError
 from decision.slurm.queue import new_job, read_queue
 from decision.slurm.text import write_date
-from decision.starts.cluster import cluster_starts, held_by, moment_of, suggest
-from decision.starts.slurm import slurm_forecast
 from tests.helpers.slurm_cases import BEGIN, line, recording, toy
 
 _AT = BEGIN + 4000

@@ -46,7 +46,7 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
     if as_recorded:
         known = recorded(workload)
         if known is None:
-            raise ConfigError("the log does not say when its jobs started; leave out --recorded", field="recorded")
+            raise ConfigError("the log does not say when its jobs started", field="recorded")
         start[known.rows] = known.start
     elif len(rows):
         early = workload.jobs[: int(rows.max()) + 1] if (np.diff(submit) >= 0).all() else None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.starts.history import SEVEN_DAYS, Arrivals, Luck, RunTimes
+from decision.forecasts.history import SEVEN_DAYS, Arrivals, Luck, RunTimes
 
 
 def _times(*runtimes: float) -> RunTimes:

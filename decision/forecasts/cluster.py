@@ -118,7 +118,7 @@ def cluster_starts(
     show: Progress | None = None,
     first: Callable[[Starts], None] | None = None,
 ) -> Starts:
-    """When the jobs that wait start; arguments as of `decision.starts.log.log_starts`, times since 1970."""
+    """When the jobs that wait start; arguments as of `decision.forecasts.log.log_starts`, times since 1970."""
     case, settings, at = moment.case, moment.settings, moment.at
     if not (moment.log.states(at) == WAITS).any():
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))

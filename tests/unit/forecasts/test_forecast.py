@@ -4,15 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.known_jobs import known_jobs
 from msgspec.structs import replace
 
+from decision.forecasts.forecast import forecast, quantile_of
+from decision.forecasts.log import log_starts
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
-from decision.starts.forecast import forecast, quantile_of
-from decision.starts.history import KnownJobs
-from decision.starts.log import log_starts
 
 
 def _platform(hosts: int) -> Platform:
@@ -20,33 +20,21 @@ def _platform(hosts: int) -> Platform:
     return Platform(hosts=tuple(Host(id=i, name=f"h{i}", pstates=one) for i in range(hosts)))
 
 
-def _log(*jobs: tuple[float, float, float, int, float]) -> KnownJobs:
-    """From (submit, start, runtime, size, limit); of one user."""
-    columns = [np.array(column, np.float64) for column in zip(*jobs, strict=True)]
-    return KnownJobs(
-        id=[f"w0!{number}" for number in range(len(jobs))],
-        submit=columns[0],
-        start=columns[1],
-        runtime=columns[2],
-        size=columns[3].astype(np.int64),
-        limit=columns[4],
-        user=np.zeros(len(jobs), np.int64),
-    )
-
-
 NEVER = np.nan
 
 
 def test_a_job_starts_when_the_one_that_runs_ends() -> None:
     # two jobs alike took 100 s and 300 s: the third, which has run for 50 s, ends in 50 s or in 250 s
-    log = _log((0, 0, 100, 4, 1000), (0, 100, 300, 4, 1000), (400, 400, NEVER, 4, 1000), (410, NEVER, NEVER, 4, 1000))
+    log = known_jobs(
+        (0, 0, 100, 4, 1000), (0, 100, 300, 4, 1000), (400, 400, NEVER, 4, 1000), (410, NEVER, NEVER, 4, 1000)
+    )
     said = forecast(_platform(4), find_policy("fcfs"), log, 450.0, futures=50)
     assert said.id == ["w0!3"]
     assert set((said.starts[:, 0] - 450.0).round().tolist()) == {50.0, 250.0}
 
 
 def test_by_limits_the_start_is_that_of_the_limit() -> None:
-    log = _log((0, 0, 100, 4, 1000), (400, 400, NEVER, 4, 1000), (410, NEVER, NEVER, 4, 1000))
+    log = known_jobs((0, 0, 100, 4, 1000), (400, 400, NEVER, 4, 1000), (410, NEVER, NEVER, 4, 1000))
     said = forecast(_platform(4), find_policy("easy"), log, 450.0, by_limits=True)
     assert said.starts[0, 0] == pytest.approx(1400.0, abs=1.5)
 
@@ -54,13 +42,13 @@ def test_by_limits_the_start_is_that_of_the_limit() -> None:
 def test_easy_lets_a_small_job_pass_and_fcfs_does_not() -> None:
     jobs = [(0, 0, 100, 3, 1000), (10, NEVER, NEVER, 4, 1000), (20, NEVER, NEVER, 1, 100)]
     for policy, passes in (("easy", True), ("fcfs", False)):
-        said = forecast(_platform(4), find_policy(policy), _log(*jobs), 30.0, futures=20)
+        said = forecast(_platform(4), find_policy(policy), known_jobs(*jobs), 30.0, futures=20)
         assert bool((said.starts[:, 1] < said.starts[:, 0]).all()) == passes
 
 
 def test_ages_count() -> None:
     # the job that waited for longer is first under wfp3, though it came second in the queue's arrays
-    log = _log((0, 0, NEVER, 2, 10_000), (100, NEVER, NEVER, 2, 500), (9000, NEVER, NEVER, 2, 500))
+    log = known_jobs((0, 0, NEVER, 2, 10_000), (100, NEVER, NEVER, 2, 500), (9000, NEVER, NEVER, 2, 500))
     said = forecast(_platform(2), find_policy("wfp3"), log, 9500.0, futures=20)
     assert (said.starts[:, 0] < said.starts[:, 1]).all()
 
@@ -69,7 +57,7 @@ def test_what_happens_after_the_moment_changes_nothing() -> None:
     rng = np.random.default_rng(1)
     submit = np.sort(rng.uniform(0, 20_000, 200))
     jobs = [(s, s + 10 * i, rng.uniform(10, 500), 1 + i % 4, 600.0) for i, s in enumerate(submit.tolist())]
-    at, log = 9000.0, _log(*jobs)
+    at, log = 9000.0, known_jobs(*jobs)
     later = np.where(log.start > at, log.start + 5000, log.start)
     other = replace(log, start=later, runtime=np.where(log.end > at, 7.0, log.runtime))
     # a job that runs is known by its start alone; its end, early or late, is beyond the moment

@@ -47,7 +47,7 @@ def train(
     time_field: int | None = None,
     time_zone: str | None = None,
     resume: bool = False,
-    report: "Callable[[Report], None]" = lambda _: None,
+    report: "Callable[[Report], bool | None]" = lambda _: None,
     engine: str = "embedded",
     batsim: str | None = None,
     batsim_args: str = "",
@@ -71,7 +71,10 @@ def train(
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
         resume: go on from the state in the folder.
-        report: called after each iteration.
+        report: called before the first iteration and after each, with ``steps`` so far, ``rate`` (steps per second),
+            ``row`` (by name what ``progress.csv`` gets: ``reward``, losses, ``validation_waiting_time`` where it was
+            due) and ``seconds`` of a processor. Where it returns True, one more iteration is done and the training
+            stops: the checkpoint is written, and `resume` goes on.
         engine: ``embedded``, or ``batsim`` or ``docker``, which start a Batsim for each episode.
         batsim: Batsim's executable, for ``batsim``; by default the command ``batsim``.
         batsim_args: more of its options, in one text.
@@ -112,7 +115,15 @@ def train(
     case = _read_files(platform, workload, (), False, selection)
     if resume:
         check_resumable(output)
-    return train_to_folder(first_log(case), config, output, resume=resume, report=report, engine=external)
+    asked: list[bool] = []
+
+    def told(now: "Report") -> None:
+        if report(now) in (True,):  # numpy's, too, and nothing else that a logger may return
+            asked.append(True)
+
+    return train_to_folder(
+        first_log(case), config, output, resume=resume, stop=lambda: bool(asked), report=told, engine=external
+    )
 
 
 def gates(

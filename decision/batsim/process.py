@@ -3,12 +3,13 @@
 It reads its own files for half a second before it says anything, and we read ours as long. So `started_ahead` starts
 it before we know more than the names of the files; what we then find out either agrees with its command, or that
 Batsim is ended, which has written nothing but into a fresh folder, and another one is started. This module imports
-little, so that it is there first.
+little, so that it is there first. A command of ours that ``decision again`` repeats is a process, too.
 """
 
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -194,3 +195,13 @@ def wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
     """Wait for its end, but no longer than this."""
     with suppress(subprocess.TimeoutExpired):
         batsim.wait(seconds)
+
+
+def run_decision(words: Sequence[str], *, aside: bool) -> int:
+    """A command of ours in a process of its own, as it was typed; its exit code.
+
+    Args:
+        words: what was typed behind ``decision``.
+        aside: print on stderr what it prints on stdout.
+    """
+    return subprocess.run([sys.executable, "-m", "decision", *words], stdout=2 if aside else None).returncode

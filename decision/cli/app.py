@@ -46,6 +46,7 @@ _FOREIGN = {"ignore_unknown_options": True, "allow_extra_args": True}
 _COMMANDS = {  # as help lists them
     "run": _command("run:run_command"),
     "showcase": _command("run:showcase_command"),
+    "again": _command("run:again_command"),
     "advise": _command("advise:advise_command"),
     "starts": _command("starts:starts_command"),
     "compare": _command("compare:compare_command"),

@@ -1,4 +1,4 @@
-"""``decision run`` and ``decision showcase``: policies over a workload on a platform, from files to files."""
+"""``decision run``, ``showcase`` and ``again``: policies over a workload on a platform, from files to files."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from decision.batsim.process import Ahead, command_of_4, started_ahead
+from decision.batsim.process import Ahead, command_of_4, run_decision, started_ahead
 from decision.experiments import Engine, Verbosity
 
 from .command import Chosen, Drawing, is_given, refuse_unused, typed_command, with_groups
@@ -240,3 +240,64 @@ def showcase_command(
     print_summaries(summaries)
     files = "Batsim's output files" + (f" and schedule.{drawing.suffix}" if draw else "")
     say(f"{files} of each policy are in {output}/POLICY")
+
+
+# ``decision again``: what a folder says that was done, done once more.
+
+_LISTED = 20  # differences in a table; --json has all
+
+
+def again_command(
+    place: Annotated[
+        Path, typer.Argument(help="run.json, or the output folder of a run or a campaign.", metavar="RUN.JSON")
+    ],
+    output: OutputFolder,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the same thing again, into a new folder, and say what differs.
+
+    Takes the command from run.json (of decision run, showcase, train, compare,
+    advise, evaluate or reproduce), and runs it in this folder: names of files
+    are as they were typed. Compared are the version, the inputs' SHA-256, the
+    policy and the seed; of a run the tables and the checkpoint that it wrote, and
+    of a campaign the result of each run. How long it took is not.
+
+    Examples:
+
+      decision again out/run.json -o out-again
+
+      decision again out/compare -o again --json
+    """
+    import shlex
+
+    from decision.experiments.again import check_new, commands_of, compare_folders, folder_of, into
+    from decision.files.run_facts import RUN, campaign_of
+
+    from .tables import count, print_json, simple_table
+    from .terminal import note, say, stdout
+
+    before = folder_of(place)
+    commands = commands_of(before)
+    check_new(output)
+    for words in commands:
+        typed = into(words, output)
+        note(f"decision {shlex.join(typed)}")
+        if code := run_decision(typed, aside=as_json):
+            raise typer.Exit(code)
+    alone = (output / RUN).is_file() or campaign_of(output) is not None
+    found = compare_folders(before, output if alone else output / before.name)  # a folder of showcase's
+    if as_json:
+        print_json({"same": not found.results, "found": found})
+        return
+    for title, rows in (("how it was made", found.setup), ("what was found", found.results)):
+        if rows:
+            table = simple_table(title, "before", "again", names=1)
+            for row in rows[:_LISTED]:
+                table.add_row(row.what, row.before, row.again)
+            stdout().print(table)
+        if len(rows) > _LISTED:
+            say(f"and {len(rows) - _LISTED:,} more; --json lists all")
+    how = "" if found.setup else "; made in the same way"
+    what = "file" if campaign_of(before) is None else "run"
+    results = f"differ in {count(len(found.results), 'place')}" if found.results else "are the same"
+    say(f"results {results} ({count(found.compared, what)} compared{how})")

@@ -4,9 +4,10 @@ Design
 ------
 `inputs` reads what a run starts from, `run` is one run, on the engine that its options name, and `standin` is our
 engine in Batsim's place. `folder` holds a run's folder, says in ``run.json`` what made it, and writes the small file
-that ``decision report view`` follows. `plan` says which runs a comparison has, and `compare` does them; `advise`,
-`gates` and `whole` run whole logs, on shaken copies. `training` is a whole training. `conversion` makes workloads of
-workloads: it is here because it needs readers and generators, which do not know each other.
+that ``decision report view`` follows; `again` does what it says once more. `plan` says which runs a comparison has, and
+`compare` does them; `advise`, `gates` and `whole` run whole logs, on shaken copies. `training` is a whole training.
+`conversion` makes workloads of workloads: it is here because it needs readers and generators, which do not know each
+other.
 
 What runs come to: `metrics` has the formulas, `metric_list` all of them by name, `energy`, `worth`, `groups` and
 `curves` have figures of their own, `results` are runs side by side. Metrics are computed from a job table, which our

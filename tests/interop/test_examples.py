@@ -18,6 +18,7 @@ NEEDED = {
     "batsim_and_evalys": ("torch", "evalys.jobset"),
     "evalys": ("torch", "evalys.jobset"),
     "gridgym": ("gymnasium",),
+    "log_training": ("torch",),
     "own_environment": ("sb3_contrib",),
     "own_ppo": ("torch", "gymnasium"),
     "tour": ("gymnasium",),
@@ -79,6 +80,6 @@ def test_each_cell_of_a_notebook_runs(notebook):
         assert names["total"] < 0
 
 
-def test_there_are_nine_scripts_and_two_notebooks():
-    assert len(list(EXAMPLES.glob("*.py"))) == 9
+def test_there_are_ten_scripts_and_two_notebooks():
+    assert len(list(EXAMPLES.glob("*.py"))) == 10
     assert len(list(EXAMPLES.glob("*.ipynb"))) == 2

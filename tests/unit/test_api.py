@@ -7,6 +7,7 @@ import sys
 from math import nan
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 from msgspec.structs import replace
@@ -332,6 +333,22 @@ def test_a_training_leaves_a_checkpoint_that_is_a_policy(tmp_path):
     checkpoint = d.train("dbf", "cluster256", "lublin_256", tmp_path, changes=small, steps=32)
     assert checkpoint == tmp_path / "dbf.ckpt"
     assert d.simulate("cluster256", "lublin_256", str(checkpoint)).summary().jobs == 500
+
+
+def test_a_report_stops_a_training_which_then_goes_on(tmp_path):
+    pytest.importorskip("torch")
+    small = {"learn.envs": 4, "learn.rollout": 8, "learn.minibatch": 16, "env.jobs": 20}
+    case, steps = ("dbf", "cluster256", "lublin_256"), []
+
+    def stop(now):
+        steps.append(now.steps)
+        return np.float64(now.row["steps"]) >= 32  # numpy's truth
+
+    stopped = d.train(*case, tmp_path / "stopped", changes=small, steps=128, report=stop)
+    assert steps == [0, 32, 64] and stopped.is_file()
+    resumed = d.train(*case, tmp_path / "stopped", changes=small, steps=128, resume=True)
+    whole = d.train(*case, tmp_path / "whole", changes=small, steps=128, report=steps.append)
+    assert resumed.read_bytes() == whole.read_bytes()
 
 
 def test_an_unknown_scheduler_gets_the_nearest(tmp_path):

@@ -18,6 +18,7 @@ from decision.model.errors import ConfigError, PeerError, PolicyError, RemotePro
 COMMANDS = (
     "run",
     "showcase",
+    "again",
     "compare",
     "starts",
     "slurm starts",

@@ -144,3 +144,9 @@ def test_a_report_says_the_command(tmp_path):
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
     analyse([], [LearningCurve("seed", [columns])], tmp_path, None, "decision report analyse learned")
     assert "<code>decision report analyse learned</code>" in (tmp_path / "report.html").read_text()
+
+
+def test_a_notebook_shows_what_is_advised_and_each_policys_change():
+    shown = sample_advice()._repr_html_()
+    assert sample_advice().sentence in shown and "slowdown, change" in shown
+    assert shown.count(">-53.0%<") == 4 and f">{ADVISED}<" in shown

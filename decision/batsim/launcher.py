@@ -20,7 +20,10 @@ _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
 _TAIL_LINES = 5
 _CRITICAL = re.compile(r"^\[.*?/CRITICAL\] *(.*\S)", re.MULTILINE)  # [host:actor:(1) 0.0] x.cpp:9: [root/CRITICAL] text
-_STUCK = "Deadlock detected"  # in SimGrid's critical message where nothing can happen any more
+_STUCK = (
+    "Deadlock detected",
+    "nothing can happen any more",
+)  # in SimGrid's critical message where nothing can happen any more; and our replacement
 _NOT_BEGUN = (125, 126, 127)  # exit codes of docker where it could not start what was to run
 _DOCKER_SAYS = re.compile(r"^docker: (.*\S)", re.MULTILINE)
 
@@ -117,7 +120,7 @@ def _how(code: int) -> str:
 
 def is_stuck(words: str) -> bool:
     """Whether Batsim's last words say that nothing could happen any more."""
-    return _STUCK in words
+    return any(each in words for each in _STUCK)
 
 
 def last_words(code: int, log: Path) -> str:

@@ -48,8 +48,11 @@ def test_gymnasium_finds_nothing_wrong():
 
 
 @pytest.mark.nightly
-def test_stable_baselines3_steps_them():
-    pytest.importorskip("stable_baselines3")
+def test_stable_baselines3_finds_nothing_wrong_and_steps_them():
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    env = gymnasium.make("decision/DBF-v0", workload=busy(40), head=4, tail=2, jobs=10, online=False, **OURS)
+    checker.check_env(env.unwrapped, skip_render_check=True)
+    env.close()
     envs = DbfVecEnv(2, setup=setup(busy(40), jobs=10, online=False, **OURS))
     observation, ended = envs.reset(), 0
     while ended < 2:
@@ -68,6 +71,44 @@ def test_make_env_makes_several_whose_state_is_kept():
     again, _ = inside.set_state(envs.get_state())
     assert np.array_equal(observation, again)
     envs.close()
+
+
+class TwoFirst(d.Environment):
+    """One of the first two jobs, in Python alone."""
+
+    base, actions = None, 3
+
+    def observe(self, view):
+        return [view.nb_free / 16, len(view.queue) / 50, view.now / 1e4]
+
+    def mask(self, view):
+        fits = [job.size <= view.nb_free for job in list(view.queue)[:2]]
+        return [1, *fits, *[0] * (2 - len(fits))]
+
+    def act(self, view, action, plan):
+        if action:
+            plan.start(list(view.queue)[action - 1])
+        return bool(action)
+
+    def reward(self, view):
+        return -len(view.queue) * view.elapsed / 100
+
+
+@pytest.mark.nightly
+def test_a_class_of_ones_own_is_played_in_a_batsim_as_inside():
+    inside, outside = (d.make_env(TwoFirst, None, busy(60), jobs=20, **engine) for engine in ({}, OURS))
+    for seed in range(2):
+        (seen, info), (again, other), over = inside.reset(seed=seed), outside.reset(seed=seed), False
+        while not over:
+            assert np.array_equal(seen, again)
+            assert np.array_equal(info["action_mask"], other["action_mask"])
+            action = int(scrambled(seen[None], info["action_mask"][None])[0])
+            seen, *here, info = inside.step(action)
+            again, *there, other = outside.step(action)
+            assert here[:3] == there[:3]
+            over = here[1] or here[2]
+    inside.close()
+    outside.close()
 
 
 def left_of(pid: int) -> bool:

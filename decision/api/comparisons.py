@@ -319,7 +319,7 @@ def evaluate(
     if episodes is None and not whole:
         if batsim_args:
             raise ConfigError("batsim_args: it needs whole or episodes", field="batsim_args")
-        kept = {"engine": engine, "batsim": batsim}
+        kept: dict[str, Any] = {"engine": engine, "batsim": batsim}
         kept |= {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
         kept |= {"time_field": time_field, "time_zone": time_zone}
         return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
@@ -375,7 +375,7 @@ def _whole_runs_in_batsim(
             with _unplaced(written):
                 choice = PolicyChoice(policy=spec, seed=seed, own=own)
                 record = run_in_batsim(case, choice, *real_batsim(batsim))
-            known = {"window_gap": record.window_gap, "lost_work": record.lost_work}
+            known: dict[str, Any] = {"window_gap": record.window_gap, "lost_work": record.lost_work}
             summary = summarise(record.jobs, len(case.platform.hosts), known=record, **known)
             rows.append({"policy": name, **msgspec.structs.asdict(summary)})
     return rows

@@ -322,7 +322,7 @@ def evaluate(
         kept: dict[str, Any] = {"engine": engine, "batsim": batsim}
         kept |= {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
         kept |= {"time_field": time_field, "time_zone": time_zone}
-        return compare(platform, workload, policies, shake=shake, **kept).table  # type: ignore[arg-type]
+        return compare(platform, workload, policies, shake=shake, **kept).table
     if whole and external is not None:
         return as_table(_whole_runs_in_batsim(named, platform, workload, selection, seed, external))
     if whole:

@@ -42,7 +42,7 @@ class KnownJobs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> F8:
-        """(n,) When each ended."""
+        """(n,) seconds: when each job ended."""
         return self.start + self.runtime
 
     def states(self, at: float) -> I8:

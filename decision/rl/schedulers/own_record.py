@@ -171,22 +171,22 @@ class OwnEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def inner(self) -> Encoder:
-        """The base's."""
+        """The encoder of the base scheduler."""
         return _encoder_in(self.of_base)
 
     @property
     def shape(self) -> tuple[int]:
-        """(D,)."""
+        """(D,), numbers of an observation."""
         return (self.width,)
 
     @property
     def actions(self) -> int:
-        """A."""
+        """How many actions there are."""
         return self.choices
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Any numbers."""
+        """An observation may be any numbers."""
         return -np.inf, np.inf
 
     @property
@@ -204,7 +204,7 @@ class OwnEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True)
         self.inner.check_cores(cores, where)
 
     def check_platform(self, platform: Platform) -> None:
-        """As `check_cores`."""
+        """Checks hosts as `check_cores` does."""
         self.inner.check_platform(platform)
 
 
@@ -246,7 +246,7 @@ class OwnScheduler(ChoosingScheduler):
 
     @property
     def file_name(self) -> str:
-        """The class's name."""
+        """The name of the class, for files."""
         return self.name.rpartition(":")[2]
 
     @property
@@ -515,12 +515,12 @@ class BaselessEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def shape(self) -> tuple[int]:
-        """(1,), a zero."""
+        """(1,): a zero is observed."""
         return (1,)
 
     @property
     def actions(self) -> int:
-        """One."""
+        """There is one action, to do nothing."""
         return 1
 
 
@@ -554,7 +554,7 @@ class Baseless(ChoosingScheduler):
     act, observe, reward = _do_nothing, _see_nothing, _pay_nothing
 
     def encoder_fields(self, settings: Any, cores: int) -> dict[str, Any]:
-        """The name."""
+        """Only the name says which encoder."""
         return {"name": self.name}
 
     def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> BaselessEncoder:

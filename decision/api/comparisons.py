@@ -218,7 +218,7 @@ def _engine(engine: str, batsim: str | None, arguments: str) -> "BatsimForEpisod
     """The Batsim that is asked for; None for the embedded engine. Raises ConfigError."""
     if engine == "embedded" and batsim is None and not arguments:
         return None
-    from decision.rl.envs.setup import engine_of
+    from decision.batsim.episodes import engine_of
 
     return engine_of(engine, batsim, arguments)
 

@@ -94,9 +94,9 @@ def train(
     from decision.rl.learning import require_learning
 
     require_learning()
+    from decision.batsim.episodes import engine_of
     from decision.experiments.inputs import first_log
     from decision.experiments.training import check_resumable, train_to_folder
-    from decision.rl.envs.setup import engine_of
     from decision.rl.learning.config import load_config
     from decision.rl.schedulers import find_scheduler
 
@@ -176,10 +176,10 @@ def gates(
         >>> d.gates("packer", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
+    from decision.batsim.episodes import engine_of
     from decision.experiments.gates import check_gates, keep_check, lets_sleep
     from decision.experiments.inputs import first_log
     from decision.experiments.run import in_batsim
-    from decision.rl.envs.setup import engine_of
     from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
     from decision.rl.learning.checkpoint import require_unseen
 

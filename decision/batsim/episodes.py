@@ -6,6 +6,7 @@ it waits for the end of a pipe that we hold, and then ends the group and removes
 whatever ends us, and no id of a process is ever used twice.
 """
 
+import math
 import shlex
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.files import write_platform
-from decision.model.errors import ConfigError, DecisionError, PeerError, StuckError
+from decision.model.errors import ConfigError, DecisionError, PeerError, StuckError, amount
 from decision.model.platform import Platform
 
 from .launcher import docker_command, is_stuck, last_words
@@ -65,6 +66,39 @@ _OURS = {
     *("-p", "--platform", "-w", "--workload", "-e", "--export", "-s", "--socket-endpoint", "--edc-socket-str"),
     *("-E", "--energy", "--energy-host", "--events", "--external-events", "--edc-library-str"),
 }
+
+
+def engine_of(
+    engine: BatsimForEpisodes | str | None,
+    batsim: str | None = None,
+    arguments: str = "",
+    image: str | None = None,
+    timeout: float = 300.0,
+) -> BatsimForEpisodes | None:
+    """The Batsim that these options of `decision.rl.envs.make_setup` name; None for the embedded engine.
+
+    Raises:
+        ConfigError: if they name none, or something that the engine has not.
+    """
+    if isinstance(engine, BatsimForEpisodes):
+        return engine
+    if engine not in (None, "embedded", "batsim", "docker"):
+        raise ConfigError(f"engine: must be embedded, batsim or docker; found {engine!r}", field="engine")
+    for name, value, where in (("batsim", batsim, "batsim"), ("image", image, "docker")):
+        if value is not None and engine != where:
+            raise ConfigError(f"{name}: it is for engine {where!r}; choose that, or leave it out", field=name)
+    if engine not in ("batsim", "docker"):
+        if arguments:
+            raise ConfigError(f"batsim_args: {arguments!r} is for a Batsim; choose its engine", field="batsim_args")
+        return None
+    chosen = BatsimForEpisodes(
+        command=batsim or "batsim",
+        image=(image or DEFAULT_IMAGE) if engine == "docker" else "",
+        arguments=read_arguments(arguments),
+        timeout=amount("timeout", timeout, 0.0, math.inf),
+    )
+    chosen.check()
+    return chosen
 
 
 def read_arguments(text: str) -> tuple[str, ...]:

@@ -377,7 +377,7 @@ class EpisodeOptions(NamedTuple):
 
     def read(self) -> "BatsimForEpisodes | None":
         """The Batsim that environments start; None for the embedded engine. Raises ConfigError."""
-        from decision.rl.envs.setup import engine_of
+        from decision.batsim.episodes import engine_of
 
         return engine_of(self.engine.value, self.batsim, self.batsim_args, self.image, self.timeout)
 

@@ -249,7 +249,7 @@ _LISTED = 20  # differences in a table; --json has all
 
 def again_command(
     place: Annotated[
-        Path, typer.Argument(help="run.json, or the output folder of a run or a campaign.", metavar="RUN.JSON")
+        Path, typer.Argument(help="A run.json, or the output folder of a run or a campaign.", metavar="RUN.JSON")
     ],
     output: OutputFolder,
     as_json: JsonOption = False,

@@ -61,7 +61,7 @@ def test_an_impossible_decision_ends_the_run_in_one_line_with_its_time(command, 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_policy_that_never_starts_anything_is_named_not_waited_for(command, engine):
     result = run(command("NeverStarts", engine))
-    assert result.exit_code == (3 if engine == "batsim" else 2)
+    assert result.exit_code == 2
     assert "nothing can happen any more" in result.stderr
     assert "w0!" in result.stderr
 

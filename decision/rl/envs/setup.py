@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.batsim.episodes import DEFAULT_IMAGE, BatsimForEpisodes, read_arguments
+from decision.batsim.episodes import BatsimForEpisodes, engine_of
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.rules import EngineOptions, check_events, check_inputs, events_in_order
@@ -18,7 +18,7 @@ from decision.files import load_platform, load_workload
 from decision.files.events import check_supply, load_events
 from decision.model.dates import DAY_LEAD, sequential_groups
 from decision.model.demand import sizes
-from decision.model.errors import ConfigError, amount, whole
+from decision.model.errors import ConfigError, whole
 from decision.model.hosts import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
@@ -310,39 +310,6 @@ def make_setup(
     if outlook is not None and outlook.estimate == Estimator.GIVEN:
         check_estimates(workload)
     return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, workload, outlook, supply, external)
-
-
-def engine_of(
-    engine: BatsimForEpisodes | str | None,
-    batsim: str | None = None,
-    arguments: str = "",
-    image: str | None = None,
-    timeout: float = 300.0,
-) -> BatsimForEpisodes | None:
-    """The Batsim that these options of `make_setup` name; None for the embedded engine.
-
-    Raises:
-        ConfigError: if they name none, or something that the engine has not.
-    """
-    if isinstance(engine, BatsimForEpisodes):
-        return engine
-    if engine not in (None, "embedded", "batsim", "docker"):
-        raise ConfigError(f"engine: must be embedded, batsim or docker; found {engine!r}", field="engine")
-    for name, value, where in (("batsim", batsim, "batsim"), ("image", image, "docker")):
-        if value is not None and engine != where:
-            raise ConfigError(f"{name}: it is for engine {where!r}; choose that, or leave it out", field=name)
-    if engine not in ("batsim", "docker"):
-        if arguments:
-            raise ConfigError(f"batsim_args: {arguments!r} is for a Batsim; choose its engine", field="batsim_args")
-        return None
-    chosen = BatsimForEpisodes(
-        command=batsim or "batsim",
-        image=(image or DEFAULT_IMAGE) if engine == "docker" else "",
-        arguments=read_arguments(arguments),
-        timeout=amount("timeout", timeout, 0.0, np.inf),
-    )
-    chosen.check()
-    return chosen
 
 
 def _read_events(

@@ -307,12 +307,8 @@ class PybatsimAgent:
         self.spec = spec
         self._connection = Connection(Role.DECISION)
         self._codec = JsonCodec()
-        self._holdings = _Holdings()
         self._interpreter = Interpreter(spec)
-        self._mailbox = _Mailbox()
-        self._batsim: Any = None  # pybatsim's Batsim, made by the first message
-        with prints_to_log():
-            self._scheduler = load_scheduler(spec, json_options(options or {}))
+        self._hearing = _Hearing(spec, json_options(options or {}))
 
     @property
     def finished(self) -> bool:
@@ -322,7 +318,7 @@ class PybatsimAgent:
     @property
     def now(self) -> float:
         """Simulated time of the last message, seconds."""
-        return float(self._mailbox.question.get("now", 0.0))
+        return float(self._hearing.question.get("now", 0.0))
 
     @property
     def state(self) -> None:
@@ -353,16 +349,8 @@ class PybatsimAgent:
                 return self._connection.send(Message(message.now, (Hello(message.now, self._interpreter.greet()),)))
             message = self._interpreter.question(message)
             question = self._codec.encode(message)
-        self._holdings.note_ends(message)
-        self._mailbox.question = json.loads(question)
         try:
-            with prints_to_log():
-                if self._batsim is None:
-                    self._batsim = open_batsim(self._scheduler, self._mailbox)
-                else:
-                    self._batsim.do_next_event()
-            reply = self._codec.decode(self._mailbox.reply)
-            self._holdings.take(reply)
+            reply = self._hearing.reply(message, question)
             if self._connection.version.begins_with_init:
                 reply = self._interpreter.reply(reply)
             return self._connection.send(reply)
@@ -374,7 +362,40 @@ class PybatsimAgent:
             raise self._blame(f"failed: {error_origin(error)}") from error
 
     def _blame(self, deed: str) -> PolicyError:
-        return PolicyError(f"t={self._mailbox.question['now']} s: {self.spec} {deed}")
+        return PolicyError(f"t={self._hearing.question['now']} s: {self.spec} {deed}")
+
+
+class _Hearing:
+    """A scheduler, loaded, and what it answers when it hears Batsim's messages, as pybatsim passes them on."""
+
+    def __init__(self, spec: str, options: dict[str, Any]) -> None:
+        self._codec, self._mailbox, self._holdings = JsonCodec(), _Mailbox(), _Holdings()
+        self._batsim: Any = None  # pybatsim's Batsim, made by the first message
+        with prints_to_log():
+            self._scheduler = load_scheduler(spec, options)
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """The last message, as JSON."""
+        return self._mailbox.question
+
+    def reply(self, message: Message, question: bytes) -> Message:
+        """What it commands; `question` has the message's bytes.
+
+        Raises:
+            CodecError: for a command that Batsim does not know.
+            PolicyError: for hosts that are not free.
+        """
+        self._holdings.note_ends(message)
+        self._mailbox.question = json.loads(question)
+        with prints_to_log():
+            if self._batsim is None:
+                self._batsim = open_batsim(self._scheduler, self._mailbox)
+            else:
+                self._batsim.do_next_event()
+        reply = self._codec.decode(self._mailbox.reply)
+        self._holdings.take(reply)
+        return reply
 
 
 class _Mailbox:
@@ -459,15 +480,11 @@ class PybatsimPolicy:
 
     def __init__(self, spec: str, options: Mapping[str, Any]) -> None:
         self.name, self._options, self._codec = spec, json_options(options), JsonCodec()
-        self._scheduler = self._made()
-
-    def _made(self) -> Any:
-        with prints_to_log():
-            return load_scheduler(self.name, self._options)
+        self._hearing = _Hearing(spec, self._options)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform; nothing is drawn here."""
-        self._scheduler, self._batsim, self._mailbox, self._holdings = self._made(), None, _Mailbox(), _Holdings()
+        self._hearing = _Hearing(self.name, self._options)
         self._number: dict[str, int] = {}  # of each job that it was told of
         self._started: dict[int, list[int]] = {}  # hosts of the jobs that it has started, and whose end it was not told
         self._over: dict[int, JobCompleted] = {}  # ends of jobs that it has not started
@@ -515,17 +532,9 @@ class PybatsimPolicy:
 
     def _ask(self, now: float, events: list[m.Event]) -> list[m.Event]:
         """What the scheduler commands when it hears of these events."""
-        question = Message(now, tuple(events))
-        self._holdings.note_ends(question)
-        self._mailbox.question = json.loads(self._codec.encode(question))
+        message = Message(now, tuple(events))
         try:
-            with prints_to_log():
-                if self._batsim is None:
-                    self._batsim = open_batsim(self._scheduler, self._mailbox)
-                else:
-                    self._batsim.do_next_event()
-            reply = self._codec.decode(self._mailbox.reply)
-            self._holdings.take(reply)
+            reply = self._hearing.reply(message, self._codec.encode(message))
         except CodecError as error:
             raise PolicyError(f"t={now:.12g} s: {self.name} sent what Batsim does not know: {error}") from error
         except PolicyError as error:

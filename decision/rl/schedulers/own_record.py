@@ -558,7 +558,7 @@ class Baseless(ChoosingScheduler):
         return {"name": self.name}
 
     def make_encoder(self, settings: Any, cores: int, workloads: Iterable[Workload], **options: Any) -> BaselessEncoder:
-        """That of nothing."""
+        """The encoder that observes nothing."""
         return BaselessEncoder()
 
 

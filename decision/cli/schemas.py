@@ -55,22 +55,29 @@ def _training() -> Schema:
     learn = [_struct(kind) for kind in get_args(LearnConfig)]
     for each in learn:  # the scheduler says it where the file does not
         each["required"] = [name for name in each.get("required", ()) if name != ALGORITHM]
+    settings = {name: _struct(record.Settings) for name, record in own.items()}
+    known = {
+        key: {"description": what.get("description", "")}
+        for env in settings.values()
+        for key, what in env["properties"].items()
+    }
     fields: Schema = {
         "scheduler": {
             "description": "What is learned; dbf by default. Others than these are of installed packages.",
             "anyOf": [{"enum": sorted(own)}, {"type": "string"}],
         },
-        "env": {"description": "What it sees and does, by the scheduler.", "type": "object"},
+        # Editors that do not follow the rules below know the names from here
+        "env": {"description": "What it sees and does.", "type": "object", "properties": known},
         "network": _struct(NetworkConfig),
         "learn": {"description": "How it is learned.", "anyOf": learn},
         "seed": {"description": "Of weights, episodes and draws.", "type": "integer", "minimum": 0},
     }
     rules: list[Schema] = []
-    for name, record in own.items():
+    for name, env in settings.items():
         named: Schema = {"properties": {"scheduler": {"const": name}}}
         if name != TrainConfig.__struct_defaults__[0]:
             named["required"] = ["scheduler"]
-        rules.append({"if": named, "then": {"properties": {"env": _struct(record.Settings)}}})
+        rules.append({"if": named, "then": {"properties": {"env": env}}})
     title = {"title": "A training", "description": "decision train --preset FILE.toml"}
     return {**_DRAFT, **title, "type": "object", "properties": fields, "allOf": rules, "additionalProperties": False}
 

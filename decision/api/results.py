@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison, Row
     from decision.experiments.metric_list import Summary
     from decision.experiments.own_metrics import JobResults
-    from decision.experiments.search import Trial
+    from decision.experiments.results import Trial
     from decision.report.evalys import EvalysRun
     from decision.rl.learning.config import Space
 
@@ -348,7 +348,7 @@ class SearchResult:
     """
 
     def __init__(self, trials: "Sequence[Trial]", space: "Space", file: Path) -> None:
-        from decision.experiments.search import best_trial
+        from decision.experiments.results import best_trial
 
         self.trials, self._space = trials, space
         self.best = best_trial(trials)
@@ -358,7 +358,7 @@ class SearchResult:
     @cached_property
     def table(self) -> "DataFrame | list[dict[str, Any]]":
         """One row per trial, with the columns of ``search.csv``."""
-        from decision.experiments.search import table_rows
+        from decision.experiments.results import table_rows
 
         return as_table(table_rows(self.trials))
 
@@ -387,7 +387,7 @@ class SearchResult:
         from decision.report.plots import require_matplotlib
 
         require_matplotlib()
-        from decision.report.search import draw_trials, search_picture
+        from decision.report.plots.search import draw_trials, search_picture
 
         if ax is not None:
             _refuse_path(path)
@@ -399,7 +399,7 @@ class SearchResult:
         return f"<{type(self).__name__}: {len(self.trials):,} trials, the best with {self.best.changes}>"
 
     def _repr_html_(self) -> str:
-        from decision.experiments.search import table_rows
+        from decision.experiments.results import table_rows
 
         rows = table_rows(self.trials)
         cells = [[f"{v:,.4g}" if isinstance(v, float) else v for v in row.values()] for row in rows[:_SHOWN]]

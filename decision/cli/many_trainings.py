@@ -75,7 +75,8 @@ def train_combinations(asked: Many, changes: Sequence[str]) -> None:
 
 def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', 'random']", space: "Space") -> None:
     """Search for settings, print the trials from the best on, and draw them on a page."""
-    from decision.experiments.search import Search, best_trial, judged_by, require_optuna, search_settings, table_rows
+    from decision.experiments.results import best_trial, judged_by, table_rows
+    from decision.experiments.search import Search, require_optuna, search_settings
 
     require_optuna()
     search = Search(asked.preset, space, trials, method, asked.seeds)
@@ -84,7 +85,7 @@ def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', '
         found = search_settings(search, asked.inputs, asked.output, data=asked.data, progress=show, **how)
     best, page = best_trial(found), None
     if can_draw("no report.html"):
-        from decision.report.search import write_search_report
+        from decision.report.pages import write_search_report
 
         with working("drawing"):
             page = write_search_report(asked.output, found, space, asked.command)

@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, Unpack
 
-import msgspec
 import numpy as np
 
 from decision.files.text import csv_text, utf8, write_files
@@ -27,7 +26,7 @@ from decision.rl.learning.config import Range, Space
 from decision.rl.learning.training import STATE, Report
 
 from .inputs import Inputs, first_log, load_inputs, writable_folder
-from .results import CURVES, read_curves
+from .results import CURVES, Trial, read_curves, score_of, sign_of, table_rows
 from .store import Result
 from .tasks import How, Progress, file_digest, run_tasks
 from .training import (
@@ -56,24 +55,6 @@ class Search(NamedTuple):
     trials: int
     method: Method
     seeds: Sequence[int]  # of each trial's trainings; the first one is the search's own, too
-
-
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice of settings, and what became of it."""
-
-    number: int  # from 1 on
-    settings: Mapping[str, str]  # those that are varied
-    state: Literal["finished", "pruned", "refused"]
-    steps: int = 0  # of its trainings, the fewest
-    judged: Mapping[str, float] = {}  # the last values of the columns that judge, means over the seeds
-    folders: Sequence[Path] = ()  # one for each seed
-    values: Sequence[float] = ()  # the first of these columns at each validation, mean over the seeds
-    reason: str = ""  # why it was refused
-
-    @property
-    def changes(self) -> str:
-        """Its settings as they are typed."""
-        return " ".join(f"--set {key}={value}" for key, value in self.settings.items())
 
 
 def require_optuna() -> None:
@@ -136,46 +117,12 @@ def search_settings(
         ]
         proposals.tell(over)
         trials += over
-        write_files({output / TABLE: [utf8(csv_text(table_rows(trials)))]})
+        rows = [{name: "" if value != value else value for name, value in row.items()} for row in table_rows(trials)]
+        write_files({output / TABLE: [utf8(csv_text(rows))]})  # what nobody knows, not a number, is empty
     progress(len(trials), search.trials)
     if all(trial.state == "refused" for trial in trials):
         raise ConfigError(f"no trial's settings fit together; the last one: {trials[-1].reason}", field="changes")
     return trials
-
-
-def best_trial(trials: Sequence[Trial]) -> Trial:
-    """The finished trial with the best last value; of equal ones the first. Raises ConfigError if none is finished."""
-    finished = [trial for trial in trials if trial.state == "finished" and math.isfinite(_score(trial))]
-    if not finished:
-        raise ConfigError("no trial has ended with a validation; look at the curves of the trainings")
-    return min(finished, key=_score)
-
-
-def judged_by(trials: Sequence[Trial]) -> str:
-    """The column that decides which trial is best."""
-    return next((name for trial in trials for name in trial.judged), "reward")
-
-
-def more_is_better(column: str) -> bool:
-    """Whether what a column of the curves says should be high."""
-    return column in ("validation_value_share", "reward")
-
-
-def table_rows(trials: Sequence[Trial]) -> list[dict[str, object]]:
-    """The trials as rows of one table."""
-    columns = next((trial.judged for trial in trials if trial.judged), {})
-    return [
-        {
-            "trial": trial.number,
-            "state": trial.state,
-            **trial.settings,
-            "steps": trial.steps,
-            **{name: trial.judged.get(name, "") for name in columns},
-            "folders": " ".join(f"{folder.parent.name}/{folder.name}" for folder in trial.folders),
-            "reason": trial.reason,
-        }
-        for trial in trials
-    ]
 
 
 class _Proposals:
@@ -227,23 +174,14 @@ class _Proposals:
         """Say what became of the trials that were asked for."""
         states = self._optuna.trial.TrialState
         for asked, trial in zip(self._asked, trials, strict=True):
-            score = _score(trial)
+            score = score_of(trial)
             if trial.state == "finished" and math.isfinite(score):
                 self._study.tell(asked, score)
                 continue
-            sign = _sign(trial.judged)
+            sign = sign_of(trial.judged)
             for at, value in enumerate(trial.values):
                 asked.report(sign * value, at)
             self._study.tell(asked, state=states.PRUNED if trial.values else states.FAIL)
-
-
-def _sign(judged: Mapping[str, float]) -> int:
-    return -1 if more_is_better(next(iter(judged), "")) else 1
-
-
-def _score(trial: Trial) -> float:
-    """What is minimised."""
-    return _sign(trial.judged) * next(iter(trial.judged.values()), math.nan)
 
 
 def _limits(trials: Sequence[Trial]) -> list[float]:
@@ -298,7 +236,7 @@ class _Seen(NamedTuple):
     def is_worse(self, limits: Sequence[float]) -> bool:
         """Whether its best value is worse than the limit of the last validation."""
         at = len(self.values) - 1
-        sign = _sign(self.judged)
+        sign = sign_of(self.judged)
         return 0 <= at < len(limits) and min(sign * value for value in self.values) > sign * limits[at]
 
     def result(self, steps: int) -> Result:

@@ -18,7 +18,8 @@ pytest.importorskip("optuna")
 import decision as d
 from decision.experiments import search as searching
 from decision.experiments.inputs import Inputs
-from decision.experiments.search import Search, best_trial, search_settings, table_rows
+from decision.experiments.results import Trial, best_trial, table_rows
+from decision.experiments.search import Search, search_settings
 from decision.rl.learning.config import PpoConfig
 
 SHORT = ("learn.steps=64", "learn.rollout=8", "learn.minibatch=16", "env.jobs=5")
@@ -112,7 +113,7 @@ def test_a_trial_that_falls_behind_is_given_up_and_goes_on_when_it_is_resumed(in
 
 def test_the_limit_is_the_median_of_five_finished_trials():
     def trial(number, values, state="finished"):
-        return searching.Trial(number=number, settings={}, state=state, values=values)
+        return Trial(number=number, settings={}, state=state, values=values)
 
     four = [trial(at, [10.0 * at, at]) for at in range(4)]
     assert searching._limits(four) == []

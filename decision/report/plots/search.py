@@ -1,21 +1,22 @@
-"""The page of a search for settings: its best trial, a picture of all of them, and their table."""
+"""Pictures of a search for settings: the value of each trial, by its number, its steps and each setting."""
 
-import html
-import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from decision.experiments.results import CURVES, on_common_steps, read_curves
-from decision.experiments.search import Space, Trial, best_trial, judged_by, more_is_better, table_rows
-from decision.files.text import write_files
-from decision.rl.learning.config import Range
+from decision.experiments.results import (
+    CURVES,
+    Trial,
+    best_trial,
+    judged_by,
+    more_is_better,
+    on_common_steps,
+    read_curves,
+)
+from decision.rl.learning.config import Range, Space
 
-from .pages import REPORT, Cell, bullets, embedded, page, section, table
-from .plots import paper
-from .plots.figures import (
+from .figures import (
     BLUE,
     GREY,
     PLAIN,
@@ -30,41 +31,6 @@ from .plots.figures import (
 )
 
 _MARKERS = {"finished": "o", "pruned": "x", "best": "D"}
-_NOTES = (
-    "The trials were judged by jobs that they were learned from: what the best one is worth, decision evaluate and "
-    "decision gates say on others.",
-    "A training's result depends on its seed, too: train the best settings again with --seeds before you trust them.",
-)
-
-
-def write_search_report(folder: Path, trials: Sequence[Trial], space: Space, command: str = "") -> Path:
-    """Write ``report.html`` and the picture ``search`` of the trials below a folder.
-
-    Raises:
-        ConfigError: if a file cannot be written, or no trial is finished.
-    """
-    best, shown = best_trial(trials), search_picture(trials, space)
-    value = f"{judged_by(trials).replace('_', ' ')} {best.judged[judged_by(trials)]:,.6g}"
-    lead = f"Best: trial {best.number} of {len(trials)}, {value}: <code>{html.escape(best.changes)}</code>"
-    suffix = ".png" if paper().suffix == ".png" else ".svg"
-    rows = table_rows(trials)
-    cells = [[_cell(name, row[name], row["trial"] == best.number) for name in rows[0]] for row in rows]
-    parts = [
-        f'<p class="lead">{lead}</p>',
-        section("search", "Trials", embedded(shown, suffix)),
-        section("table", "Each trial", table([html.escape(each) for each in rows[0]], cells, "search", values=rows)),
-        section("notes", "What this does not say", bullets(_NOTES, "caveats")),
-    ]
-    title = f"A search of {len(trials)} trials"
-    picture = folder / f"search{paper().suffix}"
-    write_files({picture: [shown.drawn(paper().suffix)], folder / REPORT: [page(title, parts, command)]})
-    return folder / REPORT
-
-
-def _cell(name: str, value: object, best: bool) -> Cell:
-    if isinstance(value, float):
-        return Cell("-" if math.isnan(value) else f"{value:,.6g}", best)
-    return Cell(f"{value:,}" if name == "steps" else str(value), best)
 
 
 @styled
@@ -116,7 +82,9 @@ def _draw_marks(axes: Axes, places: Sequence[tuple[Trial, float]], best: Trial, 
 
 
 def _draw_curves(axes: Axes, trials: Sequence[Trial], best: Trial, name: str) -> None:
-    for trial in [*(each for each in trials if each is not best and each.folders), best]:
+    for trial in [*(each for each in trials if each is not best), best]:
+        if not trial.folders:
+            continue
         steps, values = on_common_steps([read_curves(folder / CURVES) for folder in trial.folders], name)
         if len(steps):
             color = BLUE if trial is best else GREY

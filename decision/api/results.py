@@ -89,7 +89,7 @@ class SimulationResult:
         """Draw which host ran what, how many hosts were busy and how many jobs waited.
 
         Args:
-            path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
             ax: axes of a figure of yours, where which host ran what is drawn in that figure's style, and nothing else;
                 the other arguments do nothing then.
             width: inches.
@@ -260,7 +260,7 @@ class ComparisonResult:
         Args:
             metric: the first one if None.
             workload: the first one if None, which of several is all of them together.
-            path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
             ax: axes of a figure of yours, where the estimates are drawn in that figure's style, and nothing else; the
                 arguments below do nothing then.
             width: inches.

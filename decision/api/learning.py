@@ -192,7 +192,7 @@ def search(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.experiments.search import Search, require_optuna, search_settings
+    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
     from decision.rl.learning.config import load_config, read_space
     from decision.rl.schedulers import find_scheduler
 
@@ -212,7 +212,7 @@ def search(
     inputs = _read_files(platform, workload, (), record.energy, selection).inputs
     first = arguments.whole("seed", seed)
     every = range(first, first + arguments.whole("seeds", seeds, 1))
-    asked = Search(name, space, arguments.whole("trials", trials, 1), method, every)  # type: ignore[arg-type]
+    asked = SettingsSearch(name, space, arguments.whole("trials", trials, 1), method, every)  # type: ignore[arg-type]
     done = search_settings(asked, inputs, output, processes=arguments.whole("processes", processes, 1))
     return SearchResult(done, space, output / record.file_name)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison, Row
     from decision.experiments.metric_list import Summary
     from decision.experiments.own_metrics import JobResults
-    from decision.experiments.results import Trial
+    from decision.experiments.results import SearchTrial
     from decision.report.evalys import EvalysRun
     from decision.rl.learning.config import Space
 
@@ -347,7 +347,7 @@ class SearchResult:
         checkpoint: the best one's (of its first seed), whose path is a policy's name.
     """
 
-    def __init__(self, trials: "Sequence[Trial]", space: "Space", file: Path) -> None:
+    def __init__(self, trials: "Sequence[SearchTrial]", space: "Space", file: Path) -> None:
         from decision.experiments.results import best_trial
 
         self.trials, self._space = trials, space

@@ -76,10 +76,10 @@ def train_combinations(asked: Many, changes: Sequence[str]) -> None:
 def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', 'random']", space: "Space") -> None:
     """Search for settings, print the trials from the best on, and draw them on a page."""
     from decision.experiments.results import best_trial, judged_by, table_rows
-    from decision.experiments.search import Search, require_optuna, search_settings
+    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
 
     require_optuna()
-    search = Search(asked.preset, space, trials, method, asked.seeds)
+    search = SettingsSearch(asked.preset, space, trials, method, asked.seeds)
     announce_compilation()
     with counting("trials") as show, asked.spread.begun() as how:
         found = search_settings(search, asked.inputs, asked.output, data=asked.data, progress=show, **how)

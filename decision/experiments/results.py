@@ -303,7 +303,7 @@ def _values(columns: Columns, name: str) -> tuple[Floats, Floats]:
 # What the trials of a search for settings came to (`decision.experiments.search`).
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class SearchTrial(msgspec.Struct, frozen=True, kw_only=True):
     """One choice of settings, and what became of it."""
 
     number: int  # from 1 on
@@ -321,7 +321,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(f"--set {key}={value}" for key, value in self.settings.items())
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial:
+def best_trial(trials: Sequence[SearchTrial]) -> SearchTrial:
     """The finished trial with the best last value; of equal ones the first. Raises ConfigError if none is finished."""
     finished = [trial for trial in trials if trial.state == "finished" and math.isfinite(score_of(trial))]
     if not finished:
@@ -329,7 +329,7 @@ def best_trial(trials: Sequence[Trial]) -> Trial:
     return min(finished, key=score_of)
 
 
-def judged_by(trials: Sequence[Trial]) -> str:
+def judged_by(trials: Sequence[SearchTrial]) -> str:
     """The column that decides which trial is best."""
     return next((name for trial in trials for name in trial.judged), "reward")
 
@@ -339,7 +339,7 @@ def more_is_better(column: str) -> bool:
     return column in ("validation_value_share", "reward")
 
 
-def table_rows(trials: Sequence[Trial]) -> list[dict[str, object]]:
+def table_rows(trials: Sequence[SearchTrial]) -> list[dict[str, object]]:
     """The trials as rows of one table."""
     columns: Mapping[str, float] = next((trial.judged for trial in trials if trial.judged), {})
     return [
@@ -361,6 +361,6 @@ def sign_of(judged: Mapping[str, float]) -> int:
     return -1 if more_is_better(next(iter(judged), "")) else 1
 
 
-def score_of(trial: Trial) -> float:
+def score_of(trial: SearchTrial) -> float:
     """What is minimised."""
     return sign_of(trial.judged) * next(iter(trial.judged.values()), math.nan)

@@ -20,17 +20,17 @@ from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from decision.files.run_facts import RESULTS
 from decision.files.text import csv_text, utf8, write_files
 from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.rl.learning.config import Range, Space
 from decision.rl.learning.training import STATE, Report
 
 from .inputs import Inputs, first_log, load_inputs, writable_folder
-from .results import CURVES, Trial, read_curves, score_of, sign_of, table_rows
+from .results import CURVES, SearchTrial, read_curves, score_of, sign_of, table_rows
 from .store import Result
 from .tasks import How, Progress, file_digest, run_tasks
 from .training import (
-    RESULTS,
     VALIDATED,
     Combination,
     TrainingTask,
@@ -41,13 +41,13 @@ from .training import (
     training_folders,
 )
 
-TABLE = "search.csv"
+_TABLE = "search.csv"
 _ROUND = 4  # trials that are proposed together
 _BEFORE_PRUNING = 5  # trials that end before one is given up, as optuna's MedianPruner has it
 Method = Literal["bayesian", "random"]
 
 
-class Search(NamedTuple):
+class SettingsSearch(NamedTuple):
     """What is searched, and how."""
 
     preset: str
@@ -64,14 +64,14 @@ def require_optuna() -> None:
 
 
 def search_settings(
-    search: Search,
+    search: SettingsSearch,
     inputs: Inputs,
     output: Path,
     *,
     data: Path | None = None,
     progress: Progress = lambda done, of: None,
     **how: Unpack[How],
-) -> list[Trial]:
+) -> list[SearchTrial]:
     """Do all trials that are not finished; ``OUT/search.csv`` gets a row of each.
 
     Where each trial is one training, it is given up at a validation at which its best one so far is worse than the
@@ -95,7 +95,7 @@ def search_settings(
     require_optuna()
     digests = tuple(map(file_digest, read_files(inputs, data)))
     proposals = _Proposals(search)
-    trials: list[Trial] = []
+    trials: list[SearchTrial] = []
     writable_folder(output)
     while len(trials) < search.trials:
         progress(len(trials), search.trials)
@@ -118,7 +118,7 @@ def search_settings(
         proposals.tell(over)
         trials += over
         rows = [{name: "" if value != value else value for name, value in row.items()} for row in table_rows(trials)]
-        write_files({output / TABLE: [utf8(csv_text(rows))]})  # what nobody knows, not a number, is empty
+        write_files({output / _TABLE: [utf8(csv_text(rows))]})  # what nobody knows, not a number, is empty
     progress(len(trials), search.trials)
     if all(trial.state == "refused" for trial in trials):
         raise ConfigError(f"no trial's settings fit together; the last one: {trials[-1].reason}", field="changes")
@@ -128,7 +128,7 @@ def search_settings(
 class _Proposals:
     """Which settings are tried, by optuna."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: SettingsSearch) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -170,7 +170,7 @@ class _Proposals:
             return str(value)
         return repr(min(max(float(f"{value:.4g}"), values.low), values.high))
 
-    def tell(self, trials: Sequence[Trial]) -> None:
+    def tell(self, trials: Sequence[SearchTrial]) -> None:
         """Say what became of the trials that were asked for."""
         states = self._optuna.trial.TrialState
         for asked, trial in zip(self._asked, trials, strict=True):
@@ -184,7 +184,7 @@ class _Proposals:
             self._study.tell(asked, state=states.PRUNED if trial.values else states.FAIL)
 
 
-def _limits(trials: Sequence[Trial]) -> list[float]:
+def _limits(trials: Sequence[SearchTrial]) -> list[float]:
     """The median of what finished trials had at each validation."""
     finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
     if len(finished) < _BEFORE_PRUNING:
@@ -252,11 +252,11 @@ def _seen(folder: Path) -> _Seen:
     return _Seen(int(curves["steps"][-1]), judged, known.tolist() if first.startswith(VALIDATED) else [])
 
 
-def _over(number: int, settings: Mapping[str, str], parts: Sequence[tuple[_TrialTask, Result]]) -> Trial:
+def _over(number: int, settings: Mapping[str, str], parts: Sequence[tuple[_TrialTask, Result]]) -> SearchTrial:
     """A trial whose trainings are over, one for each seed."""
     results = [result for _, result in parts]
     every = [{name: math.nan if value is None else value for name, value in each["judged"].items()} for each in results]
-    return Trial(
+    return SearchTrial(
         number=number,
         settings=settings,
         state="pruned" if results[0]["pruned"] else "finished",
@@ -267,11 +267,11 @@ def _over(number: int, settings: Mapping[str, str], parts: Sequence[tuple[_Trial
     )
 
 
-def _refused(number: int, settings: Mapping[str, str], reason: str) -> Trial:
-    return Trial(number=number, settings=settings, state="refused", reason=reason)
+def _refused(number: int, settings: Mapping[str, str], reason: str) -> SearchTrial:
+    return SearchTrial(number=number, settings=settings, state="refused", reason=reason)
 
 
-def _combinations(search: Search, settings: dict[str, str]) -> list[Combination] | str:
+def _combinations(search: SettingsSearch, settings: dict[str, str]) -> list[Combination] | str:
     """The trainings of a trial, one for each seed; or why its settings do not fit together."""
     changes = [*search.space.fixed, *(f"{key}={value}" for key, value in settings.items())]
     try:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.batsim.episodes import BatsimForEpisodes
+from decision.files.run_facts import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
 from decision.rl.learning.checkpoint import read_manifest
@@ -136,7 +137,7 @@ def _difference(folder: Path, config: TrainConfig) -> str:
 # the seeds of a combination learn together (`decision.rl.learning.stack`), as each learns alone to rounding.
 
 TABLE = "trainings.csv"
-RESULTS, _TRAININGS = "runs", "trainings"  # folders
+_TRAININGS = "trainings"  # the folder of their folders
 _LONGEST = 200  # characters of a folder's name, of which file systems have 255
 VALIDATED = "validation_"  # how the columns of curves begin that judge what was learned
 

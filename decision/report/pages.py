@@ -24,7 +24,7 @@ from decision.experiments.results import (
     JOBS_FILE,
     LearningCurve,
     NamedRun,
-    Trial,
+    SearchTrial,
     best_trial,
     folders_with,
     judged_by,
@@ -445,7 +445,7 @@ _OF_A_SEARCH = (
 )
 
 
-def write_search_report(folder: Path, trials: Sequence[Trial], space: Space, command: str = "") -> Path:
+def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Space, command: str = "") -> Path:
     """Write ``report.html`` and the picture ``search`` of the trials below a folder.
 
     Raises:

@@ -7,7 +7,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from decision.experiments.results import (
     CURVES,
-    Trial,
+    SearchTrial,
     best_trial,
     judged_by,
     more_is_better,
@@ -34,7 +34,7 @@ _MARKERS = {"finished": "o", "pruned": "x", "best": "D"}
 
 
 @styled
-def search_picture(trials: Sequence[Trial], space: Space) -> Picture:
+def search_picture(trials: Sequence[SearchTrial], space: Space) -> Picture:
     """The value of each trial, the curves of all validations, and a panel for each setting that was varied."""
     name, best = judged_by(trials), best_trial(trials)
     panels = 2 + len(space.varied)
@@ -63,7 +63,7 @@ def search_picture(trials: Sequence[Trial], space: Space) -> Picture:
     )
 
 
-def draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
+def draw_trials(axes: Axes, trials: Sequence[SearchTrial]) -> None:
     """Draw the value of each trial by its number, and the best one so far, into axes of anybody's figure."""
     name, best = judged_by(trials), best_trial(trials)
     choose = max if more_is_better(name) else min
@@ -75,13 +75,13 @@ def draw_trials(axes: Axes, trials: Sequence[Trial]) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def _draw_marks(axes: Axes, places: Sequence[tuple[Trial, float]], best: Trial, name: str) -> None:
+def _draw_marks(axes: Axes, places: Sequence[tuple[SearchTrial, float]], best: SearchTrial, name: str) -> None:
     for trial, at in places:
         kind, color = ("best", BLUE) if trial is best else (trial.state, GREY if trial.state == "finished" else RED)
         axes.plot([at], [trial.judged[name]], _MARKERS[kind], color=color, zorder=3 if kind == "best" else 2)
 
 
-def _draw_curves(axes: Axes, trials: Sequence[Trial], best: Trial, name: str) -> None:
+def _draw_curves(axes: Axes, trials: Sequence[SearchTrial], best: SearchTrial, name: str) -> None:
     for trial in [*(each for each in trials if each is not best), best]:
         if not trial.folders:
             continue
@@ -94,7 +94,9 @@ def _draw_curves(axes: Axes, trials: Sequence[Trial], best: Trial, name: str) ->
     axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
-def _draw_setting(axes: Axes, trials: Sequence[Trial], best: Trial, key: str, values: Range | Sequence[str]) -> None:
+def _draw_setting(
+    axes: Axes, trials: Sequence[SearchTrial], best: SearchTrial, key: str, values: Range | Sequence[str]
+) -> None:
     known = [trial for trial in trials if trial.judged]
     if isinstance(values, Range):
         _draw_marks(axes, [(trial, float(trial.settings[key])) for trial in known], best, judged_by(trials))

@@ -18,8 +18,8 @@ pytest.importorskip("optuna")
 import decision as d
 from decision.experiments import search as searching
 from decision.experiments.inputs import Inputs
-from decision.experiments.results import Trial, best_trial, table_rows
-from decision.experiments.search import Search, search_settings
+from decision.experiments.results import SearchTrial, best_trial, table_rows
+from decision.experiments.search import SettingsSearch, search_settings
 from decision.rl.learning.config import PpoConfig
 
 SHORT = ("learn.steps=64", "learn.rollout=8", "learn.minibatch=16", "env.jobs=5")
@@ -32,7 +32,7 @@ def inputs(root):
 
 
 def searched(trials, method="bayesian", seeds=(0,)):
-    return Search("dbf-compact", read_space([*SHORT, *VARIED]), trials, method, seeds)
+    return SettingsSearch("dbf-compact", read_space([*SHORT, *VARIED]), trials, method, seeds)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_trial_that_falls_behind_is_given_up_and_goes_on_when_it_is_resumed(in
 
 def test_the_limit_is_the_median_of_five_finished_trials():
     def trial(number, values, state="finished"):
-        return Trial(number=number, settings={}, state=state, values=values)
+        return SearchTrial(number=number, settings={}, state=state, values=values)
 
     four = [trial(at, [10.0 * at, at]) for at in range(4)]
     assert searching._limits(four) == []
@@ -123,7 +123,7 @@ def test_the_limit_is_the_median_of_five_finished_trials():
 
 def test_settings_that_do_not_fit_together_are_refused_and_the_others_tried(inputs, tmp_path):
     space = read_space([*SHORT, "network.kind=mlp,jobs", "network.hidden=[8,8],[8]"])
-    found = search_settings(Search("dbf-compact", space, 6, "random", (1,)), inputs, tmp_path)
+    found = search_settings(SettingsSearch("dbf-compact", space, 6, "random", (1,)), inputs, tmp_path)
     refused = [trial for trial in found if trial.state == "refused"]
     assert refused
     assert all(trial.settings == {"network.kind": "jobs", "network.hidden": "[8,8]"} for trial in refused)

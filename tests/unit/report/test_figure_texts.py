@@ -11,7 +11,7 @@ from helpers.advice_samples import sample_advice
 from helpers.run_samples import THREE, job_table, run_facts
 
 from decision.experiments.comparison import Row
-from decision.experiments.results import LearningCurve, NamedRun, Trial, named_run
+from decision.experiments.results import LearningCurve, NamedRun, SearchTrial, named_run
 from decision.experiments.statistics import Estimate
 from decision.files.generate.platforms import simple_cluster
 from decision.model.record import EnergyTable, HostTable, RunRecord, SupplyTable
@@ -71,7 +71,7 @@ def curve(first: float, last: float) -> LearningCurve:
 
 
 TRIALS = [
-    Trial(
+    SearchTrial(
         number=at, settings={"learn.lr": lr, "learn.envs": "8"}, state=state, judged={"validation_waiting_time": wait}
     )
     for at, (lr, state, wait) in enumerate(

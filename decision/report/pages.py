@@ -456,11 +456,14 @@ def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Spac
     lead = f"Best: trial {best.number} of {len(trials)}, {value}: <code>{html.escape(best.changes)}</code>"
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     rows = table_rows(trials)
-    cells = [[_trial_cell(name, row[name], row["trial"] == best.number) for name in rows[0]] for row in rows]
+    refused = any(row["reason"] for row in rows)
+    names = [name for name in rows[0] if name != "folders" and (refused or name != "reason")]  # all are in the CSV
+    cells = [[_trial_cell(name, row[name], row["trial"] == best.number) for name in names] for row in rows]
+    headers = [html.escape(name).replace("validation_", "validation<br>").replace("_", " ") for name in names]
     parts = [
         f'<p class="lead">{lead}</p>',
         section("search", "Trials", embedded(shown, suffix)),
-        section("table", "Each trial", table([html.escape(each) for each in rows[0]], cells, "search", values=rows)),
+        section("table", "Each trial", table(headers, cells, "search", values=rows)),
         section("notes", "What this does not say", bullets(_OF_A_SEARCH, "caveats")),
     ]
     title = f"A search of {len(trials)} trials"

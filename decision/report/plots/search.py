@@ -52,7 +52,8 @@ def search_picture(trials: Sequence[SearchTrial], space: Space) -> Picture:
         name_panel(axes, title, across)
         axes.yaxis.set_major_formatter(PLAIN)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-    headline(figure, f"{name.replace('_', ' ')}: {'higher' if more_is_better(name) else 'lower'} is better")
+    unit = " (s)" if name.endswith("_time") else ""
+    headline(figure, f"{name.replace('_', ' ')}{unit}: {'higher' if more_is_better(name) else 'lower'} is better")
     pruned = sum(trial.state == "pruned" for trial in trials)
     marks = "Each mark is a trial: a circle one that has ended, a cross one that was given up, the diamond the best"
     lines = "By trial: the line is the best one so far. By step: the validations of all, those of the best in blue"

@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
@@ -108,7 +109,9 @@ def search_settings(
             if not isinstance(parts, str)
             for each, folder in zip(parts, training_folders(parts, output), strict=True)
         ]
-        results = zip(tasks, run_tasks(_train_trial, tasks, output / RESULTS, **how) if tasks else (), strict=True)
+        show = partial(_show, progress, len(trials), len(proposed), search.trials)
+        done = run_tasks(_train_trial, tasks, output / RESULTS, progress=show, **how) if tasks else ()
+        results = zip(tasks, done, strict=True)
         over = [
             _refused(number, settings, parts)
             if isinstance(parts, str)
@@ -125,17 +128,24 @@ def search_settings(
     return trials
 
 
+def _show(progress: Progress, before: int, trials: int, of_trials: int, done: int, of: int) -> None:
+    """Tell how many trials are over, of which some trainings of one round are done."""
+    progress(before + done * trials // of, of_trials)
+
+
 class _Proposals:
     """Which settings are tried, by optuna."""
 
     def __init__(self, search: SettingsSearch) -> None:
         import optuna
 
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._optuna: Any = optuna
         self._search = search
         self._space = {key: self._distribution(values) for key, values in search.space.varied.items()}
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would say that there is a study
         self._study = optuna.create_study()
+        optuna.logging.set_verbosity(before)
         self._asked: list[Any] = []
 
     def _distribution(self, values: Range | Sequence[str]) -> Any:

@@ -37,7 +37,7 @@ def test_any_number_is_written_as_python_does():
         (random.integers(0, 10**9, _NUMBERS) + 0.5) / 1e6,
     ]
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    assert csv_rows(columns) == "".join("%f,%f,%f,%f\n" % row for row in rows).encode()
+    assert csv_rows(columns) == "".join("{:f},{:f},{:f},{:f}\n".format(*row) for row in rows).encode()
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 2.0**53])

@@ -68,7 +68,7 @@ def csv_rows(columns: Sequence[Cells]) -> bytes | None:
     rows = Rows(
         form=form,
         column=place,
-        text=np.concatenate([text for text, _ in texts]),
+        text=np.concatenate([np.zeros(0, np.int8), *(text for text, _ in texts)]),
         text_end=text_end,
         number=number,
         out=np.empty(first + number.size * (_DIGITS + len("-.000000")) + number.shape[1] * len(columns), np.int8),

@@ -159,7 +159,7 @@ class Allocations:
         self._put(world.state, over)
 
     def intervals(self, state: ClusterState, jobs: I4) -> tuple[I4, I4, I4]:
-        """Of jobs (n,) of a run that is over: first and last hosts of all intervals, job by job, and how many each has."""
+        """Of jobs (n,) of a run that is over: first and last hosts of all intervals, job by job; each job's number."""
         if self._spool.length:
             self._put(state, np.ones(len(state.job_state), bool))
         begin, count = state.alloc_first[jobs], state.alloc_count[jobs]

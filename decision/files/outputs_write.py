@@ -132,7 +132,7 @@ def table_chunks(header: str, length: int, rows: Callable[[slice], Iterable[str]
 def _job_chunks(jobs: JobTable) -> Iterator[bytes]:
     yield JOB_HEADER.encode()
     for begin in range(0, len(jobs.id), _CHUNK):
-        columns = job_columns(jobs, slice(begin, begin + _CHUNK))
+        columns = _job_columns(jobs, slice(begin, begin + _CHUNK))
         written = csv_rows(columns) if len(jobs.id) >= _MANY and "REJECTED" not in columns[_STATE] else None
         yield "".join(_job_rows(columns)).encode() if written is None else written
 
@@ -149,7 +149,7 @@ def _cells_by_row(columns: Iterable[Sequence[str] | NDArray[Any]]) -> Iterator[t
 _STATE = 7  # the column of the final state
 
 
-def job_columns(jobs: JobTable, rows: slice) -> list[Sequence[str] | NDArray[Any]]:
+def _job_columns(jobs: JobTable, rows: slice) -> list[Sequence[str] | NDArray[Any]]:
     """The cells of jobs by column, texts as they stand in the file, in the order of the file's columns."""
     parts = [full.partition("!") for full in jobs.id[rows]]
     submit, start, runtime = jobs.submit_time[rows], jobs.start_time[rows], _runtimes(jobs.runtime[rows])
@@ -327,7 +327,7 @@ def write_run_of_5(
 
 
 def _job_rows5(jobs: JobTable, rows: slice) -> Iterator[str]:
-    for *cells, _ in _cells_by_row(job_columns(jobs, rows)):
+    for *cells, _ in _cells_by_row(_job_columns(jobs, rows)):
         job_id, workload, profile, *rest = cells
         full = profile if "!" in str(profile) else f"{workload}!{profile}"
         cells = [job_id, workload, full, *rest]

@@ -15,18 +15,18 @@ from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import nearest_millionths
 from decision.model.columns import HostSets
 
-TEXT, WHOLE, FIXED = range(3)  # forms of a cell
-LIMIT = 2.0**53  # numbers beyond are not written here
-_DIGITS = 16  # of a number below `LIMIT`
+_TEXT, _WHOLE, _FIXED = range(3)  # forms of a cell
+_LIMIT = 2.0**53  # numbers beyond are not written here
+_DIGITS = 16  # of a number below `_LIMIT`
 _DIGITS_OF_HOST = 10  # of the largest of four bytes
 _MILLION = 1_000_000
 _COMMA, _LINE_END, _BLANK, _MINUS, _POINT, _ZERO = (ord(sign) for sign in ",\n -.0")
 
 
-class Rows(Bundle):
+class TableRows(Bundle):
     """n rows of cells; texts and numbers by column."""
 
-    form: I8  # (cells,) TEXT, WHOLE or FIXED
+    form: I8  # (cells,) _TEXT, _WHOLE or _FIXED
     column: I8  # (cells,) which column of the texts or of the numbers
     text: I1  # the bytes of all texts, column by column
     text_end: I8x2  # (columns of texts, n + 1) where the text before a row ends, and so that of the row begins
@@ -34,7 +34,7 @@ class Rows(Bundle):
     out: I1  # what is written
 
 
-class Intervals(Bundle):
+class SetsOfHosts(Bundle):
     """Intervals of hosts, set by set."""
 
     first: I4  # (m,) hosts
@@ -48,14 +48,14 @@ Cells = Sequence[str] | NDArray[np.generic]
 
 
 def csv_rows(columns: Sequence[Cells]) -> bytes | None:
-    """The rows, cells between commas; None where a number is nan, infinite or not below `LIMIT`.
+    """The rows, cells between commas; None where a number is nan, infinite or not below `_LIMIT`.
 
     Args:
         columns: the texts, as they are to stand there, or an array of numbers, written as ``%d`` where its type is a
             whole one and as ``%f`` else; all of one length n.
     """
     number = np.array([column for column in columns if isinstance(column, np.ndarray)], np.float64)
-    if not np.all(np.abs(number) < LIMIT):  # so are nan
+    if not np.all(np.abs(number) < _LIMIT):  # so are nan
         return None
     texts = [_bytes_of(column) for column in columns if not isinstance(column, np.ndarray)]
     text_end = np.zeros((len(texts), number.shape[1] + 1), np.int64)
@@ -64,8 +64,8 @@ def csv_rows(columns: Sequence[Cells]) -> bytes | None:
         text_end[at, 0], text_end[at, 1:] = first, first + ends
         first += len(text)
     form = np.array([_form(column) for column in columns])
-    place = np.where(form == TEXT, np.cumsum(form == TEXT), np.cumsum(form != TEXT)) - 1
-    rows = Rows(
+    place = np.where(form == _TEXT, np.cumsum(form == _TEXT), np.cumsum(form != _TEXT)) - 1
+    rows = TableRows(
         form=form,
         column=place,
         text=np.concatenate([np.zeros(0, np.int8), *(text for text, _ in texts)]),
@@ -81,7 +81,7 @@ def _bytes_of(column: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.int64
     if isinstance(column, HostSets):
         first, last, count = column.intervals()
         out = np.empty(len(first) * 2 * (_DIGITS_OF_HOST + 1), np.int8)
-        sets = Intervals(first=first, last=last, count=count, end=np.empty(len(count), np.int64), out=out)
+        sets = SetsOfHosts(first=first, last=last, count=count, end=np.empty(len(count), np.int64), out=out)
         return out[: write_sets.from_python(sets.address)], sets.end
     text = "".join(column).encode()
     lengths = np.fromiter(map(len, column), np.int64, len(column))
@@ -92,11 +92,11 @@ def _bytes_of(column: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.int64
 
 def _form(column: Cells) -> int:
     if not isinstance(column, np.ndarray):
-        return TEXT
-    return WHOLE if column.dtype.kind in "iub" else FIXED
+        return _TEXT
+    return _WHOLE if column.dtype.kind in "iub" else _FIXED
 
 
-@Interface(int, Intervals).entry
+@Interface(int, SetsOfHosts).entry
 def write_sets(sets):
     """Write all sets of hosts as ``0-3 7``, one behind the other; how many bytes that are."""
     out, at, interval = sets.out, 0, 0
@@ -114,7 +114,7 @@ def write_sets(sets):
     return at
 
 
-@Interface(int, Rows).entry
+@Interface(int, TableRows).entry
 def write_rows(rows):
     """Write all rows; how many bytes that are."""
     out, at = rows.out, 0
@@ -122,11 +122,11 @@ def write_rows(rows):
     for row in range(rows.number.shape[1]):
         for cell in range(cells):
             column = rows.column[cell]
-            if rows.form[cell] == TEXT:
+            if rows.form[cell] == _TEXT:
                 for i in range(rows.text_end[column, row], rows.text_end[column, row + 1]):
                     out[at] = rows.text[i]
                     at += 1
-            elif rows.form[cell] == WHOLE:
+            elif rows.form[cell] == _WHOLE:
                 at = _put_whole(out, at, rows.number[column, row])
             else:
                 at = _put_fixed(out, at, rows.number[column, row])

@@ -48,7 +48,7 @@ Cells = Sequence[str] | NDArray[np.generic]
 
 
 def csv_rows(columns: Sequence[Cells]) -> bytes | None:
-    """The rows, cells between commas; None where a number is nan, infinite or not below `_LIMIT`.
+    """The rows, cells between commas; None where a number is nan, infinite or not below 2**53.
 
     Args:
         columns: the texts, as they are to stand there, or an array of numbers, written as ``%d`` where its type is a

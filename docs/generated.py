@@ -13,6 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from decision.cli.app import app
+from decision.cli.command import Command
 from decision.experiments.metric_list import METRICS
 from decision.files import load_platform, load_workload
 from decision.model.computer import shipped_platforms, shipped_workloads
@@ -77,7 +78,10 @@ def _outdented(part: str) -> str:
 def _parameters(command: Any, name: str) -> Iterator[str]:
     """A table of a command's arguments and options, as its help has them."""
     context = command.make_context(name, [], resilient_parsing=True)
-    records = [parameter.get_help_record(context) for parameter in command.params if not parameter.hidden]
+    shown = (
+        command.explained() if isinstance(command, Command) else [each for each in command.params if not each.hidden]
+    )
+    records = [parameter.get_help_record(context) for parameter in shown]
     if records:
         yield "\n| option | meaning |\n|---|---|"
         yield from (f"| {_code(names)} | {_cell(_bold(text))} |" for names, text in filter(None, records))

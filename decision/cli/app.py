@@ -16,6 +16,7 @@ from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_sw
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
 
 from .command import Deferred, Group, add_command, note_command
+from .options import JsonOption
 from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
 
 Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
@@ -102,6 +103,9 @@ class CommandLine(Group):
         for option in _ANYWHERE[: 2 if foreign else None]:
             if option in args[:end]:
                 args = [option, *(argument for argument in args[:end] if argument != option), *args[end:]]
+        command = next((i for i, argument in enumerate(args) if not argument.startswith("-")), 0)
+        if _JSON in args[:command]:  # each command has it for itself, behind
+            args = [*(argument for argument in args[:end] if argument != _JSON), _JSON, *args[end:]]
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -166,6 +170,7 @@ class Decision(CommandLine):
 
 
 _ANYWHERE = ("--debug", "--quiet", "--verbose", "-q", "-v")
+_JSON = "--json"
 _OF_BATSIM = ("batsim", "batsim5")  # have a -q and a -v of their own, as Batsim has
 _SHOWN = 20  # runs that have failed; failures.csv has all
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
@@ -244,6 +249,7 @@ def decision(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print also what is read, compiled, run and written.")
     ] = False,
+    as_json: JsonOption = False,
     version: Annotated[
         bool,
         typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
@@ -255,8 +261,8 @@ def decision(
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
 
-    -q, -v and --debug stand before or behind the command (batsim and batsim5
-    have a -q and a -v of their own behind them).
+    --json, -q, -v and --debug stand before or behind the command (batsim and
+    batsim5 have a -q and a -v of their own behind them, and no --json).
 
     Exit codes: 0 success, 1 some runs failed, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.

@@ -1,9 +1,10 @@
 """Commands on Typer: their help, their errors, their options' values, and options that several take as a group.
 
-A command's help is short: of panels of options that few calls need (`FOLDED`) it has the names, and
-``decision -v COMMAND --help`` explains them, too.
+A command's help is short: what few calls need are settings of one option (`SETTINGS`), ``--pictures width=3,dpi=300``.
+Each of them is an option as well, ``--width 3``, which ``decision -v COMMAND --help`` explains.
 """
 
+import copy
 import functools
 import inspect
 import os
@@ -16,7 +17,7 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -48,13 +49,82 @@ if TYPE_CHECKING:
 _TYPED = "decision.typed"  # key of a context's data
 
 
+# Options whose values are the settings of a panel
+SETTINGS = {
+    "Time limits": "--limits",
+    "How logs are read": "--log",
+    "Many machines": "--machines",
+    "More files of the cluster": "--files",
+    "Pictures": "--pictures",
+    "Simulator": "--simulator",
+    "A table of power": "--table",
+}
+EVERYWHERE = "Every command"  # the panel of what is said once, in ``decision --help``
+
+
 def add_command(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
     """Register a command; `settings` are those of `typer.Typer.command`."""
-    app.command(name, cls=Command, **settings)(function)
+    app.command(name, cls=Command, **settings)(_with_settings(function))
+
+
+def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each panel of `SETTINGS`, in place of those that it has of the panel.
+
+    They are hidden, and so is what each command has. `Command` makes them of the option's value before it is parsed.
+    """
+    signature = inspect.signature(function)
+    panels = {name: getattr(_declared(each), "rich_help_panel", None) for name, each in signature.parameters.items()}
+    several = [panel for panel, times in Counter(panels.values()).items() if times > 1 and panel in SETTINGS]
+    parameters = []
+    for name, each in signature.parameters.items():
+        if panels[name] in (*several, EVERYWHERE):
+            hidden = copy.copy(_declared(each))
+            hidden.hidden = True
+            each = each.replace(annotation=Annotated[get_args(each.annotation)[0], hidden])
+        parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    for panel in several:
+        option = typer.Option(SETTINGS[panel], help=f"{panel}.", metavar="NAME=VALUE,...")
+        parameters.append(
+            inspect.Parameter(
+                f"_{SETTINGS[panel][2:]}",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[list[str] | None, option],
+            )
+        )
+    added = {each.name for each in parameters} - set(panels)
+
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        function(**{name: value for name, value in options.items() if name not in added})
+
+    return _typed(command, signature, parameters)
+
+
+def _declared(parameter: inspect.Parameter) -> Any:
+    """What an annotation says of an option or an argument."""
+    return next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
+
+
+def _typed(
+    command: Callable[..., None], signature: inspect.Signature, parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, whose parameters Typer takes to be these."""
+    vars(command).pop("__wrapped__", None)
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
 
 
 class Command(TyperCommand):
     """A command whose help is short, which takes an option once, and says which of its options repairs an error."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        names = {option: ", ".join(known) for option, known in self._settings().items()}
+        for option in self.params:
+            if option.opts[0] in names:
+                option.help = f"{option.help.rstrip('.')}: {names[option.opts[0]]}."
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, as help shows them."""
@@ -64,6 +134,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; an option that has one value is refused a second time."""
+        args = list(self._written_out(args))
         if not ctx.resilient_parsing:
             self._refuse_repeated(ctx, args)
         return super().parse_args(ctx, args)
@@ -87,33 +158,101 @@ class Command(TyperCommand):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help; of panels that few calls need the names alone, unless ``-v`` asks for all."""
-        folded = {} if ctx.find_root().params.get("verbose") else _folded(self.params)
-        epilog, options = self.epilog, [option for panel in folded.values() for option in panel]
-        if folded:
-            names = {panel: ", ".join(_long_name(option.opts) for option in of) for panel, of in folded.items()}
-            panels = [f"{panel.lower()} ({listed})" for panel, listed in names.items()]
-            command = " ".join(ctx.command_path.split()[1:])
-            self.epilog = f"More options, which decision -v {command} --help explains: {', '.join(panels)}."
+        """Print the help, with ``-v`` that of each setting."""
+        before, text, explained = self.params, self.help, self.explained()
         try:
-            for option in options:
-                option.hidden = True
+            if ctx.find_root().params.get("verbose"):
+                self.params = explained
+            else:
+                self.help, self.epilog = _brief(text or ""), " ".join(self._notes(ctx)) or None
             super().format_help(ctx, formatter)
         finally:
-            self.epilog = epilog
-            for option in options:
-                option.hidden = False
+            self.params, self.help, self.epilog = before, text, None
+
+    def explained(self) -> list[Any]:
+        """The arguments and options, each setting as an option of its own; not what is hidden."""
+        added = set(self._settings())
+        folded = {id(option) for options in self._settings().values() for option in options.values()}
+        return [
+            _shown(each)
+            for each in self.params
+            if id(each) in folded
+            or getattr(each, "rich_help_panel", None) == EVERYWHERE
+            or not (getattr(each, "hidden", False) or added.intersection(each.opts))
+        ]
+
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        """The options that are settings of another, by that one and by name."""
+        found: dict[str, dict[str, Any]] = {}
+        for option in self.params:
+            panel = getattr(option, "rich_help_panel", None)
+            if panel in SETTINGS and option.hidden:
+                found.setdefault(SETTINGS[panel], {})[_long_name(option.opts)[2:]] = option
+        return found
+
+    def _notes(self, ctx: Any) -> Iterator[str]:
+        """What the end of the help says of options that it does not explain."""
+        command = " ".join(ctx.command_path.split()[1:])
+        for option, settings in self._settings().items():
+            name = next((each for each, setting in settings.items() if not setting.is_flag), "")
+            yield f"{option} {name}=X is --{name} X, too: decision -v {command} --help explains each."
+            break
+        else:
+            if _brief(self.help or "") != self.help:
+                yield f"decision -v {command} --help says more."
+        if any(getattr(each, "rich_help_panel", None) == EVERYWHERE for each in self.params):
+            yield "--json, -q, -v and --debug: decision --help."
+
+    def _written_out(self, args: Sequence[str]) -> Iterator[str]:
+        """The arguments, with an option for each setting. Raises ConfigError for one that there is not."""
+        known = self._settings()
+        words = iter(args)
+        for word in words:
+            option, equals, text = word.partition("=")
+            if option == "--":
+                yield word
+                yield from words
+            elif option not in known:
+                yield word
+            elif (value := text if equals else next(words, None)) is None:
+                yield word  # the parser says that it needs a value
+            else:
+                # A comma ends a setting where another one follows: --submit has commas of its own
+                names = "|".join(map(re.escape, known[option]))
+                for part in re.split(rf",(?=(?:{names})(?:[=,]|$))", value):
+                    yield _as_option(option, known[option], part)
 
 
-# Panels of options that few calls need
-FOLDED = ("Time limits", "How logs are read", "Many machines", "Pictures", "SimGrid version")
+_PROSE = 8  # lines between the first paragraph and the examples that a short help still has
+_EXAMPLES = 3  # of a command whose help is cut
 
 
-def _folded(parameters: Sequence[Any]) -> dict[str, list[Any]]:
-    """The shown options of each panel of `FOLDED` that there is, by its name."""
-    shown = [option for option in parameters if not getattr(option, "hidden", False)]
-    panels = {name: [each for each in shown if getattr(each, "rich_help_panel", None) == name] for name in FOLDED}
-    return {name: options for name, options in panels.items() if options}
+def _brief(text: str) -> str:
+    """A help's first paragraph and first examples, where it is long."""
+    first, *rest = text.split("\n\n")
+    at = next((i for i, part in enumerate(rest) if part.startswith("Example")), len(rest))
+    if sum(part.count("\n") + 2 for part in rest[:at]) <= _PROSE:
+        return text
+    return "\n\n".join([first, *rest[at : at + 1 + _EXAMPLES]])
+
+
+def _shown(parameter: Any) -> Any:
+    """The parameter, as help shows one that is not hidden."""
+    shown = copy.copy(parameter)
+    if hasattr(shown, "hidden"):
+        shown.hidden = False
+    return shown
+
+
+def _as_option(option: str, known: Mapping[str, Any], part: str) -> str:
+    """The option that a setting stands for. Raises ConfigError."""
+    name, equals, _ = part.partition("=")
+    if name not in known:
+        raise ConfigError(f"{option} {part!r}: no such setting{nearest(name, known)}; choose from {', '.join(known)}")
+    if bool(equals) == bool(known[name].is_flag):
+        form = name if known[name].is_flag else f"{name}=VALUE"
+        raise ConfigError(f"{option} {part!r}: write it as {form}")
+    return f"--{part}"
 
 
 def _long_name(names: Sequence[str]) -> str:
@@ -308,7 +447,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
-    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.params}
+    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.explained()}
     for name, value in found.items():
         if name in ("config", "help"):
             raise ConfigError(f"{path}: {name} is only for the command line; leave it out")
@@ -406,7 +545,4 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(*args, **made, **kwargs)
 
-    del grouped_command.__wrapped__
-    grouped_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    grouped_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return grouped_command
+    return _typed(grouped_command, signature, parameters)

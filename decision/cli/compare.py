@@ -58,7 +58,8 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
-        help="Metric named above, or a function of your own, ./mine.py:f; may be repeated.",
+        help="Metric that [bold]decision -v compare --help[/bold] names, or a function of your own, ./mine.py:f; may "
+        "be repeated.",
         metavar="METRIC",
         show_default="the first eight; of whole workloads all of them but utilization",
     ),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _input_option = partial(typer.Option, rich_help_panel="Input")
 _jobs_option = partial(typer.Option, rich_help_panel="Jobs of the workload")
 _logs_option = partial(typer.Option, rich_help_panel="How logs are read")
+simulator_option = partial(typer.Option, rich_help_panel="Simulator")
 _limits_option = partial(typer.Option, rich_help_panel="Time limits")
 _machines_option = partial(typer.Option, rich_help_panel="Many machines")
 _pictures_option = partial(typer.Option, rich_help_panel="Pictures")
@@ -45,7 +46,12 @@ class WalltimeName(StrEnum):
 # --- Output ---------------------------------------------------------------------------------------------------------
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON document (SI units, shares from 0 to 1) instead of text.",
+        rich_help_panel="Every command",
+    ),
 ]
 PdfOption = Annotated[
     bool, typer.Option("--pdf", help="Print the page to PDF, too, where Chromium or Chrome is at hand.")
@@ -185,7 +191,9 @@ ForceOption = Annotated[
     bool, typer.Option("--force", help="Also a checkpoint that has not passed its gates (decision gates).")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
-BatsimOption = Annotated[str, typer.Option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")]
+BatsimOption = Annotated[
+    str, simulator_option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")
+]
 ProcessesOption = Annotated[
     int | None, typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1)
 ]
@@ -348,25 +356,22 @@ class EpisodeEngine(StrEnum):
     DOCKER = "docker"
 
 
-_simulator_option = partial(typer.Option, rich_help_panel="Simulator")
-
-
 class EpisodeOptions(NamedTuple):
     """What simulates episodes, as the user wants it."""
 
-    engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
+    engine: Annotated[EpisodeEngine, typer.Option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
     batsim: Annotated[
         str | None,
-        _simulator_option(
+        simulator_option(
             "--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH", show_default="batsim"
         ),
     ] = None
     batsim_args: Annotated[
-        str, _simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
+        str, simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
     ] = ""
     image: Annotated[
         str | None,
-        _simulator_option(
+        simulator_option(
             "--image",
             help="Batsim's Docker image, for --engine docker.",
             metavar="NAME:TAG",

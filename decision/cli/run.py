@@ -29,14 +29,17 @@ from .options import (
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
+    simulator_option,
 )
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 
 
 EngineOption = Annotated[Engine, typer.Option("--engine", help="Simulator.")]
-Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
-LogLevel = Annotated[Verbosity, typer.Option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
+Image = Annotated[
+    str, simulator_option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")
+]
+LogLevel = Annotated[Verbosity, simulator_option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
 
 
 class CallUnit(StrEnum):
@@ -53,7 +56,7 @@ Calls = Annotated[
     ),
 ]
 ScheduleTrace = Annotated[
-    bool, typer.Option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
+    bool, simulator_option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
 ]
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 

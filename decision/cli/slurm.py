@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 # ``decision slurm read``: a case of a slurm.conf, a job log, and what else is known of the cluster.
 
-_files_option = partial(typer.Option, rich_help_panel="Files of the cluster")
+_files_option = partial(typer.Option, rich_help_panel="More files of the cluster")
 
 
 def _file(name: str, text: str) -> object:
     return _files_option(name, help=text, metavar="FILE", dir_okay=False)
 
 
-ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
-JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
+ConfOption = Annotated[
+    Path, typer.Option("--conf", help="Slurm's configuration, slurm.conf.", metavar="FILE", dir_okay=False)
+]
+JobsOption = Annotated[
+    Path, typer.Option("--jobs", help="The log: what sacct -P or sacct --json prints.", metavar="FILE", dir_okay=False)
+]
 NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
 PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
 AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]

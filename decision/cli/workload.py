@@ -407,10 +407,10 @@ add_command(app, "audit", audit_command)
 add_command(app, "clean", clean_command)
 add_command(app, "outages", outages_command)
 add_command(app, "fetch", fetch_command)
-add_command(app, "sacct", sacct_command)
-add_command(app, "to-swf", to_swf_command)
 for _name, _command in OLD_NAMES.items():
     add_command(app, _name, _command, hidden=True)
+add_command(app, "to-swf", to_swf_command, hidden=True)  # convert -o FILE.swf
+add_command(app, "sacct", sacct_command, hidden=True)  # prints what the guide of logs shows
 add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)

@@ -359,6 +359,9 @@ def topology_command(
     --data, jobs of the authors' generator take the place of their list. A
     program named batsim, where there is one, runs jobs that communicate, too.
 
+    decision reproduce hpcschedule gives the published program's figures to the
+    digit.
+
     Example:
 
       decision reproduce topology --data data --budget standard -o out/topology

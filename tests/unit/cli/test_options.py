@@ -188,10 +188,41 @@ def test_every_option_explains_itself():
 
 def test_help_names_options_that_few_need_and_explains_them_when_it_is_asked_to():
     short, whole = (cli(*words).stdout for words in (("compare", "--help"), ("compare", "--help", "-v")))
-    assert "pictures (--format, --width, --type-size, --dpi)" in short and "Pixels per inch" not in short
-    assert "Pixels per inch" in whole and "More options" not in whole
+    assert "Pictures: format, width, type-size, dpi." in short and "Pixels per inch" not in short
+    assert "Metrics: bounded_slowdown" in whole and "Metrics: bounded_slowdown" not in short
+    assert "Pixels per inch" in whole and "--pictures" not in whole and "--json" in whole
     assert "Pixels per inch" not in cli("compare", "--help").stdout
-    assert "More options" not in cli("report", "view", "--help").stdout
+    assert "-v report view" not in cli("report", "view", "--help").stdout
+
+
+def test_a_setting_is_the_option_of_its_name(files, tmp_path):
+    def run(*words):
+        return cli("run", *files, "--policy", "fcfs", "-o", tmp_path / "out", *words)
+
+    for words in (["--width", 3], ["--pictures", "width=3"], ["--pictures=dpi=60,width=3"]):
+        assert run(*words).stderr == "error: it needs --plot; leave the option out (--width)\n"
+    assert run("--plot", "--pictures", "width=3,dpi=60", "--pictures", "format=svg").exit_code == 0
+    assert (tmp_path / "out/schedule.svg").exists()
+    assert "no such setting; did you mean width?; choose from format" in run("--pictures", "widht=3").stderr
+    assert "--pictures 'width': write it as width=VALUE" in run("--pictures", "width").stderr
+    assert "--simulator 'schedule-trace=1': write it as schedule-trace" in run("--simulator", "schedule-trace=1").stderr
+    assert "--width: given 2 times" in run("--pictures", "width=3", "--width", 4).stderr
+    assert "'--pictures' requires an argument" in run("--pictures").stderr
+
+
+def test_a_setting_may_have_commas(files, tmp_path):
+    """What follows one is another setting only where it has the name of one."""
+    given = ("--policy", "easy", "-o", tmp_path / "out")
+    result = cli("compare", *files, *given, "--machines", "submit=-l nodes=1,mem=2,share=0/0")
+    assert result.stderr.endswith("'0/0': write it as I/N with I from 0 to N - 1, like 0/10 (--share)\n")
+    result = cli("compare", *files, *given, "--machines", "submit=-l nodes=1,mem=2")
+    assert result.stderr.endswith("nothing is submitted; say where with --on, or leave the option out (--submit)\n")
+
+
+def test_json_may_stand_before_the_command(files):
+    import json
+
+    assert json.loads(cli("--json", "workload", "describe", files[-1]).stdout)["jobs"] == 6
 
 
 def test_the_help_of_no_command_imports_what_is_slow():

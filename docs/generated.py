@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -52,7 +51,7 @@ def _contribute() -> Iterator[str]:
 def _command_line() -> Iterator[str]:
     yield "# Command line"
     yield "\nMade from the commands themselves; `decision -v COMMAND --help` prints the same.\n"
-    yield from _command(typer.main.get_command(app), "decision", 2)
+    yield from _command(app, "decision", 2)
 
 
 def _command(command: Any, name: str, level: int) -> Iterator[str]:
@@ -78,9 +77,7 @@ def _outdented(part: str) -> str:
 def _parameters(command: Any, name: str) -> Iterator[str]:
     """A table of a command's arguments and options, as its help has them."""
     context = command.make_context(name, [], resilient_parsing=True)
-    shown = (
-        command.explained() if isinstance(command, Command) else [each for each in command.params if not each.hidden]
-    )
+    shown = command.explained() if isinstance(command, Command) else command.params
     records = [parameter.get_help_record(context) for parameter in shown]
     if records:
         yield "\n| option | meaning |\n|---|---|"

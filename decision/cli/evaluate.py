@@ -4,12 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.experiments import Engine
 from decision.model.errors import PolicyError
 
-from .command import Chosen, refuse_unused, with_groups
+from .command import Chosen, refuse_unused
+from .declared import Argument, Option
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DaysOption,
@@ -160,10 +161,10 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
         print_evaluation(estimates, episodes)
 
 
-_episodes_option = partial(typer.Option, rich_help_panel="Episodes")
+_episodes_option = partial(Option, panel="Episodes")
 _PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
 
-Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
+Policies = Annotated[list[str], Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[
     int | None,
     _episodes_option(
@@ -174,16 +175,14 @@ Placed = Annotated[
     int | None, _episodes_option("--placed", help="Number of jobs that an episode places.", min=1, show_default="1000")
 ]
 Offline = Annotated[bool, _episodes_option("--offline", help="Submit only the jobs that the episode places.")]
-Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
+Whole = Annotated[bool, Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE"),
+    Path | None, Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE")
 ]
 
 
-@with_groups
 def evaluate_command(
-    context: typer.Context,
+    context: click.Context,
     policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -279,7 +278,7 @@ def evaluate_command(
         evaluate_episodes(comparison, policies, output, as_json)
 
 
-def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bool) -> None:
+def _refuse_others(context: click.Context, by_day: bool, whole: bool, judged: bool) -> None:
     """Refuse options that are not for what is evaluated: days, the whole workload once or on copies, or episodes."""
     refuse_unused(context, {"energy": by_day}, "it needs --days")
     parts = dict.fromkeys(("episodes", "placed", "offline"), False)
@@ -293,14 +292,11 @@ def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bo
 
 # ``decision gates``: whether a learned policy may be deployed.
 
-Checkpoint = Annotated[
-    str, typer.Argument(help="Made by decision train; or the name of a learned policy that is shipped.")
-]
+Checkpoint = Annotated[str, Argument(help="Made by decision train; or the name of a learned policy that is shipped.")]
 
 
-@with_groups
 def gates_command(
-    context: typer.Context,
+    context: click.Context,
     checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -149,7 +149,7 @@ def print_json(document: Any) -> None:
         text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
-    typer.echo(text)
+    click.echo(text)
 
 
 def _plain(value: Any) -> Any:

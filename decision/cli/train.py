@@ -9,12 +9,13 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from decision.model.errors import ConfigError
 
-from .command import Chosen, refuse_unused, typed_command, with_groups
+from .command import Chosen, refuse_unused, typed_command
+from .declared import Argument, Option
 from .options import (
     EpisodeOptions,
     EventsOption,
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
 
 # Options of ``decision train`` alone: what is trained, from which settings, seeds, days and recorded choices.
 
-_learning_option = partial(typer.Option, rich_help_panel="Learning")
+_learning_option = partial(Option, panel="Learning")
 
 
 Learned = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
         "or your own; or one of its presets.",
         metavar="SCHEDULER",
@@ -178,9 +179,8 @@ def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
         return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]
 
 
-@with_groups
 def train_command(
-    context: typer.Context,
+    context: click.Context,
     scheduler: Learned,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -304,7 +304,7 @@ _ONE = "many trainings run in the embedded engine"
 
 
 def _train_one(
-    context: typer.Context,
+    context: click.Context,
     case: "LoadedInputs",
     config: "TrainConfig",
     output: Path,
@@ -482,11 +482,11 @@ def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]
 _MOST = 100_000_000
 
 Policies = Annotated[
-    list[str] | None, typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
+    list[str] | None, Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
 ]
 Session = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--from",
         help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote, "
         "or in a run of Batsim's: its folder, or the prefix of its files.",
@@ -494,19 +494,18 @@ Session = Annotated[
     ),
 ]
 Transitions = Annotated[
-    int, typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
+    int, Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
 ]
 Shares = Annotated[
     list[float] | None,
-    typer.Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
+    Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
 ]
 ForPreset = Annotated[
-    str,
-    typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
+    str, Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET")
 ]
 Minari = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--minari",
         help="Also give Minari a data set of what the preset's network sees, for learners of other libraries.",
         metavar="GROUP/NAME-v0",
@@ -514,7 +513,6 @@ Minari = Annotated[
 ]
 
 
-@with_groups
 def collect_command(
     platform: PlatformOption,
     workload: WorkloadOption,

@@ -5,7 +5,7 @@ import re
 from contextlib import closing
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli import app as application
 from decision.experiments.metric_list import METRICS

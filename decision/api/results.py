@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from decision.model.errors import ConfigError, a_path, amount
-from decision.model.notebook import rows_html
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
+from decision.model.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -330,7 +330,7 @@ class ComparisonResult:
             for row in self.comparison.rows[:_SHOWN]
         ]
         more = len(self.comparison.rows) - len(rows)
-        return rows_html(rows, header, repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""))
+        return Table(repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""), header, rows).html()
 
 
 def _against(row: "Row") -> dict[str, float]:

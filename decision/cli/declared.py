@@ -134,7 +134,8 @@ def _parameter(parameter: inspect.Parameter) -> click.Parameter:
     if isinstance(declared, Argument):
         made: click.Parameter = _Argument([parameter.name], nargs=-1 if several else 1, **settings)
     else:
-        names = declared.names or (f"--{parameter.name.replace('_', '-')}",)
+        name = parameter.name.replace("_", "-")
+        names = declared.names or (f"--{name}/--no-{name}" if kind is bool else f"--{name}",)
         settings |= {
             "multiple": several,
             "nargs": words,

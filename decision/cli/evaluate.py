@@ -106,8 +106,7 @@ def evaluate_whole(
     """One run of the whole workload under each policy."""
     from decision.experiments.audit import standing_of_tables
     from decision.experiments.inputs import PolicyChoice
-    from decision.experiments.metric_list import summarise
-    from decision.experiments.run import run_in_batsim, run_inputs
+    from decision.experiments.run import run_whole
     from decision.policies.registry import named_policies
     from decision.rl.envs import write_metrics
 
@@ -118,16 +117,9 @@ def evaluate_whole(
     chosen = named_policies(policies)
     for n, (policy, spec) in enumerate(chosen.items(), 1):
         with working(f"{policy}, {n} of {len(chosen)} policies"):
-            choice, engine = PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit), simulator.run_engine
-            record = run_inputs(case, choice) if engine is None else run_in_batsim(case, choice, *engine)
+            choice = PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit)
+            record, summaries[policy] = run_whole(case, choice, simulator.run_engine)
         tables[policy] = record.jobs
-        summaries[policy] = summarise(
-            record.jobs,
-            len(case.platform.hosts),
-            window_gap=record.window_gap,
-            known=record,
-            lost_work=record.lost_work,
-        )
     if output is not None:
         write_metrics(output, summary_columns(summaries))
     beside = standing_of_tables(tables, case.workloads[0].nb_res, case.inputs.workloads[0].stem)

@@ -20,8 +20,8 @@ from decision.model.columns import columns_of
 from decision.model.dates import clock_at_zero, date_text
 from decision.model.demand import offered_load
 from decision.model.errors import ConfigError
-from decision.model.notebook import rows_html
 from decision.model.reshape import dropped_text, shake_of
+from decision.model.table import Table
 from decision.policies.registry import find_policy
 
 from .audit import Unsimulated, better_command
@@ -86,7 +86,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         changes = [[row.change.get(metric) for metric in WEIGHED.values()] for row in self.rows]
         texts = [["-" if each is None else f"{each.value:+.1%}" for each in part] for part in changes]
         rows = [(row.policy, *part) for row, part in zip(self.rows, texts, strict=True)]
-        return rows_html(rows, header, self.sentence)
+        return Table(self.sentence, header, rows).html()
 
 
 def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:

@@ -105,7 +105,7 @@ def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any,
 def _print_findings(findings: "Findings", as_json: bool) -> None:
     """A reproduction's tables and what they say."""
     if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
+        print_json({"tables": [table.as_data() for table in findings.tables], "notes": findings.notes})
         return
     tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
     if findings.side_by_side:

@@ -77,7 +77,7 @@ def test_a_mistake_is_one_line(compare, tmp_path, options, message):
 
 def test_the_help_names_every_metric():
     text = CliRunner().invoke(application.app, ["-v", "compare", "--help"], env={"COLUMNS": "100"}).stdout
-    listed = re.search(r"Metrics: (.*?)\.\s", text, re.DOTALL)[1].replace("with --energy also", ",")
+    listed = " ".join(re.search(r"Metrics: (.*?)\.\s", text, re.DOTALL)[1].split()).replace("with --energy also", ",")
     assert {name.strip() for name in re.split("[,;]", listed) if name.strip()} == set(METRICS)
 
 

@@ -76,9 +76,9 @@ def command_of(function: Callable[..., None], name: str, **settings: Any) -> "Co
             option.hidden = True  # type: ignore[attr-defined]
     for panel in several:
         names = ", ".join(_long_name(option.opts)[2:] for option in made.params if panel_of(option) == panel)
-        option = SETTINGS[panel]
+        name = SETTINGS[panel]
         shown: dict[str, Any] = {"help": f"{panel}: {names}.", "metavar": "NAME=VALUE,..."}
-        of_panel = click.Option([option, f"settings_{option[2:]}"], expose_value=False, multiple=True, **shown)
+        of_panel = click.Option([name, f"settings_{name[2:]}"], expose_value=False, multiple=True, **shown)
         made.params.append(of_panel)
     return made
 

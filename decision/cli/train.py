@@ -13,6 +13,7 @@ import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
 from .command import Chosen, refuse_unused, typed_command
 from .declared import Argument, Option
@@ -29,8 +30,8 @@ from .options import (
     read_days,
     read_range,
 )
-from .tables import number, simple_table
-from .terminal import Pace, has_bars, paced, stderr, stdout
+from .tables import number, print_table
+from .terminal import Pace, has_bars, paced, stderr
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import Inputs, LoadedInputs
@@ -104,7 +105,7 @@ Resume = Annotated[
     bool, _learning_option("--resume", help="Resume the training in FOLDER; a larger --steps extends it.")
 ]
 
-# ``decision train`` with several seeds or values of settings: many trainings, their table and their curves.
+# Several seeds or values of settings: many trainings, their table and their curves.
 
 
 def read_seeds(text: str | None) -> list[int]:
@@ -134,8 +135,8 @@ def train_combinations(
     """Do the trainings, print their table, and draw their curves on one page."""
     from decision.experiments.training import combinations, train_all, training_folders
 
-    from .tables import print_json, simple_table
-    from .terminal import announce_compilation, counting, say, stdout
+    from .tables import print_json
+    from .terminal import announce_compilation, counting, say
 
     trainings = combinations(preset, changes, seeds)
     announce_compilation()
@@ -147,22 +148,15 @@ def train_combinations(
         return
     names = [name for name in rows[0] if name != "checkpoint_sha256"]
     settings = trainings[0].own
-    table = simple_table(*(name if name in settings else f">{_header(name)}" for name in names))
-    for row in rows:
-        table.add_row(*(row[name] if name in settings else _figure(row[name]) for name in names))
-    stdout().print(table)
+    heads = [name if name in settings else ">" + name.replace("_", "\n", 1).replace("_", " ") for name in names]
+    body = [[row[name] if name in settings else _figure(row[name]) for name in names] for row in rows]
+    print_table(Table("", heads, body))
     say(f"trainings.csv and a folder for each training are in {output}")
     if page is not None:
         say(f"their curves: {page}")
 
 
-def _header(name: str) -> str:
-    return name.replace("_", "\n", 1).replace("_", " ")
-
-
 def _figure(text: str) -> str:
-    from .tables import number
-
     return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
 
 
@@ -261,7 +255,6 @@ def train_command(
           --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
     """
     from decision.experiments.inputs import Inputs, load_inputs
-    from decision.model.errors import ConfigError
     from decision.rl.learning import require_learning
     from decision.rl.learning.config import alternatives, load_config, preset_names
     from decision.rl.schedulers import find_scheduler
@@ -279,15 +272,14 @@ def train_command(
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    selection = chosen.read()
-    energy = find_scheduler(scheduler).energy
-    supply = tuple(events or ())
-    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
+    energy, supply = find_scheduler(scheduler).energy, tuple(events or ())
+    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=chosen.read())
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
     if many:
-        refuse_unused(context, dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False), _ONE)
+        of_batsim = dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False)
+        refuse_unused(context, of_batsim, "many trainings run in the embedded engine")
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
         train_combinations(
@@ -298,9 +290,6 @@ def train_command(
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
     refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
     _train_one(context, case, config, output, data, resume, spread, simulator, as_json)
-
-
-_ONE = "many trainings run in the embedded engine"
 
 
 def _train_one(
@@ -318,7 +307,7 @@ def _train_one(
     from decision.batsim.signals import stop_on_signals
     from decision.experiments.inputs import first_log
     from decision.experiments.tasks import share_out
-    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.experiments.training import Players, check_resumable, train_to_folder
 
     from .tables import print_json
     from .terminal import announce_compilation, note
@@ -340,8 +329,7 @@ def _train_one(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
-            share_out=None if executor is None else partial(share_out, executor),
-            engine=batsim,
+            players=Players(batsim, None if executor is None else partial(share_out, executor)),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -354,7 +342,6 @@ def _train_one(
 
 def _checked_days(scheduler: str, text: str) -> list[int]:
     """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
-    from decision.model.errors import ConfigError
     from decision.rl.schedulers import find_scheduler
 
     if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
@@ -364,9 +351,6 @@ def _checked_days(scheduler: str, text: str) -> list[int]:
 
 
 # What is shown of a training: its progress while it runs, and its curve.
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
@@ -416,11 +400,11 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
     headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
     headers += [text for name, text, _ in _MEANS if name in known]
-    table = simple_table(*headers)
     first = [row for row in rows if not row["steps"]]
-    for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
-        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged))
-    stdout().print(table)
+    bounds = sorted({round(len(rows[len(first) :]) * k / parts) for k in range(parts + 1)})
+    shown = [first] * bool(first) + [rows[len(first) :][begin:end] for begin, end in pairwise(bounds)]
+    body = [[f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged)] for part in shown]
+    print_table(Table("", headers, body))
 
 
 _VALIDATED = {
@@ -448,12 +432,6 @@ _AVERAGED = (  # column of the curves, header, scale; mean over episodes
     ("queue_length", ">queue\njobs", 1),
     ("utilization", ">util.\n%", 100),
 )
-
-
-def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
-    bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
-    for begin, end in pairwise(bounds):
-        yield rows[begin:end]
 
 
 def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
@@ -564,8 +542,8 @@ def collect_command(
     from decision.rl.learning import require_learning
     from decision.rl.learning.config import load_config
 
-    from .tables import print_dropped, print_json, simple_table
-    from .terminal import announce_compilation, note, stdout, working
+    from .tables import print_dropped, print_json
+    from .terminal import announce_compilation, note, working
 
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
@@ -604,10 +582,8 @@ def collect_command(
     if as_json:
         print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
         return
-    table = simple_table("policy", ">episodes", ">transitions")
-    for source in sources:
-        table.add_row(source.policy, f"{source.episodes:,}", f"{source.transitions:,}")
-    stdout().print(table)
+    rows = [(source.policy, f"{source.episodes:,}", f"{source.transitions:,}") for source in sources]
+    print_table(Table("", ("policy", ">episodes", ">transitions"), rows))
     note(f"{output}: {Path(output).stat().st_size:,} bytes")
     if session is not None:
         note(f"one episode: train with --set env.jobs={setup.rules.jobs} --set env.online=false")

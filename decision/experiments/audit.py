@@ -85,21 +85,17 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     except ConfigError:
         seconds = np.full(len(workload.jobs), np.nan)
     work = sizes(workload) * seconds
-    found = [_of_names(field, names, work) for field, names in _names(workload, trace)]
-    found += [_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)]
-    return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
-
-
-def _names(workload: Workload, trace: Trace) -> list[tuple[str, Sequence[str]]]:
     extra = getattr(workload.jobs, "extra", None)
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
         queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
-    return [
-        ("partitions", trace.texts("request", "partition")),
-        ("queues", queues),
-        ("qualities of service", trace.texts("request", "qos")),
+    found = [
+        _of_names("partitions", trace.texts("request", "partition"), work),
+        _of_names("queues", queues, work),
+        _of_names("qualities of service", trace.texts("request", "qos"), work),
+        *(_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)),
     ]
+    return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
 
 
 def _of_names(what: str, names: Sequence[str], work: Floats) -> Unsimulated:
@@ -532,15 +528,11 @@ def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
 
 def rank_correlation(a: Floats, b: Floats) -> float:
     """Spearman's: the correlation of ranks, equal values having the mean of theirs; nan where one is constant."""
-    x, y = _ranks(a), _ranks(b)
-    if x.std() == 0 or y.std() == 0:
-        return math.nan
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[which]
+    ranks = []
+    for values in (a, b):
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((np.cumsum(counts) - (counts - 1) / 2)[which])
+    return math.nan if 0 in (ranks[0].std(), ranks[1].std()) else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:

@@ -117,12 +117,18 @@ def train(
         check_resumable(output)
     asked: list[bool] = []
 
-    def told(now: "Report") -> None:
+    def reported(now: "Report") -> None:
         if report(now) in (True,):  # numpy's, too, and nothing else that a logger may return
             asked.append(True)
 
     return train_to_folder(
-        first_log(case), config, output, resume=resume, stop=lambda: bool(asked), report=told, players=Players(external)
+        first_log(case),
+        config,
+        output,
+        resume=resume,
+        stop=lambda: bool(asked),
+        report=reported,
+        players=Players(external),
     )
 
 

@@ -223,8 +223,8 @@ def batsim5_command(
         machine_states=trace_machine_state,
         pstate_changes=trace_pstate_changes,
     )
-    said = None if schema is None else _read_text(str(schema))
-    run_standin5(inputs, given[0], export, schema=said, timeout=timeout)
+    schema_text = None if schema is None else _read_text(str(schema))
+    run_standin5(inputs, given[0], export, schema=schema_text, timeout=timeout)
     if not quiet and verbosity != "quiet":
         note(f"the simulation has ended; see {export}*")
 
@@ -263,8 +263,8 @@ def _write_config(ctx: click.Context, path: Path) -> None:
         several = value if isinstance(value, tuple) else (value,)
         words = [word for each in several for word in (each if isinstance(each, tuple) else (each,))]
         texts = [_toml(word) for word in words]
-        said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        lines.append(f"{max(option.opts, key=len).removeprefix('--')}={said}\n")
+        shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        lines.append(f"{max(option.opts, key=len).removeprefix('--')}={shown}\n")
     text = "".join(lines)
     tomllib.loads(text)
     try:

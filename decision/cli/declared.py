@@ -111,8 +111,8 @@ def make_command(function: Callable[..., None], name: str, kind: type[AnyCommand
 def _parameter(parameter: inspect.Parameter) -> click.Parameter:
     """The parameter of click that an argument in Python is."""
     kind, required = parameter.annotation, parameter.default is parameter.empty
-    said = [each for each in getattr(kind, "__metadata__", ()) if hasattr(each, "help")]
-    declared = said[0] if said else Argument() if required else Option()
+    annotations = [each for each in getattr(kind, "__metadata__", ()) if hasattr(each, "help")]
+    declared = annotations[0] if annotations else Argument() if required else Option()
     if not isinstance(declared, Declared):
         declared = _of_typer(declared)
     kind = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind

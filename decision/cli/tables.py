@@ -266,8 +266,8 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
     for workload in workloads:
         if workload.dropped:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
-        for said in workload.notes:
-            note(f"{workload.path}: {said}")
+        for remark in workload.notes:
+            note(f"{workload.path}: {remark}")
 
 
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:

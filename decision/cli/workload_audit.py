@@ -77,9 +77,9 @@ def print_audit(found: "Audit", files: list[Path]) -> None:
     table = simple_table("cannot answer", "because")
     for question, reason in found.cannot.items():
         table.add_row(question, reason)
-    told = {each.what for each in found.not_simulated}
+    listed = {each.what for each in found.not_simulated}
     for what, jobs in found.lost.items():
-        if what not in told:
+        if what not in listed:
             table.add_row(f"{what}", f"{jobs:,} jobs have some that a workload cannot say")
     if table.row_count:
         stdout().print(table)

@@ -121,12 +121,12 @@ def advice_sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
             f"{wish.longest_wait:g} times its own."
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
-    who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
+    paid_by = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
     begin = "Use" if any(each.high < 0 for each in weighed_changes(best, wish)) else "Perhaps use"
     return (
         f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
         f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
-        f"and the longest wait {longest}{who}."
+        f"and the longest wait {longest}{paid_by}."
     )
 
 

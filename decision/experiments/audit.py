@@ -179,8 +179,8 @@ def unanswered_questions(workload: Workload) -> dict[str, str]:
         why["estimates"] = "no job has a requested time, so backfilling with the users' estimates cannot be tried"
     users = named_users(workload)
     if len(users) < 2:
-        said = "every job has the same user" if users else "no job names its user"
-        why["users"] = f"{said}, so fairness, fair share and users' habits cannot be studied"
+        reason_of_users = "every job has the same user" if users else "no job names its user"
+        why["users"] = f"{reason_of_users}, so fairness, fair share and users' habits cannot be studied"
     if not any(trace.texts("recorded", "nodes")):
         why["topology"] = "no job says on which nodes it ran, so placement and sharing cannot be compared"
     for question, fields, what in (
@@ -556,7 +556,7 @@ def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) ->
         np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, np.asarray(table.size, np.float64)
     )
     known = dict(zip(table.id, wait.tolist(), strict=True))
-    runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
+    runs = [(policy, _nearness(rows, known)) for policy, rows in tables.items() if policy != RECORDED]
     return _standing(jobs, hosts, name, runs)
 
 

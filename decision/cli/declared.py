@@ -63,11 +63,11 @@ class Declared:
 
 
 class Option(Declared):
-    """An option."""
+    """An option of a command, by its names."""
 
 
 class Argument(Declared):
-    """An argument, by its place."""
+    """An argument of a command, by its place."""
 
 
 def make_command(function: Callable[..., None], name: str, kind: type[AnyCommand], **settings: Any) -> AnyCommand:

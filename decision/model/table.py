@@ -27,7 +27,7 @@ class Table(NamedTuple):
         return [name.removeprefix(">") for name in self.columns]
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
+        """Title, columns and rows, for a JSON document."""
         return {"title": self.title, "columns": self.names, "rows": self.rows}
 
     def markdown(self, level: int = 0) -> list[str]:

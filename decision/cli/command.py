@@ -75,7 +75,7 @@ def command_of(function: Callable[..., None], name: str, **settings: Any) -> "Co
         if panel_of(option) in (*several, EVERYWHERE):
             option.hidden = True  # type: ignore[attr-defined]
     for panel in several:
-        names = ", ".join(_long_name(option.opts)[2:] for option in made.params if panel_of(option) == panel)
+        names = ", ".join(long_name(option.opts)[2:] for option in made.params if panel_of(option) == panel)
         name = SETTINGS[panel]
         shown: dict[str, Any] = {"help": f"{panel}: {names}.", "metavar": "NAME=VALUE,..."}
         of_panel = click.Option([name, f"settings_{name[2:]}"], expose_value=False, multiple=True, **shown)
@@ -130,7 +130,7 @@ class Command(_Helped):
         _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
         for option, times in Counter(order).items():
             if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
+                raise ConfigError(f"{long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error says which of its options repairs it."""
@@ -138,7 +138,7 @@ class Command(_Helped):
             return super().invoke(ctx)
         except DecisionError as error:
             options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
-            name = next((_long_name(option.opts) for option in options if option.name == error.field), None)
+            name = next((long_name(option.opts) for option in options if option.name == error.field), None)
             if name is not None:
                 error.add_note(name)
             raise
@@ -173,7 +173,7 @@ class Command(_Helped):
         for option in self.params:
             panel = panel_of(option)
             if panel in SETTINGS and getattr(option, "hidden", False):
-                found.setdefault(SETTINGS[panel], {})[_long_name(option.opts)[2:]] = option
+                found.setdefault(SETTINGS[panel], {})[long_name(option.opts)[2:]] = option
         return found
 
     def _notes(self, ctx: Any) -> Iterator[str]:
@@ -241,7 +241,8 @@ def _as_option(option: str, known: Mapping[str, Any], part: str) -> str:
     return f"--{part}"
 
 
-def _long_name(names: Sequence[str]) -> str:
+def long_name(names: Sequence[str]) -> str:
+    """The name of an option that is a word."""
     return next((name for name in names if name.startswith("--")), names[0])
 
 
@@ -334,7 +335,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
-    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.explained()}
+    known = {long_name(option.opts).removeprefix("--"): option for option in context.command.explained()}
     for name, value in found.items():
         if name in ("config", "help"):
             raise ConfigError(f"{path}: {name} is only for the command line; leave it out")

@@ -170,17 +170,12 @@ def simple_table(*headers: str, title: str | None = None, caption: str | None = 
     return table
 
 
-def fitted(table: "TextTable", caption: str | None = None, names: int = 1) -> FittedTable:
-    """A table as a terminal shows it; arguments as of `simple_table`."""
+def print_table(table: "TextTable", caption: str | None = None, names: int = 1) -> None:
+    """Print a table; arguments as of `simple_table`."""
     shown = simple_table(*table.columns, title=table.title or None, caption=caption, names=names)
     for row in table.rows:
         shown.add_row(*row)
-    return shown
-
-
-def print_table(table: "TextTable", caption: str | None = None, names: int = 1) -> None:
-    """Print a table; arguments as of `simple_table`."""
-    stdout().print(fitted(table, caption, names))
+    stdout().print(shown)
 
 
 def number(value: float) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from decision.cli.app import app
+from decision.cli.command import Command
 from decision.cli.schemas import field_comments
 from decision.experiments.metric_list import METRICS
 from decision.files import load_platform, load_workload
@@ -52,7 +52,7 @@ def _contribute() -> Iterator[str]:
 def _command_line() -> Iterator[str]:
     yield "# Command line"
     yield "\nMade from the commands themselves; `decision -v COMMAND --help` prints the same.\n"
-    yield from _command(typer.main.get_command(app), "decision", 2)
+    yield from _command(app, "decision", 2)
 
 
 def _command(command: Any, name: str, level: int) -> Iterator[str]:
@@ -78,7 +78,8 @@ def _outdented(part: str) -> str:
 def _parameters(command: Any, name: str) -> Iterator[str]:
     """A table of a command's arguments and options, as its help has them."""
     context = command.make_context(name, [], resilient_parsing=True)
-    records = [parameter.get_help_record(context) for parameter in command.params if not parameter.hidden]
+    shown = command.explained() if isinstance(command, Command) else command.params
+    records = [parameter.get_help_record(context) for parameter in shown]
     if records:
         yield "\n| option | meaning |\n|---|---|"
         yield from (f"| {_code(names)} | {_cell(_bold(text))} |" for names, text in filter(None, records))

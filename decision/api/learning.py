@@ -97,7 +97,7 @@ def train(
     require_learning()
     from decision.batsim.episodes import engine_of
     from decision.experiments.inputs import first_log
-    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.experiments.training import Players, check_resumable, train_to_folder
     from decision.rl.learning.config import load_config
     from decision.rl.schedulers import find_scheduler
 
@@ -118,12 +118,18 @@ def train(
         check_resumable(output)
     asked: list[bool] = []
 
-    def told(now: "Report") -> None:
+    def reported(now: "Report") -> None:
         if report(now) in (True,):  # numpy's, too, and nothing else that a logger may return
             asked.append(True)
 
     return train_to_folder(
-        first_log(case), config, output, resume=resume, stop=lambda: bool(asked), report=told, engine=external
+        first_log(case),
+        config,
+        output,
+        resume=resume,
+        stop=lambda: bool(asked),
+        report=reported,
+        players=Players(external),
     )
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decision.model.errors import ConfigError, a_path, amount
-from decision.model.notebook import rows_html
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
+from decision.model.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -333,7 +333,7 @@ class ComparisonResult:
             for row in self.comparison.rows[:_SHOWN]
         ]
         more = len(self.comparison.rows) - len(rows)
-        return rows_html(rows, header, repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""))
+        return Table(repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""), header, rows).html()
 
 
 class SearchResult:
@@ -402,8 +402,8 @@ class SearchResult:
         from decision.experiments.results import table_rows
 
         rows = table_rows(self.trials)
-        cells = [[f"{v:,.4g}" if isinstance(v, float) else v for v in row.values()] for row in rows[:_SHOWN]]
-        return rows_html(cells, [*rows[0]], repr(self).strip("<>"))
+        cells = [[f"{v:,.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows[:_SHOWN]]
+        return Table(repr(self).strip("<>"), [*rows[0]], cells).html()
 
 
 def _against(row: "Row") -> dict[str, float]:

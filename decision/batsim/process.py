@@ -79,7 +79,7 @@ def speaks_5(batsim: str) -> bool:
 @lru_cache(maxsize=16)
 def _is_of_5(batsim: str, *_state: int) -> bool:
     """The same, asked once of a file as it is: a process that steps simulations starts many."""
-    return _told_5(_asked_for_help(batsim))
+    return _has_options_of_5(_asked_for_help(batsim))
 
 
 def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":
@@ -87,7 +87,7 @@ def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([batsim, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=wide)
 
 
-def _told_5(asked: "subprocess.Popen[bytes]") -> bool:
+def _has_options_of_5(asked: "subprocess.Popen[bytes]") -> bool:
     with asked, suppress(subprocess.TimeoutExpired):
         return b"--edc-socket-str" in asked.communicate(timeout=TERM_GRACE * 6)[0]
     return False
@@ -121,7 +121,7 @@ def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, 
         socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
         words, log = command(executable, fresh), fresh / "batsim.log"
     finally:
-        new = _told_5(asked)
+        new = _has_options_of_5(asked)
     if new:
         return None
     process = stack.enter_context(started([*words, "-s", f"ipc://{socket}"], log, patience=0.0))

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
 from .options import Spread, read_range
-from .tables import number, print_json, simple_table
-from .terminal import announce_compilation, can_draw, counting, say, stdout, working
+from .tables import number, print_json, print_table
+from .terminal import announce_compilation, can_draw, counting, say, working
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import Inputs
@@ -64,10 +65,9 @@ def train_combinations(asked: Many, changes: Sequence[str]) -> None:
         return
     names = [name for name in rows[0] if name != "checkpoint_sha256"]
     settings = trainings[0].own
-    table = simple_table(*(name if name in settings else f">{_header(name)}" for name in names))
-    for row in rows:
-        table.add_row(*(row[name] if name in settings else _figure(row[name]) for name in names))
-    stdout().print(table)
+    heads = [name if name in settings else f">{_header(name)}" for name in names]
+    body = [[row[name] if name in settings else _figure(row[name]) for name in names] for row in rows]
+    print_table(Table("", heads, body))
     say(f"trainings.csv and a folder for each training are in {asked.output}")
     if page is not None:
         say(f"their curves: {page}")
@@ -93,11 +93,12 @@ def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', '
         print_json({"best": best.number, "trials": table_rows(found)})
         return
     judged = list(best.judged)
-    table = simple_table(">trial", *space.varied, "state", ">steps", *(f">{_header(name)}" for name in judged))
+    heads = [">trial", *space.varied, "state", ">steps", *(f">{_header(name)}" for name in judged)]
+    body = []
     for trial in found:
         values = [number(trial.judged.get(name, math.nan)) if trial.judged else "-" for name in judged]
-        table.add_row(str(trial.number), *trial.settings.values(), trial.state, f"{trial.steps:,}", *values)
-    stdout().print(table)
+        body.append([str(trial.number), *trial.settings.values(), trial.state, f"{trial.steps:,}", *values])
+    print_table(Table("", heads, body))
     say(f"best by {judged_by(found).replace('_', ' ')}: trial {best.number}, {best.changes}")
     say(f"its training: {', '.join(map(str, best.folders))}")
     say(f"search.csv and a folder for each training are in {asked.output}")

@@ -7,18 +7,17 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-import typer
 
 from decision.files.accounting.tables import TableMapping
 from decision.rl.learning.config import ALGORITHM, LearnConfig, NetworkConfig, TrainConfig
 from decision.rl.schedulers.registry import records
 
 from .command import long_name
+from .declared import Value
 
 Schema = dict[str, Any]
 _DRAFT = {"$schema": "http://json-schema.org/draft-07/schema#"}  # the one that Taplo reads
@@ -100,30 +99,33 @@ def _options(command: str) -> Schema:
     """Of the options of a command, as `decision.cli.command.read_config` takes them."""
     from .app import app
 
-    found = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]
+    found = app.commands[command]
     title = {"title": f"Options of decision {command}", "description": f"decision {command} --config FILE.toml"}
     fields = dict(_each_option(found))
     return {**_DRAFT, **title, "type": "object", "properties": fields, "additionalProperties": False}
 
 
 def _each_option(command: Any) -> Iterator[tuple[str, Schema]]:
-    for option in command.params:
+    for option in command.explained():
         name = long_name(option.opts).removeprefix("--")
         if name == "config":
             continue
-        one = _value(option.type_descriptor.annotation)
-        bounds = (("minimum", option.min), ("maximum", option.max))
-        one |= {word: bound for word, bound in bounds if bound is not None}
+        one = _value(option)
         what = {"anyOf": [one, {"type": "array", "items": one}]} if option.multiple else one
         yield name, {"description": re.sub(r"\[/?bold\]", "", option.help or ""), **what}
 
 
-def _value(annotation: Any) -> Schema:
-    """One value of an option of this type: ``int``, ``Engine``, ``list[Path]``."""
-    kind = next(iter(get_args(annotation)), annotation)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [each.value for each in kind]}
-    return {"type": {bool: "boolean", int: "integer", float: "number"}.get(kind, "string")}
+def _value(option: Any) -> Schema:
+    """One value of an option."""
+    if option.is_flag:
+        return {"type": "boolean"}
+    if not isinstance(option.type, Value):  # a path
+        return {"type": "string"}
+    if option.type.choices:
+        return {"enum": list(option.type.choices)}
+    one = {"type": {int: "integer", float: "number"}.get(option.type.kind, "string")}
+    bounds = (("minimum", option.type.least), ("maximum", option.type.most))
+    return one | {word: bound for word, bound in bounds if bound is not None}
 
 
 if __name__ == "__main__":

@@ -9,12 +9,14 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
-from .command import Chosen, refuse_unused, typed_command, with_groups
+from .command import Chosen, refuse_unused, typed_command
+from .declared import Argument, Option
 from .options import (
     EpisodeOptions,
     EventsOption,
@@ -27,8 +29,8 @@ from .options import (
     WorkloadOption,
     read_days,
 )
-from .tables import number, simple_table
-from .terminal import Pace, has_bars, paced, stderr, stdout
+from .tables import number, print_table
+from .terminal import Pace, has_bars, paced, stderr
 
 if TYPE_CHECKING:
     from decision.experiments.inputs import LoadedInputs
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
 
 # Options of ``decision train`` alone: what is trained, from which settings, seeds, days and recorded choices.
 
-_learning_option = partial(typer.Option, rich_help_panel="Learning")
+_learning_option = partial(Option, panel="Learning")
 
 
 Learned = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
         "or your own; or one of its presets.",
         metavar="SCHEDULER",
@@ -112,9 +114,8 @@ Resume = Annotated[
 ]
 
 
-@with_groups
 def train_command(
-    context: typer.Context,
+    context: click.Context,
     scheduler: Learned,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -204,7 +205,6 @@ def train_command(
           --search 20 --set learn.lr=1e-5..1e-3:log --set learn.envs=8,16,32
     """
     from decision.experiments.inputs import Inputs, load_inputs
-    from decision.model.errors import ConfigError
     from decision.rl.learning import require_learning
     from decision.rl.learning.config import alternatives, load_config, preset_names, range_of, read_space
     from decision.rl.schedulers import find_scheduler
@@ -227,15 +227,14 @@ def train_command(
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    selection = chosen.read()
-    energy = find_scheduler(scheduler).energy
-    supply = tuple(events or ())
-    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
+    energy, supply = find_scheduler(scheduler).energy, tuple(events or ())
+    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=chosen.read())
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
     if many:
-        refuse_unused(context, dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False), _ONE)
+        of_batsim = dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False)
+        refuse_unused(context, of_batsim, "many trainings run in the embedded engine")
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
         asked = Many(preset, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context))
@@ -251,11 +250,8 @@ def train_command(
     _train_one(context, case, config, output, data, resume, spread, simulator, as_json)
 
 
-_ONE = "many trainings run in the embedded engine"
-
-
 def _train_one(
-    context: typer.Context,
+    context: click.Context,
     case: "LoadedInputs",
     config: "TrainConfig",
     output: Path,
@@ -269,7 +265,7 @@ def _train_one(
     from decision.batsim.signals import stop_on_signals
     from decision.experiments.inputs import first_log
     from decision.experiments.tasks import share_out
-    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.experiments.training import Players, check_resumable, train_to_folder
 
     from .tables import print_json
     from .terminal import announce_compilation, note
@@ -291,8 +287,7 @@ def _train_one(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
-            share_out=None if executor is None else partial(share_out, executor),
-            engine=batsim,
+            players=Players(batsim, None if executor is None else partial(share_out, executor)),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -305,7 +300,6 @@ def _train_one(
 
 def _checked_days(scheduler: str, text: str) -> list[int]:
     """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
-    from decision.model.errors import ConfigError
     from decision.rl.schedulers import find_scheduler
 
     if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
@@ -315,9 +309,6 @@ def _checked_days(scheduler: str, text: str) -> list[int]:
 
 
 # What is shown of a training: its progress while it runs, and its curve.
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
@@ -367,11 +358,11 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
     headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
     headers += [text for name, text, _ in _MEANS if name in known]
-    table = simple_table(*headers)
     first = [row for row in rows if not row["steps"]]
-    for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
-        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged))
-    stdout().print(table)
+    bounds = sorted({round(len(rows[len(first) :]) * k / parts) for k in range(parts + 1)})
+    shown = [first] * bool(first) + [rows[len(first) :][begin:end] for begin, end in pairwise(bounds)]
+    body = [[f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged)] for part in shown]
+    print_table(Table("", headers, body))
 
 
 _VALIDATED = {
@@ -401,12 +392,6 @@ _AVERAGED = (  # column of the curves, header, scale; mean over episodes
 )
 
 
-def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
-    bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
-    for begin, end in pairwise(bounds):
-        yield rows[begin:end]
-
-
 def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
     for name in (each for each in _VALIDATED if each in rows[0]):
         known = [row[name] for row in rows if not isnan(row[name])]
@@ -433,11 +418,11 @@ def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]
 _MOST = 100_000_000
 
 Policies = Annotated[
-    list[str] | None, typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
+    list[str] | None, Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
 ]
 Session = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--from",
         help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote, "
         "or in a run of Batsim's: its folder, or the prefix of its files.",
@@ -445,19 +430,18 @@ Session = Annotated[
     ),
 ]
 Transitions = Annotated[
-    int, typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
+    int, Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
 ]
 Shares = Annotated[
     list[float] | None,
-    typer.Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
+    Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
 ]
 ForPreset = Annotated[
-    str,
-    typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
+    str, Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET")
 ]
 Minari = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--minari",
         help="Also give Minari a data set of what the preset's network sees, for learners of other libraries.",
         metavar="GROUP/NAME-v0",
@@ -465,7 +449,6 @@ Minari = Annotated[
 ]
 
 
-@with_groups
 def collect_command(
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -517,8 +500,8 @@ def collect_command(
     from decision.rl.learning import require_learning
     from decision.rl.learning.config import load_config
 
-    from .tables import print_dropped, print_json, simple_table
-    from .terminal import announce_compilation, note, stdout, working
+    from .tables import print_dropped, print_json
+    from .terminal import announce_compilation, note, working
 
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
@@ -557,10 +540,8 @@ def collect_command(
     if as_json:
         print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
         return
-    table = simple_table("policy", ">episodes", ">transitions")
-    for source in sources:
-        table.add_row(source.policy, f"{source.episodes:,}", f"{source.transitions:,}")
-    stdout().print(table)
+    rows = [(source.policy, f"{source.episodes:,}", f"{source.transitions:,}") for source in sources]
+    print_table(Table("", ("policy", ">episodes", ">transitions"), rows))
     note(f"{output}: {Path(output).stat().st_size:,} bytes")
     if session is not None:
         note(f"one episode: train with --set env.jobs={setup.rules.jobs} --set env.online=false")

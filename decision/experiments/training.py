@@ -1,8 +1,6 @@
 """A training, from files to a folder that is locked meanwhile and says what made its files; and many, as tasks."""
 
-import csv
 import hashlib
-import io
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +15,7 @@ from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.run_facts import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
+from decision.model.table import csv_text
 from decision.rl.learning.checkpoint import read_manifest
 from decision.rl.learning.config import PpoConfig, TrainConfig, all_settings, alternatives, load_config
 from decision.rl.learning.schedulers import ShareOut, TrainingInputs, train_scheduler, training_of
@@ -39,6 +38,13 @@ def check_resumable(folder: Path) -> None:
         )
 
 
+class Players(NamedTuple):
+    """Who plays the episodes of a training."""
+
+    engine: BatsimForEpisodes | None = None  # what simulates; None for the embedded engine
+    share_out: ShareOut | None = None  # as of `decision.rl.learning.schedulers.train_scheduler`
+
+
 def train_to_folder(
     log: LogOnHosts,
     config: TrainConfig,
@@ -50,8 +56,7 @@ def train_to_folder(
     report: Callable[[Report], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     command: str = "",
-    share_out: ShareOut | None = None,
-    engine: BatsimForEpisodes | None = None,
+    players: Players = Players(),  # noqa: B008 - immutable
 ) -> Path:
     """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
 
@@ -63,8 +68,7 @@ def train_to_folder(
         resume: as of `decision.rl.learning.training.run_training`, like `stop` and `report`.
         note: gets a line if more steps give another result than one training of so many, and on recorded choices.
         command: what the user typed, for ``run.json``.
-        share_out: as of `decision.rl.learning.schedulers.train_scheduler`.
-        engine: what simulates; None for the embedded engine.
+        players: who plays the episodes.
 
     Returns:
         The checkpoint.
@@ -86,7 +90,7 @@ def train_to_folder(
                 events=log.events,
                 selection=log.selection,
                 data=data,
-                engine=engine,
+                engine=players.engine,
             ),
             config,
             output,
@@ -94,7 +98,7 @@ def train_to_folder(
             stop=stop,
             report=report,
             note=note,
-            share_out=share_out,
+            share_out=players.share_out,
         )
         if (steps := read_manifest(checkpoint).steps) < config.steps:
             raise Stopped(f"{steps:,} of {config.steps:,} steps are done")
@@ -266,11 +270,7 @@ def train_all(
         results = list(run_tasks(_train, tasks, output / RESULTS, progress=progress, **how))
     texts = [{name: "" if value is None else str(value) for name, value in result.items()} for result in results]
     rows = [{**training.own, **text} for training, text in zip(trainings, texts, strict=True)]
-    text = io.StringIO()
-    table = csv.DictWriter(text, rows[0], lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    write_files({output / TABLE: [utf8(text.getvalue())]})
+    write_files({output / TABLE: [utf8(csv_text(rows))]})
     return rows
 
 

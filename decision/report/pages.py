@@ -34,12 +34,13 @@ from decision.experiments.results import (
 )
 from decision.files.json_text import json_bytes
 from decision.files.run_facts import campaign_of, what_a_campaign_has
-from decision.files.text import csv_text, utf8, write_files
+from decision.files.text import utf8, write_files
 from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals, without_folders
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
+from decision.model.table import csv_text
 from decision.report.plots.figures import JOB_COLORS, Picture, drawn, job_color, wait_unit
 from decision.report.plots.results import draw_rows, learning_curves, slowdown_buckets, waits_by_size_and_length
 from decision.report.plots.schedules import draw_schedule, hosts_and_power, load_over_time, reservation_timeline
@@ -573,7 +574,8 @@ def _groups(comparison: PolicyComparison, workload: str) -> dict[str, list[Group
 
 def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
     picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
-    return f"{picture}\n{table(headers(rows), map(cells, rows), f'{metric}-{workload}', values=map(row_values, rows))}"
+    names = [name.removeprefix(">") for name in headers(rows)]
+    return f"{picture}\n{table(names, map(cells, rows), f'{metric}-{workload}', values=map(row_values, rows))}"
 
 
 def _definitions(metrics: Sequence[str]) -> str:

@@ -179,8 +179,9 @@ def _interrupted(stop: KeyboardInterrupt) -> click.exceptions.Exit:
 
 def _in_one_line(error: Any) -> Exception:
     """Print what is wrong with the arguments; the end of the command."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return cast(Exception, error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        say(error.ctx.get_help())
+        return click.exceptions.Exit(error.exit_code)
     text = error.format_message().replace("Value error, ", "").replace("Input should be", "must be").rstrip(".")
     command = error.ctx.command_path if error.ctx else "decision"
     note(f"error: {text} ({command} --help lists the options)", style="bold red")

@@ -121,9 +121,13 @@ class Command(_Helped):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; an option that has one value is refused a second time."""
         args = list(self._written_out(args))
-        if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, args)
-        return super().parse_args(ctx, args)
+        try:
+            if not ctx.resilient_parsing:
+                self._refuse_repeated(ctx, args)
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
         """Refuse a second value for an option that has one: the first would be lost without a word."""
@@ -258,9 +262,9 @@ class Group(_Helped, click.Group):
         super().format_options(ctx, formatter)
         shown = {name: each for name, each in self.commands.items() if not each.hidden}
         if shown:
-            limit = formatter.width - 6 - max(map(len, shown))
+            firsts = {name: (each.help or "").partition("\n\n")[0] for name, each in shown.items()}
             with formatter.section("Commands"):
-                formatter.write_dl([(name, each.get_short_help_str(limit)) for name, each in shown.items()])
+                formatter.write_dl([(name, " ".join(first.split())) for name, first in firsts.items()])
 
 
 class Deferred(Mapping[str, Any]):

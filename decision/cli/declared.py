@@ -210,7 +210,7 @@ class Value(click.ParamType):
         asked = {"exists": declared.exists, "file_okay": declared.file_okay, "dir_okay": declared.dir_okay}
         plain = kind is Path and self.parser is None
         self.path = click.Path(**asked, readable=True, path_type=Path) if plain else None
-        least, most = ("" if each is None else f"{each:g}" for each in (self.least, self.most))
+        least, most = ("" if each is None else f"{each:.10g}" for each in (self.least, self.most))
         self.range = (
             f"{least}<=x<={most}" if least and most else f"x>={least}" if least else f"x<={most}" if most else ""
         )
@@ -246,7 +246,7 @@ class Value(click.ParamType):
             wanted = "a whole number" if self.kind is int else "a number"
             raise ValueError(f"{str(value)!r} is not {wanted}.") from None
         if self.least is not None and not number >= self.least:
-            raise ValueError(f"must be greater than or equal to {self.least:g}.")
+            raise ValueError(f"must be greater than or equal to {self.least:.10g}.")
         if self.most is not None and not number <= self.most:
-            raise ValueError(f"must be less than or equal to {self.most:g}.")
+            raise ValueError(f"must be less than or equal to {self.most:.10g}.")
         return number

@@ -219,7 +219,7 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
 
 
 NEED_COLUMNS = (
-    *("nodes_min", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+    *("nodes_min", "nodes_wanted", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
 )
 _JOB_COLUMNS = (
     *NEED_COLUMNS,
@@ -279,7 +279,7 @@ class _Cores:
             nodes = max(job.nodes, -(-job.cpus // self._largest_of[partition.name]))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
-            return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
+            return self._row(nodes, nodes, nodes, nodes, 1, False, 1, 0, False, False)
         # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
@@ -292,7 +292,8 @@ class _Cores:
         if self._tasks_bound and not job.nodes_max:
             most = min(most, -(-job.cpus // job.cpus_per_task))
         most = max(most, job.nodes)
-        return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
+        wanted = most if job.nodes_max > job.nodes else job.nodes
+        return self._row(job.nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
     def _row(self, *values: Any) -> dict[str, Any]:
         return dict(zip(NEED_COLUMNS, values, strict=True))
@@ -494,7 +495,6 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
-        "weight_steps": np.unique(weight),
         "node_step": steps,
         "last_step": int(steps.max()),
     }

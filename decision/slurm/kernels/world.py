@@ -84,6 +84,8 @@ class SlurmWorld(Bundle):
     tests_from_plan: Int
     ends_on_chosen: Int
     drops_one: Int
+    switch_cpus: Int
+    near_leaf: Int
     first_node: Int
     age_weight: Float
     share_weight: Float
@@ -100,7 +102,6 @@ class SlurmWorld(Bundle):
     node_memory: I8  # (N,) megabytes
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
-    weight_steps: I8  # (K,) ascending
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
     last_step: Int
     largest_node: Int  # cores
@@ -129,6 +130,7 @@ class SlurmWorld(Bundle):
     cancel: I8  # (J,) seconds: when it is cancelled while it waits
     recorded: I8  # (J,) seconds: a start that is given, -1 where none is
     nodes_min: I8
+    nodes_wanted: I8  # that it gets where there are as many: the most of a range (-N 2-4)
     nodes_max: I8  # N where as many as it takes
     cores: I8  # that it asks for
     per_task: I8  # cores of a task

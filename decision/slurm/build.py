@@ -220,6 +220,7 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
 
 NEED_COLUMNS = (
     *("nodes_min", "nodes_wanted", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+    "own_user",
 )
 _JOB_COLUMNS = (
     *NEED_COLUMNS,
@@ -279,13 +280,14 @@ class _Cores:
             nodes = max(job.nodes, -(-job.cpus // self._largest_of[partition.name]))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
-            return self._row(nodes, nodes, nodes, nodes, 1, False, 1, 0, False, False)
+            return self._row(nodes, nodes, nodes, nodes, 1, False, 1, 0, False, False, False)
         # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
+        own = job.own_user or partition.own_user
         # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
         # without -N a job has no more nodes than tasks
@@ -293,7 +295,7 @@ class _Cores:
             most = min(most, -(-job.cpus // job.cpus_per_task))
         most = max(most, job.nodes)
         wanted = most if job.nodes_max > job.nodes else job.nodes
-        return self._row(job.nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
+        return self._row(job.nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive, own)
 
     def _row(self, *values: Any) -> dict[str, Any]:
         return dict(zip(NEED_COLUMNS, values, strict=True))
@@ -403,6 +405,7 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
         **switch_arrays(case, settings),
     }
     parts["entry_kind"] = _kinds(parts)
+    parts["nodes_owned"] = int(parts["own_user"].any())
     return {name: np.array(part) for name, part in parts.items()}
 
 

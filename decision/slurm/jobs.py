@@ -67,6 +67,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gres: Mapping[str, int] = {}  # gpu, or gpu:a100 of a type; per node, or all in all if `gres_in_all`
     gres_in_all: bool = False
     exclusive: bool = False
+    own_user: bool = False  # --exclusive=user: it shares its nodes with jobs of its user only
     held: bool = False
     runs_once: bool = False  # --no-requeue
     runs_again: bool = False  # --requeue
@@ -142,15 +143,13 @@ _KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singl
 def unknown_options(options: Mapping[str, str]) -> set[str]:
     """Those of a job's options that may matter and are not simulated."""
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
-    if options.get("exclusive", "") in ("user", "mcs", "topo"):
+    if options.get("exclusive", "") in ("mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
     # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
     if "," in options.get("qos", ""):
         found.add("several --qos: the one that sacct names is taken")
     if "|" in options.get("licenses", ""):
         found.add("--licenses=A|B: the first one is taken")
-    if "-" in options.get("nodes", ""):
-        found.add("--nodes=MIN-MAX")
     if "*" in options.get("constraint", ""):
         found.add("--constraint with counts")
     needs = re.split("[,?]", options.get("dependency", ""))
@@ -299,6 +298,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "gres": gres,
         "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
+        "own_user": options.get("exclusive") == "user",
         "cpus_had": cpus_had,
     }
 

@@ -106,6 +106,7 @@ class SlurmWorld(Bundle):
     last_step: Int
     largest_node: Int  # cores
     threads: Int  # of a core
+    nodes_owned: Int  # whether any job shares nodes with jobs of its own user only
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
@@ -140,6 +141,7 @@ class SlurmWorld(Bundle):
     memory_per_core: I8
     gres: I8x2  # (J, G) per node
     exclusive: I8
+    own_user: I8  # whether it shares nodes with jobs of its own user only
     held: I8
     user: I8
     association: I8  # leaf, -1 where unknown

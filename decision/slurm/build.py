@@ -219,7 +219,18 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
 
 
 NEED_COLUMNS = (
-    *("nodes_min", "nodes_wanted", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+    *(
+        "nodes_min",
+        "nodes_wanted",
+        "nodes_max",
+        "cores",
+        "per_task",
+        "in_tasks",
+        "per_node",
+        "memory",
+        "memory_per_core",
+        "exclusive",
+    ),
     "own_user",
 )
 _JOB_COLUMNS = (

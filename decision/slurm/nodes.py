@@ -317,7 +317,8 @@ def _make_partition(
             # since 26.05 Exclusive=NODE says what OverSubscribe=EXCLUSIVE says
             exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE"
             or pairs.get("exclusive", "NO").upper() in ("NODE", "YES"),
-        own_user=pairs.get("exclusive", "NO").upper() == "USER" or pairs.get("exclusiveuser", "NO").upper() == "YES",
+            own_user=pairs.get("exclusive", "NO").upper() == "USER"
+            or pairs.get("exclusiveuser", "NO").upper() == "YES",
             preempt_mode=_known(pairs.get("preemptmode", ""), ""),
             memory_per_cpu=default_memory(pairs.get("defmempercpu", "")),
             memory_per_node=default_memory(pairs.get("defmempernode", "")),

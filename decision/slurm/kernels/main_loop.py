@@ -181,7 +181,7 @@ def _leave_out_reserved(w, mask, now, end):
 
 @kernel
 def leave_out_owned(w, job, mask, begin, least):
-    """Nodes that the job cannot share from `begin` on, because a job that runs there then shares them with its own user.
+    """Take out nodes that the job cannot share from `begin` on: it, or a job that runs there then, shares with its user.
 
     Args:
         w: the world.

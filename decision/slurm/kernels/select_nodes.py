@@ -83,7 +83,9 @@ def choose_at_once(w, job, part, capacity):
                 return 0
         if w.drops_one != 0:
             capacity = capacity.copy()
-            if not (_drop_tried(w, job, capacity, count) if found == TOO_LITTLE else _drop_one(w, job, capacity, count)):
+            if not (
+                _drop_tried(w, job, capacity, count) if found == TOO_LITTLE else _drop_one(w, job, capacity, count)
+            ):
                 return 0
         elif least <= above:
             return 0
@@ -319,11 +321,11 @@ def _share_out(w, job, count):
     while left > 0 and given > 0:
         given = 0
         for i in range(count):
-            if left > 0 and w.room_left[w.chosen[i]] - w.chosen_cores[i] >= min(per_task, w.room_left[w.chosen[i]]):
-                if w.room_left[w.chosen[i]] > w.chosen_cores[i]:
-                    w.chosen_cores[i] += min(per_task, w.room_left[w.chosen[i]])
-                    left -= 1
-                    given += 1
+            free = w.room_left[w.chosen[i]] - w.chosen_cores[i]
+            if left > 0 and free > 0 and free >= min(per_task, w.room_left[w.chosen[i]]):
+                w.chosen_cores[i] += min(per_task, free)
+                left -= 1
+                given += 1
 
 
 @kernel

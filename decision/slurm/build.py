@@ -420,47 +420,43 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
     return {name: np.array(part) for name, part in parts.items()}
 
 
+# parameters that are as slurm.conf has them
+_NUMBERS = (
+    *("default_queue_depth", "partition_job_depth", "sched_max_job_start", "bf_max_job_test", "bf_max_job_user"),
+    *("bf_max_job_part", "bf_max_job_assoc", "bf_max_job_user_part", "bf_max_job_start", "bf_max_job_array_resv"),
+    *("bf_min_age_reserve", "bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear", "requeue_order"),
+)
+_AT_LEAST_A_SECOND = ("sched_interval", "bf_interval", "bf_resolution")
+_FLAGS = (
+    *("defer", "assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),
+)
+_COSTS = ("test_cost", "cycle_cost")
+
+
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     whole, flags = settings.whole, settings.priority_flags
     # sched/builtin with priority/basic and one tier is a plain list in 22.05
     tiers = {partition.tier for partition in case.partitions}
-    select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
     planned = settings.flag("bf_licenses")
     # slurm.conf(5): 0 is no decay at all
     half = settings.seconds("PriorityDecayHalfLife")
     return {
+        **{name: whole(name) for name in _NUMBERS},
+        **{name: max(1, whole(name)) for name in _AT_LEAST_A_SECOND},
+        **{name: settings.flag(name) for name in _FLAGS},
+        **{name: settings.number(name) for name in _COSTS},
+        **{name: rule.since <= settings.version for name, rule in VERSION_RULES.items()},
         "linear": settings.linear,
         "builtin": settings.builtin,
         "multifactor": settings.multifactor,
         "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
         "has_memory": _has_memory(case, settings) and not settings.linear,
-        "lln": "CR_LLN" in select,
-        "sched_interval": max(1, whole("sched_interval")),
+        "lln": "CR_LLN" in settings.text("SelectTypeParameters").upper(),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),
-        "default_queue_depth": whole("default_queue_depth"),
-        "partition_job_depth": whole("partition_job_depth"),
-        "sched_max_job_start": whole("sched_max_job_start"),
-        "defer": settings.flag("defer"),
-        "assoc_limit_stop": settings.flag("assoc_limit_stop"),
-        "bf_interval": max(1, whole("bf_interval")),
         "bf_window": whole("bf_window") * 60,
-        "bf_resolution": max(1, whole("bf_resolution")),
-        "bf_max_job_test": whole("bf_max_job_test"),
-        "bf_max_job_user": whole("bf_max_job_user"),
-        "bf_max_job_part": whole("bf_max_job_part"),
-        "bf_max_job_assoc": whole("bf_max_job_assoc"),
-        "bf_max_job_user_part": whole("bf_max_job_user_part"),
-        "bf_max_job_start": whole("bf_max_job_start"),
-        "bf_max_job_array_resv": whole("bf_max_job_array_resv"),
-        "bf_min_age_reserve": whole("bf_min_age_reserve"),
-        "bf_min_prio_reserve": whole("bf_min_prio_reserve"),
-        "bf_job_part_count_reserve": whole("bf_job_part_count_reserve"),
-        "bf_one_resv_per_job": settings.flag("bf_one_resv_per_job"),
-        "bf_continue": settings.flag("bf_continue"),
         "by_switches": topology_of(case, settings),
         "complete_wait": whole("CompleteWait"),
-        "bf_window_linear": whole("bf_window_linear"),
         # never 0: from an epilog to the next main loop 1 to 2 s were measured
         "completing_time": max(1, whole("completing")),
         "calc_period": settings.calc_period,
@@ -468,11 +464,9 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "ages": settings.has_database,
         "max_age": _seconds(settings.seconds("PriorityMaxAge")),
         "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
-        "bf_busy_nodes": settings.flag("bf_busy_nodes"),
         "table_size": settings.table_size,
         # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
-        "preempt_youngest_first": settings.flag("preempt_youngest_first"),
         "cycles_given": recorded,
         "increase_only": "INCR_ONLY" in flags,
         "accrue_always": "ACCRUE_ALWAYS" in flags,
@@ -480,13 +474,9 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "share_weight": settings.number("PriorityWeightFairshare"),
         "decay": 0.5 ** (1 / half) if 0 < half < math.inf else 1.0,
         "dampening": settings.number("FairShareDampeningFactor"),
-        "test_cost": settings.number("test_cost"),
-        "cycle_cost": settings.number("cycle_cost"),
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
-        "requeue_order": whole("requeue_order"),
-        **{name: VERSION_RULES[name].since <= settings.version for name in VERSION_RULES},
     }
 
 

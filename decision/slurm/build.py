@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.bundle import I8
 from decision.model.dates import DAY
 from decision.model.errors import ConfigError
 from decision.slurm.kernels import world as at
-from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
 from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 
 from .case import Case
@@ -19,7 +19,7 @@ from .jobs import ALL_MEMORY, SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
-from .switches import Switch
+from .switches import switch_arrays, topology_of
 from .text import read_hosts
 from .versions import VERSION_RULES
 
@@ -41,52 +41,59 @@ def zero_of(case: Case) -> int:
 def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
-    words, nb_parts = nb_words(case), len(case.partitions)
+    words = nb_words(case)
     # records of the table are bounded; each window may split two slots besides
     slots = parts["table_size"] + 2 * len(parts["window_times"]) + 8
     # a job holds no more nodes than cores, and its place in the pool is fixed: nothing is allocated while it runs
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
-    job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     now = case.begin - _LEAD - zero_of(case)
     interval = parts["sched_interval"]
-    # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
-    timers = {
+    far, never = ("eligible", "end", "expected_end", "grace_end"), ("start", "first_start")
+    pool = int(room.sum()) + 1
+    state: dict[str, Any] = {
+        # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
         "now": now,
         "last_main": now,
         "last_full": now - interval + int(settings.number("main_phase")) % interval,
         "next_calc": now + int(settings.number("calc_phase")) % settings.calc_period,
+        "next_backfill": now + settings.number("bf_phase"),
         "changed": 1,
+        "tree": -1,
+        **{name: np.full(nb_jobs, FAR, np.int64) for name in far},
+        **{name: np.full(nb_jobs, -1, np.int64) for name in never},
+        **_zeros(
+            nb_jobs,
+            *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
+            *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
+        ),
+        **_zeros(
+            nb_nodes,
+            *("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores", "trial_cores", "trial_memory"),
+            *("trial_jobs", "spots", "room_left", "order_weight"),
+        ),
+        "reserved_by": np.full(nb_nodes, -1, np.int64),
+        **_zeros(len(case.partitions), "seen_part", "kept_part", "failed"),
+        **{name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")},
+        **_zeros(slots, "slot_begin", "slot_end"),
+        "slot_mask": np.zeros((slots, words), np.uint64),
+        **_zeros((slots, len(parts["licence_total"])), "slot_licences"),
+        **_zeros((_KINDS_KEPT, nb_nodes), "room_from", "room_order"),
+        **{name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")},
+        **_zeros(nb_entries, "priority", "pending"),
+        "queue": np.full(nb_entries, -1, np.int64),
+        **{f"free_{name}": parts[f"node_{name}"].copy() for name in ("cores", "memory", "gres")},
+        "trial_gres": parts["node_gres"].copy(),
+        "alloc_begin": begin.astype(np.int64),
+        **_zeros(pool, "alloc_node", "alloc_cores", "held_node", "held_cores", "held_memory"),
+        **_zeros(nb_jobs + 1, "held_begin"),
     }
-    times = ("eligible", "end", "expected_end", "grace_end")
-    names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
-    zero = (
-        *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
-        *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
-    )
-    state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
-    state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
-    state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
-    state["order_weight"] = node()
-    state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
-    state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
-    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
-    state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
-    state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
-    state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}
-    state |= {"slot_mask": np.zeros((slots, words), np.uint64), **timers}
-    state["slot_licences"] = np.zeros((slots, len(parts["licence_total"])), np.int64)
-    state["next_backfill"] = now + settings.number("bf_phase")
-    state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
-    state["queue"] = np.full(nb_entries, -1, np.int64)
-    state |= {"free_cores": parts["node_cores"].copy(), "free_memory": parts["node_memory"].copy()}
-    state |= {"free_gres": parts["node_gres"].copy(), "trial_gres": parts["node_gres"].copy()}
-    state["alloc_begin"] = begin.astype(np.int64)
-    size = int(room.sum()) + 1
-    pools = ("alloc_node", "alloc_cores", "held_node", "held_cores", "held_memory")
-    state |= {name: np.zeros(size, np.int64) for name in pools} | {"held_begin": np.zeros(nb_jobs + 1, np.int64)}
     _place_running(case, state, parts, settings.linear)
     return state
+
+
+def _zeros(shape: int | tuple[int, ...], *names: str) -> dict[str, NDArray[np.int64]]:
+    return {name: np.zeros(shape, np.int64) for name in names}
 
 
 def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any], linear: bool) -> None:
@@ -106,57 +113,6 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
             unit, share = parts["node_unit"][host], cores // len(hosts) + (i < cores % len(hosts))
             state["alloc_cores"][begin + i] = 1 if linear else -(-share // unit) * unit
         state["alloc_count"][number] = len(hosts)
-
-
-# The switches of a case as arrays of the model: topology/tree.
-
-
-def topology_of(case: Case, settings: Settings) -> int:
-    """Whether switches choose nodes: always, for jobs that ask for few of them, or never (0)."""
-    if not case.switches or "tree" not in settings.text("TopologyPlugin").lower():
-        return 0
-    # slurm.conf(5), TopologyParam=TopoOptional: only for jobs with --switches
-    optional = "topooptional" in settings.text("TopologyParam").lower()
-    return IF_ASKED if optional else ALWAYS
-
-
-def switch_arrays(case: Case, settings: Settings) -> dict[str, Any]:
-    """What `World` has of switches and of the jobs that ask for few."""
-    switches = case.switches
-    home = {node: number for number, switch in enumerate(switches) for node in switch.nodes}
-    # slurm.conf(5), max_switch_wait: bounds what a user may ask for
-    longest = settings.number("max_switch_wait")
-    scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
-    return {
-        "node_switch": np.array([home.get(node.name, -1) for node in case.nodes], np.int64),
-        "switch_level": np.array([switch.level for switch in switches], np.int64),
-        "switch_above": np.array([switch.above for switch in switches], np.int64),
-        "switch_apart": _apart(switches),
-        "max_switches": np.array([job.switches for job in case.jobs], np.int64),
-        "switch_wait": np.array([int(min(job.switch_wait, longest)) for job in case.jobs], np.int64),
-        "wanted": np.zeros(4, np.int64),
-    } | {name: np.zeros(len(switches), np.int64) for name in scratch}
-
-
-def _apart(switches: Sequence[Switch]) -> I8:
-    """(S, S) links on the way from each switch to each other one."""
-    way = [_up(switches, number) for number in range(len(switches))]
-    apart = np.full((len(switches), len(switches)), FAR, np.int64)
-    for one, first in enumerate(way):
-        for other, second in enumerate(way):
-            common = next((switch for switch in first if switch in second), None)
-            if common is not None:
-                apart[one, other] = first[common] + second[common]
-    return apart
-
-
-def _up(switches: Sequence[Switch], number: int) -> dict[int, int]:
-    """The switches from one up to the highest above it, and how many links each is away."""
-    way: dict[int, int] = {}
-    while number >= 0:
-        way[number] = len(way)
-        number = switches[number].above
-    return way
 
 
 # The columns of a case's jobs: what they ask for, in cores and nodes, their times, and what they wait for.
@@ -219,19 +175,8 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
 
 
 NEED_COLUMNS = (
-    *(
-        "nodes_min",
-        "nodes_wanted",
-        "nodes_max",
-        "cores",
-        "per_task",
-        "in_tasks",
-        "per_node",
-        "memory",
-        "memory_per_core",
-        "exclusive",
-    ),
-    "own_user",
+    *("nodes_min", "nodes_wanted", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory"),
+    *("memory_per_core", "exclusive", "own_user"),
 )
 _JOB_COLUMNS = (
     *NEED_COLUMNS,
@@ -413,7 +358,7 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
         **_licences(case, settings),
         **_shares(tree),
         **_windows(case, begin),
-        **switch_arrays(case, settings),
+        **switch_arrays(case.switches, case.nodes, case.partitions, case.jobs, settings),
     }
     parts["entry_kind"] = _kinds(parts)
     parts["nodes_owned"] = int(parts["own_user"].any())
@@ -455,7 +400,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "lln": "CR_LLN" in settings.text("SelectTypeParameters").upper(),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),
         "bf_window": whole("bf_window") * 60,
-        "by_switches": topology_of(case, settings),
+        "by_switches": topology_of(case.switches, settings),
         "complete_wait": whole("CompleteWait"),
         # never 0: from an epilog to the next main loop 1 to 2 s were measured
         "completing_time": max(1, whole("completing")),
@@ -489,7 +434,7 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
     # _build_node_list of node_scheduler.c: each NodeName line is a set of nodes of its own
-    by_line = settings.linear and not topology_of(case, settings)
+    by_line = settings.linear and not topology_of(case.switches, settings)
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {

@@ -63,6 +63,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_cpus_per_node: int = 0
     up: bool = True
     exclusive: bool = False  # OverSubscribe=EXCLUSIVE
+    topology: str = ""  # of a topology.yaml
     own_user: bool = False  # Exclusive=USER: jobs share nodes with those of their user only
     preempt_mode: str = ""  # "": the cluster's
     memory_per_cpu: float = 0.0  # megabytes, by default
@@ -317,6 +318,7 @@ def _make_partition(
             # since 26.05 Exclusive=NODE says what OverSubscribe=EXCLUSIVE says
             exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE"
             or pairs.get("exclusive", "NO").upper() in ("NODE", "YES"),
+            topology=_known(pairs.get("topology", ""), ""),
             own_user=pairs.get("exclusive", "NO").upper() == "USER"
             or pairs.get("exclusiveuser", "NO").upper() == "YES",
             preempt_mode=_known(pairs.get("preemptmode", ""), ""),

@@ -181,7 +181,7 @@ def _leave_out_reserved(w, mask, now, end):
 
 @kernel
 def leave_out_owned(w, job, mask, begin, least):
-    """Take out nodes that the job cannot share from `begin` on: it, or a job that runs there then, shares with its user.
+    """Take out nodes that the job cannot share from `begin` on: it, or one that runs there, shares with its user only.
 
     Args:
         w: the world.

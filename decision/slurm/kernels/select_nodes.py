@@ -61,6 +61,7 @@ def choose_at_once(w, job, part, capacity):
     count, largest = _list_spots(w, capacity, room)
     if count < nodes:
         return 0
+    w.tree = w.part_tree[part]
     by_tree = not by_load and by_switches(w, job)
     # _get_one_res: a job that gets one node gets the first of the lowest weight on which it fits, also where the least
     # loaded one would come first

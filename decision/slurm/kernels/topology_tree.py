@@ -23,7 +23,7 @@ TOO_LITTLE = -3  # all that is left below the switch chosen (in ``w.room_left``)
 def by_switches(w, job):
     """Whether switches decide which nodes a job gets."""
     asked = w.by_switches
-    return asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0)
+    return w.tree >= 0 and (asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0))
 
 
 @kernel
@@ -80,7 +80,7 @@ def _count(w, job, nb_spots):
         node = w.spots[i]
         if w.room_left[node] <= 0:
             continue
-        switch = w.node_switch[node]
+        switch = w.node_switch[w.tree, node]
         while switch >= 0:
             w.switch_nodes[switch] += 1
             w.switch_cores[switch] += w.node_cores[node] if linear else w.room_left[node]
@@ -99,7 +99,7 @@ def _lowest(w, job):
     """The lowest switch with enough nodes, and of equal ones the first with the fewest; -1 for none."""
     best, least, named = -1, FAR, _nb_named(w, job)
     for switch in range(len(w.switch_level)):
-        size = w.switch_level[switch] * (len(w.node_switch) + 1) + w.switch_nodes[switch]
+        size = w.switch_level[switch] * (len(w.node_cores) + 1) + w.switch_nodes[switch]
         if size < least and w.switch_nodes[switch] >= w.nodes_min[job] and w.switch_named[switch] == named:
             best, least = switch, size
     return best
@@ -121,7 +121,7 @@ def _highest(w, job):
 
 @kernel
 def _is_below(w, node, top):
-    switch = w.node_switch[node]
+    switch = w.node_switch[w.tree, node]
     while switch >= 0 and switch != top:
         switch = w.switch_above[switch]
     return switch == top
@@ -161,7 +161,7 @@ def _take_first(w, job, nb_spots, weight):
             first = light or (not by_weight and is_named(w, job, node))
             if first and w.room_left[node] > 0 and w.wanted[MOST] > 0:
                 take_node(w, job, node)
-                switch = w.node_switch[node]
+                switch = w.node_switch[w.tree, node]
                 while switch >= 0:
                     w.switch_used[switch] = 1
                     switch = w.switch_above[switch]
@@ -189,7 +189,7 @@ def _fill(w, job, leaf, nb_spots):
         if w.wanted[MOST] <= 0 or is_enough(w):
             return
         node = w.spots[i]
-        if w.node_switch[node] == leaf and w.room_left[node] > 0:
+        if w.node_switch[w.tree, node] == leaf and w.room_left[node] > 0:
             take_node(w, job, node)
 
 

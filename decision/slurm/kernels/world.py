@@ -107,7 +107,7 @@ class SlurmWorld(Bundle):
     largest_node: Int  # cores
     threads: Int  # of a core
     nodes_owned: Int  # whether any job shares nodes with jobs of its own user only
-    node_switch: I8  # (N,) its leaf switch, -1 for none
+    node_switch: I8x2  # (T, N) its leaf switch in each topology, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
     switch_above: I8  # (S,) -1 for none
@@ -116,6 +116,7 @@ class SlurmWorld(Bundle):
     part_mask: U8x2  # (P, W)
     part_tier: I8  # (P,)
     part_lln: I8  # (P,)
+    part_tree: I8  # (P,) its topology, -1 for none
     part_gives_way: I8  # (P,) 0: its jobs are never preempted, 1: requeued, 2: cancelled
     part_grace: I8  # (P,) seconds that they have left then
     # qualities
@@ -251,6 +252,7 @@ class SlurmWorld(Bundle):
     started: I8  # (J,) since the last step
     killed: I8  # (J,) since the last step
     # scratch
+    tree: Int  # the topology of the partition for which nodes are chosen
     capacity: I8  # (N,) cores that a job can have on each node
     spots: I8  # (N,) nodes that have room, ascending
     order_weight: I8  # (N,) as this test sees it

@@ -224,6 +224,12 @@ class _Cores:
         self._largest = max(case.units(node) for node in case.nodes)
         cpus = {node.name: node.cores * node.threads for node in case.nodes}
         self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
+        gpus = {node.name: node.gres for node in case.nodes}
+        self._most_of = {
+            (each.name, kind): max((gpus[name].get(kind, 0) for name in each.nodes), default=0)
+            for each in case.partitions
+            for kind in gres_names(case)
+        }
         self._tasks_bound = settings.version >= VERSION_RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
@@ -237,9 +243,10 @@ class _Cores:
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
             return self._row(nodes, nodes, nodes, nodes, 1, False, 1, 0, False, False, False)
+        nodes = self._nodes(job, partition)
         # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
-        cores = max(-(-job.cpus // self._threads), job.nodes)
+        cores = max(-(-job.cpus // self._threads), nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
@@ -249,9 +256,19 @@ class _Cores:
         # without -N a job has no more nodes than tasks
         if self._tasks_bound and not job.nodes_max:
             most = min(most, -(-job.cpus // job.cpus_per_task))
-        most = max(most, job.nodes)
-        wanted = most if job.nodes_max > job.nodes else job.nodes
-        return self._row(job.nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive, own)
+        most = max(most, nodes)
+        wanted = most if job.nodes_max > job.nodes else nodes
+        return self._row(nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive, own)
+
+    def _nodes(self, job: SlurmJob, partition: Partition) -> int:
+        """The fewest nodes of a job: with resources for all of them together, on as many as hold these, or had them."""
+        if not job.gres_in_all or job.nodes_max:
+            return job.nodes
+        # sbatch(1), --gpus: Slurm takes what nodes have until it is enough; how many that are depends on who else runs
+        most = [(count, self._most_of.get((partition.name, kind), 0)) for kind, count in job.gres.items()]
+        needed = max((-(-count // each) for count, each in most if each), default=1)
+        had = min(len(read_hosts(job.hosts)), max(job.gres.values(), default=1)) if job.started else 1
+        return max(job.nodes, needed, had)
 
     def _row(self, *values: Any) -> dict[str, Any]:
         return dict(zip(NEED_COLUMNS, values, strict=True))

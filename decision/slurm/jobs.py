@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -327,14 +328,12 @@ def _gres(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) 
             return _of_types(count_gres(part.removeprefix("gres/").removeprefix("gres:") for part in parts)), False
         if "gpus" in options:
             return _of_types(count_gres(f"gpu:{part}" for part in split_list(options["gpus"]))), True
-        found = {name[len("gres/") :]: _amount(number) for name, number in asked.items() if name.startswith("gres/")}
+        listed = {name[len("gres/") :]: text for name, text in asked.items() if name.startswith("gres/")}
+        numbers = (float(x) if x.replace(".", "", 1).isdigit() else round(read_memory(x)) for x in listed.values())
+        found = dict(zip(listed, map(int, numbers), strict=True))
     except ValueError as error:
         raise InputError(f"{row.place}: generic resources: {error} is not a number; write them as gpu:a100:2") from None
     return _of_types(found), True
-
-
-def _amount(text: str) -> int:
-    return int(float(text)) if text.replace(".", "", 1).isdigit() else round(read_memory(text))
 
 
 def _of_types(counts: Mapping[str, int]) -> dict[str, int]:
@@ -570,11 +569,7 @@ def most_together(jobs: Iterable[SlurmJob]) -> int:
     """How many of these jobs ran at the same time at most, at least 1."""
     ran = [job for job in jobs if job.started]
     steps = sorted([(job.start, 1) for job in ran] + [(job.start + max(1, job.runtime), -1) for job in ran])
-    most = now = 1 if not ran else 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return max(1, most)
+    return max([1, *accumulate(step for _, step in steps)])
 
 
 def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:

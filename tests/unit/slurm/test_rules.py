@@ -129,3 +129,14 @@ def test_what_resources_weigh_is_their_share_of_the_partition(tmp_path: Path) ->
     factors = Factors(case, case.settings)
     found = [factors.of(job, part) for job, part in zip(case.jobs, case.partitions, strict=True)]
     assert found == [1000 / 16, 1000 / 8]
+
+
+def test_gpus_of_all_nodes_together_are_taken_from_as_many_nodes_as_it_takes(tmp_path: Path) -> None:
+    gpus = SHARED.replace("CPUs=4", "CPUs=4 Gres=gpu:2") + "GresTypes=gpu\n"
+    jobs = [
+        line(1, 0, 1, 60, 600, SubmitLine="sbatch --gpus=4 job.sh", NodeList="n[1-2]"),
+        line(2, 10, 1, 60, 60, SubmitLine="sbatch --gpus=6 job.sh", NodeList="n[1-3]"),
+        line(3, 20, 1, 60, 60, SubmitLine="sbatch --gpus=3 job.sh", NodeList="n[1-3]"),  # one of each, as it had
+    ]
+    found = starts(toy(tmp_path, jobs, gpus))
+    assert found["1"] <= 5 and 600 <= found["2"] <= 700 and found["3"] >= found["2"] + 60

@@ -33,7 +33,7 @@ READ = dict.fromkeys(
     (
         *("jobid", "jobidraw", "submit", "start", "end", "elapsed", "elapsedraw", "timelimit", "timelimitraw"),
         *("suspended", "state", "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "reqtres", "reqmem"),
-        *("user", "account", "group", "partition", "qos", "nodelist", "dependency", "cluster"),
+        *("user", "account", "group", "partition", "qos", "nodelist", "dependency", "cluster", "reason"),
     )
 )
 _NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
@@ -419,6 +419,8 @@ def _asked(text: Texts) -> dict[str, Any]:
         for name in ("cluster", "user", "account", "group", "partition", "qos", "dependency")
         if name in text
     }
+    if "reason" in text:
+        columns["reason"] = [each.removeprefix("None") for each in text["reason"]]
     if "timelimitraw" in text:
         columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole_count(each))
     elif "timelimit" in text:
@@ -450,7 +452,7 @@ def _each(texts: Sequence[str], read: Any) -> Floats:
 # The command that prints a cluster's records with Slurm's sacct.
 _ASKED = (  # what `decision workload sacct` asks for
     *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),
-    *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList"),
+    *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList", "Reason"),
 )
 _PRINTED = r"\x1f"  # between fields: the unit separator of ASCII
 

@@ -160,12 +160,13 @@ def _start_from(w, entry, now, begin, fewest):
     """
     job = w.entry_job[entry]
     later, licensed = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
-    shared = w.masks[w.entry_mask[entry]].copy()
-    is_owned, later_shared = leave_out_owned(w, job, shared, begin, w.nodes_min[job])
-    if is_owned:
-        return -1, 0, LATER, later_shared, False
-    later = later_shared if later == 0 else later
-    w.usable[:] = w.usable & shared
+    if w.nodes_owned != 0:
+        shared = w.masks[w.entry_mask[entry]].copy()
+        is_owned, later_shared = leave_out_owned(w, job, shared, begin, w.nodes_min[job])
+        if is_owned:
+            return -1, 0, LATER, later_shared, False
+        later = later_shared if later == 0 else later
+        w.usable[:] = w.usable & shared
     if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
         return -1, 0, LATER, later, False
     # select/linear has no bound, and where a plan is asked first whether another one overlaps, that shows

@@ -193,8 +193,6 @@ def leave_out_owned(w, job, mask, begin, least):
     Returns:
         Whether fewer nodes than `least` would be left, and when another one can be shared again, seconds; 0 for never.
     """
-    if w.nodes_owned == 0:
-        return False, 0
     # filter_by_node_owner of slurmctld, _filter_exclusive_user_mcs_nodes of sched/backfill: those in use longest first
     last_end, is_kept = np.zeros(len(w.away), np.int64), np.zeros(len(w.away), np.int64)
     for i in range(w.nb_running + w.nb_completing_jobs):
@@ -262,7 +260,8 @@ def _try(w, entry, now):
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now
-    leave_out_owned(w, job, w.usable, now, 0)
+    if w.nodes_owned != 0:
+        leave_out_owned(w, job, w.usable, now, 0)
     # job_test_resv: nodes of a reservation that begins before the job's limit is over are not for it
     _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:

@@ -237,13 +237,13 @@ def _choose(w, job, part, nb_spots):
 @kernel
 def _take_run(w, job, first, last, cores, nodes, count):
     """Take spots of a run while the job wants more; what it wants then, and how many nodes it has."""
-    i, most = first, w.nodes_max[job]
+    i, most, spare = first, w.nodes_max[job], spare_nodes(w, job)
     while i <= last and (cores > 0 or nodes > 0) and count < most:
         node = w.spots[i]
         # _eval_nodes: a node that is too small to be the job's last one is passed over
         too_small = w.linear == 0 and count + 1 == most and w.room_left[node] < cores
         if w.room_left[node] > 0 and not too_small:
-            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - spare_nodes(w, job))
+            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - spare)
             w.chosen[count], w.chosen_cores[count] = node, taken
             count += 1
             cores -= taken

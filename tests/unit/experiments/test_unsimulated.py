@@ -11,7 +11,10 @@ from decision.experiments.audit import unsimulated
 from decision.experiments.whole import Log
 from decision.files.workload import Selection, load_workload, read_workload
 
-COLUMNS = "JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|User|Partition|QOS|ReqMem|AllocTRES|NodeList|Dependency|Reason"
+COLUMNS = (
+    "JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|User|Partition|QOS|ReqMem|AllocTRES|NodeList|Dependency|"
+)
+COLUMNS += "Reason"
 ROWS = [  # (partition, QOS, memory, GPUs, nodes, seconds, dependency)
     ("short", "normal", "", 0, "n1", 600, ""),
     ("short", "normal", "4G", 0, "n1", 600, ""),  # beside job 1, on its node
@@ -25,8 +28,9 @@ def sacct(path: Path) -> Path:
     for number, (partition, qos, memory, gpus, node, seconds, after) in enumerate(ROWS, 1):
         end = f"2026-03-02T08:{seconds // 60:02}:{seconds % 60:02}"
         times = f"2026-03-02T08:00:00|2026-03-02T08:00:00|{end}|{seconds}|COMPLETED|1|1"
+        reason = "None" if number < len(ROWS) else "QOSMaxJobsPerUserLimit"
         tres = "cpu=1,node=1" + (f",gres/gpu={gpus}" if gpus else "")
-        lines.append(f"{number}|{times}|ann|{partition}|{qos}|{memory}|{tres}|{node}|{after}|{'None' if number < 4 else 'QOSMaxJobsPerUserLimit'}")
+        lines.append(f"{number}|{times}|ann|{partition}|{qos}|{memory}|{tres}|{node}|{after}|{reason}")
     path.write_text("\n".join(lines) + "\n")
     return path
 

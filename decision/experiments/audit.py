@@ -5,6 +5,7 @@
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ _MEANT = {
     "partitions": "jobs run on any hosts, and no partition goes first or limits a job",
     "queues": "all jobs wait in one queue, and no queue goes first",
     "qualities of service": "they give no priority and set no limits",
+    "limits": "none holds a job back",
     "memory": "hosts have room for any job",
     "gpus": "a host is a host, with a GPU or without",
     "shared nodes": "hosts are alike, whatever node they are of, and each has one job at a time",
@@ -39,6 +41,8 @@ _MEANT = {
 
 
 _NOUNS = {"gpus": "GPUs"}
+# sacct's Reason of a job that a limit of its partition, QOS, association or array held back
+_LIMITED = re.compile(r"(Assoc|QOS)\w*(Limit|Mins|Not)\w*|Partition(Node|Time)Limit|JobArrayTaskLimit|MaxMemPerLimit")
 
 
 class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +72,9 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
 
     Touched are, of partitions, queues and qualities of service, the jobs that name one, where jobs name several; of
     memory and GPUs the jobs that asked for some; of shared nodes those that had a node together with another job at
-    one time; of dependencies those that had to wait for another job. What no job says is left out: a workload without
-    records has an empty list. Policies ``slurm`` read a whole case of their own, and do simulate these.
+    one time; of dependencies those that had to wait for another job; of limits those that waited for one, where sacct's
+    Reason says so. What no job says is left out: a workload without records has an empty list. Policies ``slurm`` read
+    a whole case of their own, and do simulate these.
 
     Args:
         workload: as it was read, with its `trace`; jobs may have been left out since.
@@ -89,19 +94,21 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
         queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
+    held = [reason if _LIMITED.fullmatch(reason) else "" for reason in trace.texts("request", "reason")]
     found = [
         _of_names("partitions", trace.texts("request", "partition"), work),
         _of_names("queues", queues, work),
         _of_names("qualities of service", trace.texts("request", "qos"), work),
         *(_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)),
+        _of_names("limits", held, work, least=1),
     ]
     return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
 
 
-def _of_names(what: str, names: Sequence[str], work: Floats) -> Unsimulated:
-    """Of what jobs name: nothing where they all name the same."""
+def _of_names(what: str, names: Sequence[str], work: Floats, least: int = 2) -> Unsimulated:
+    """Of what jobs name: nothing where they name fewer things than `least`."""
     values = Counter(name for name in names if name)
-    if len(values) < 2:
+    if len(values) < least:
         return Unsimulated(what=what, jobs=0, share=0.0)
     found = _of_rows(what, np.array([bool(name) for name in names]), work)
     return msgspec.structs.replace(found, values=dict(values.most_common(_MOST_VALUES)))

@@ -431,7 +431,7 @@ class CompiledEngine:
         return (
             rules.phase_refusal(facts.id, "start", self._phase(job))
             or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
-            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
+            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options)
             or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
         )
 
@@ -443,7 +443,7 @@ class CompiledEngine:
 
     def _host(self, host: int) -> HostNow:
         state, job = self.state, int(self.state.host_job[host])
-        doing = self.job(job).id if job >= 0 else ""
+        doing = (self.job(job).id,) if job >= 0 else ()
         return HostNow(self.platform.hosts[host], HostState(state.host_state[host]), doing, int(state.pstate[host]))
 
     def _phase(self, job: int) -> JobPhase:

@@ -66,6 +66,11 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.dynamic_jobs or not self.rules.asks_to_register
 
     @property
+    def shares_hosts(self) -> bool:
+        """Whether several jobs may compute on one host, which Batsim 5 never refuses."""
+        return self.compute_sharing or self.rules.shares_hosts
+
+    @property
     def keeps_profiles(self) -> bool:
         """Whether a profile outlives the jobs that had it."""
         return self.profile_reuse and self.dynamic_jobs
@@ -166,9 +171,9 @@ def size_refusal(job_id: str, size: int, moldable: bool, given: int, what: str =
 
 def start_refusal(job_id: str, alloc: str, hosts: Sequence[AnyHost], options: EngineOptions) -> str:
     """Why a job cannot start on these hosts, which were given as `alloc`; empty if it can."""
-    able = (HostState.IDLE, HostState.COMPUTING) if options.compute_sharing else (HostState.IDLE,)
+    able = (HostState.IDLE, HostState.COMPUTING) if options.shares_hosts else (HostState.IDLE,)
     for host in hosts:
-        if host.jobs and not options.compute_sharing:
+        if host.jobs and not options.shares_hosts:
             reason = f"computes {host.jobs[0]}"
         elif host.state not in able:
             reason = f"is {_name(host.state)}"

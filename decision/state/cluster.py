@@ -25,7 +25,8 @@ class PlatformFacts(Bundle):
     speed: F8x2  # (H, P) flop/s; nan where unknown (Batsim does not send speeds)
     idle: F8x2  # (H, P) watts without load
     epsilon: F8x2  # (H, P) watts at the least load
-    full: F8x2  # (H, P) watts at full load
+    full: F8x2  # (H, P) watts where one core is used
+    cores: I4  # (H,)
     pstate_kind: I1x2  # (H, P) PSTATE_*
     switch_off: I4x2  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
     switch_on: I4x2  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
@@ -57,6 +58,7 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         idle=np.zeros(shape),
         epsilon=np.zeros(shape),
         full=np.zeros(shape),
+        cores=np.array([host.cores for host in hosts], np.int32),
         pstate_kind=np.full(shape, PSTATE_NONE, np.int8),
         switch_off=np.full(shape, -1, np.int32),
         switch_on=np.full(shape, -1, np.int32),
@@ -193,9 +195,10 @@ class ClusterState(Bundle):
     nb_free: Int  # hosts that can be given a job now (bits set in free)
     nb_in_state: I8  # (N_HOST_STATES,) hosts in each HostState
     nb_capacity_changes: Int  # so far, that no job caused
+    shares: Int  # 1 where several jobs may compute on one host
     host_state: I1  # (H,) HostState
     host_return: I1  # (H,) HostState that a host will have once it is back; of hosts that are unavailable only
-    host_job: I4  # (H,) number of the job that runs there, -1
+    host_job: I4  # (H,) number of the job that runs there, of one of them where jobs share hosts, -1
     host_since: F8  # (H,) seconds: when host_state last changed
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now

@@ -141,7 +141,9 @@ def rest_of(seconds, ran, paid, restart):
 
 @kernel
 def start(state, job, first, last, begin, end):
-    """`job` starts on the intervals ``first[i] .. last[i]`` of free hosts, begin <= i < end, ascending and disjoint.
+    """`job` starts on the intervals ``first[i] .. last[i]`` of hosts, begin <= i < end, ascending and disjoint.
+
+    The hosts are free, or compute where jobs share hosts.
 
     The job stays in the queue until `drop_started` is called, once for all starts of an instant.
     """
@@ -158,6 +160,9 @@ def start(state, job, first, last, begin, end):
         state.interval_first[at] = first[i]
         state.interval_last[at] = last[i]
         state.nb_intervals += 1
+        if state.shares:
+            _join(state, job, first[i], last[i])
+            continue
         for host in range(first[i], last[i] + 1):
             state.host_job[host] = job
             state.host_state[host] = COMPUTING
@@ -167,6 +172,35 @@ def start(state, job, first, last, begin, end):
         _clear_free(state, first[i], last[i])
     # In the order in which they are expected to end, which EASY and other policies go through.
     _insert_running(state, job, now + state.walltime[job])
+
+
+@kernel
+def _join(state, job, first, last):
+    """A job starts on hosts first..last, on which others may compute."""
+    for host in range(first, last + 1):
+        if state.host_job[host] < 0:
+            _set_host_state(state, host, COMPUTING)
+            _clear_free(state, host, host)
+        state.host_job[host] = job
+
+
+@kernel
+def job_on(state, host):
+    """The first of the running jobs that have this host, in the order in which they are expected to end; -1 for none."""
+    for i in range(state.nb_running):
+        if has_allocated(state, state.running[i], host):
+            return state.running[i]
+    return -1
+
+
+@kernel
+def has_allocated(state, job, host):
+    """Whether the host is one of the job's."""
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        if state.interval_first[i] <= host <= state.interval_last[i]:
+            return True
+    return False
 
 
 @kernel
@@ -195,7 +229,9 @@ def end(state, facts, job, final_state):
     # A host that left while the job ran is idle once it is back; one that sleeps or switches cannot have run it.
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            state.host_job[host] = -1
+            state.host_job[host] = job_on(state, host) if state.shares else -1
+            if state.host_job[host] >= 0:
+                continue
             if state.host_state[host] != UNAVAILABLE:
                 state.host_state[host] = IDLE
                 state.host_since[host] = now

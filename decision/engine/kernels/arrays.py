@@ -22,7 +22,7 @@ from decision.state.plan_arrays import PlanArrays
 from .links import NO_NETWORK
 
 # Kinds of leaf task
-DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
+DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR, FLOPS_EXECUTORS = range(5)
 
 # Activities by what their end is. A code is one of them, or of the messages, and what it is about: see `pack`
 (
@@ -123,12 +123,12 @@ class Truth(Bundle):
     leaf_count: I4  # (P,)
     leaf_kind: I1  # (L,) DELAY, FLOPS_*
     leaf_amount: F8  # (L,) seconds or flop
-    leaf_vector: I8  # (L,) where the amounts per executor begin in `vector`
+    leaf_vector: I8  # (L,) where the amounts per host begin in `vector`, and after them those of FLOPS_EXECUTORS
     leaf_exit: I4  # (L,) exit code once the leaf is over; not 0 ends the job
     leaf_bytes: F8  # (L,) bytes per pair of hosts, in all with FLOPS_TOTAL, the largest with FLOPS_VECTOR
-    leaf_matrix: I8  # (L,) where its bytes from each executor to each other begin in `matrix`
-    vector: F8  # (V,) flop per executor
-    matrix: F8  # (B,) bytes
+    leaf_matrix: I8  # (L,) where its bytes from each host to each other begin in `matrix`
+    vector: F8  # (V,) flop per host; then how many executors, and of each its host, counted in the job, and its flop
+    matrix: F8  # (B,) bytes from host to host; then of FLOPS_EXECUTORS the most from one executor to another
     workload_end: I8  # (K,) one past the workload's last job
     event_time: F8  # (E,) seconds, ascending in each list
     event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES, or 0

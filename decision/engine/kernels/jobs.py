@@ -21,8 +21,11 @@ from .network import (
     end_flow,
     flops_of,
     is_flow,
+    nb_executors,
     network_of,
+    place_of,
     sends,
+    shares_hosts,
 )
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
@@ -39,7 +42,10 @@ def begin_job(world, job, at):
     # Energy is measured before anything changes on the hosts: at their old load.
     energy_row(world, ROW_START)
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
-    _enter_all(world, job, IDLE, COMPUTING)
+    if state.shares:
+        _enter_shared(world, job)
+    else:
+        _enter_all(world, job, IDLE, COMPUTING)
     sim.over[job] = 0
     if sim.energy_on:
         sim.energy[job] = -joules_of(world, job)
@@ -88,6 +94,41 @@ def _enter_all(world, job, old, new):
 
 
 @kernel
+def _enter_shared(world, job):
+    """The hosts of a job compute, or go on to; what they have done up to now is added up, as Batsim does."""
+    state, sim, begin = world.state, world.sim, world.state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            old = sim.host_state[host]
+            sim.in_state[old] -= 1
+            sim.in_state[COMPUTING] += 1
+            sim.time_in_state[old] += sim.now - sim.host_since[host]
+            sim.host_state[host] = COMPUTING
+            sim.host_since[host] = sim.now
+
+
+@kernel
+def _leave_shared(world, job):
+    """The hosts of a job that is over are idle, unless others compute there or they are away."""
+    state, begin = world.state, world.state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            if world.sim.host_state[host] == COMPUTING and not is_computed_on(world, host):
+                enter(world, host, IDLE)
+
+
+@kernel
+def is_computed_on(world, host):
+    """Whether a job has the host, and is not over."""
+    state, sim = world.state, world.sim
+    for i in range(state.nb_running):
+        job = state.running[i]
+        if sim.over[job] == 0 and transitions.has_allocated(state, job, host):
+            return True
+    return False
+
+
+@kernel
 def present_leaf(world, job):
     """Index of the leaf that the job is at."""
     truth, sim = world.truth, world.sim
@@ -130,12 +171,16 @@ def begin_computing(world, job):
     sim.rate[job] = _task_rate(world, job, leaf)
     # SimGrid looks at a host when a task begins on it alone, and at those of a larger task only when time passes.
     if sim.energy_on:
-        if _nb_allocated(world, job) == 1:
-            look_at(world, next_host(world, job, 0))
+        hosts = _nb_allocated(world, job)
+        if nb_executors(world.truth, leaf, hosts) == 1:
+            look_at(world, _host_number(world, job, place_of(world.truth, leaf, hosts, 0)))
         sim.loading[sim.nb_loading] = job
         sim.nb_loading += 1
     # The task waits for the latency of its way first, and has no rate until `share_network` sets one.
-    if sends(world, leaf, _nb_allocated(world, job)):
+    if sim.rate[job] < np.inf and shares_hosts(world, leaf) and not sends(world, leaf, _nb_allocated(world, job)):
+        sim.rate[job] = 0.0
+        begin_flow(world, job)
+    elif sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
         latency = ask_flows(world, SUM_LATENCY, job, leaf)
         if latency > 0.0:
@@ -164,6 +209,8 @@ def share_network(world):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))
+    if world.state.shares and sim.energy_on:
+        _load_shared(world)
     # What is left of a task is a share of it, so that a new rate needs nothing else.
     for i in range(sim.nb_activities):
         rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
@@ -228,7 +275,7 @@ def _load_hosts(world, job, leaf):
     measured, which shows only where a delay came before the task in the same job.
     """
     state, sim = world.state, world.sim
-    if sim.energy_on == 0:
+    if sim.energy_on == 0 or state.shares:
         return
     begin, executor, hosts = state.alloc_first[job], 0, _nb_allocated(world, job)
     for i in range(begin, begin + state.alloc_count[job]):
@@ -236,6 +283,37 @@ def _load_hosts(world, job, leaf):
             amount = flops_of(world.truth, leaf, hosts, executor)
             put_load(world, host, amount * sim.rate[job] if amount > 0.0 else 0.0)
             executor += 1
+
+
+@kernel
+def _load_shared(world):
+    """Put the load of all flows on the hosts, where jobs share them: SimGrid adds it up from the latest task on."""
+    network = network_of(world)
+    links, load, loaded = len(network.bandwidth), network.load, network.loaded
+    for flow in range(network.nb_flows - 1, -1, -1):
+        for part in range(network.flow_end[flow] - 1, network.flow_first[flow] - 1, -1):
+            host = network.part_link[part] - links
+            if host >= 0:
+                load[host] += network.flow_rate[flow] * network.part_amount[part]
+    # Also hosts on which nobody computes any more; but not those that switch, whose load is none of a flow.
+    for host in range(len(load)):
+        if load[host] > 0.0 or loaded[host]:
+            put_load(world, host, load[host])
+            loaded[host] = load[host] > 0.0
+            load[host] = 0.0
+
+
+@kernel
+def _host_number(world, job, place):
+    """The host at a place of the job's hosts, counted from 0."""
+    state = world.state
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        hosts = state.interval_last[i] - state.interval_first[i] + 1
+        if place < hosts:
+            return state.interval_first[i] + place
+        place -= hosts
+    return np.int32(-1)
 
 
 @kernel
@@ -251,14 +329,17 @@ def next_host(world, job, host):
 
 @kernel
 def unload_hosts(world, job):
-    """The job's hosts compute nothing."""
+    """The job's hosts compute nothing; where jobs share hosts, `_load_shared` says what others compute there."""
     state = world.state
     if world.sim.energy_on == 0:
         return
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            set_load(world, host, 0.0)
+            if state.shares:
+                measure_host(world, host)
+            else:
+                set_load(world, host, 0.0)
 
 
 @kernel
@@ -314,8 +395,9 @@ def end_at_walltime(world, job):
     at = find(world, a.pack(a.TASK_ENDS, job))
     # SimGrid does not cancel a task whose limit has passed: it computes, and draws power, until the job's actor ends,
     # which is when the server has taken its message.
-    if at >= 0 and takes_time(world):
-        world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
+    if takes_time(world):
+        if at >= 0:
+            world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
     else:
         cancel(world, a.pack(a.TASK_ENDS, job))
         cancel(world, a.pack(a.FLOW_BEGINS, job))
@@ -327,6 +409,7 @@ def end_at_walltime(world, job):
 def end_overrun(world, job):
     """The server knows that the job has reached its walltime: its task ends at last."""
     task = a.pack(a.OVERRUN_ENDS, job)
+    cancel(world, a.pack(a.FLOW_BEGINS, job))
     if find(world, task) >= 0:
         cancel(world, task)
         end_flow(world, job)
@@ -340,7 +423,10 @@ def _end_job(world, job, final_state, exit_code):
     sim.exit_code[job] = exit_code
     sim.end_time[job] = sim.now
     sim.over[job] = 1 + final_state
-    _enter_all(world, job, COMPUTING, IDLE)
+    if world.state.shares:
+        _leave_shared(world, job)
+    else:
+        _enter_all(world, job, COMPUTING, IDLE)
     # A policy hears of the end from the server (`server._report_end`), so that it knows no more than under Batsim.
     if sim.policy_watches == 0:
         transitions.end(world.state, world.facts, job, final_state)

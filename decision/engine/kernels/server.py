@@ -28,7 +28,7 @@ from .commands import (
     take_suspensions,
 )
 from .energy import begin_energy, enter
-from .jobs import load_hosts, share_network
+from .jobs import is_computed_on, load_hosts, share_network
 from .rounds import (
     continue_reply,
     continue_sender,
@@ -414,17 +414,25 @@ def _report_events(world, m):
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
-                job = state.host_job[host]
                 # It switched while it was away: Batsim 4.2.1 ends itself here. The run goes on, and its end warns of
                 # it.
                 if sim.host_state[host] != UNAVAILABLE and sim.changed_away == 0:
                     sim.changed_away, sim.changed_away_at = host + 1, sim.now
                 # A job that ran on a host that left went on; it may have ended by now.
-                enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
+                enter(world, host, COMPUTING if _computes(world, host) else IDLE)
                 transitions.come_back(state, world.facts, host)
         elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.policy_watches:
             transitions.set_supply(state, hosts[0], hosts[1:])
         log(world, a.LOG_EVENT, event, 0.0)
+
+
+@kernel
+def _computes(world, host):
+    """Whether a job has the host, and is not over."""
+    if world.state.shares:
+        return is_computed_on(world, host)
+    job = world.state.host_job[host]
+    return job >= 0 and world.sim.over[job] == 0
 
 
 @kernel

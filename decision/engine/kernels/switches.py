@@ -63,7 +63,11 @@ def _switch(world, host, pstate):
     if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
         transitions.set_pstate(state, facts, host, pstate)
         note_pstate_change(world, host, old, 0.0)
-        if state.host_job[host] >= 0:
+        if state.shares:
+            for i in range(state.nb_running):
+                if transitions.has_allocated(state, state.running[i], host):
+                    speed_changed(world, state.running[i])
+        elif state.host_job[host] >= 0:
             speed_changed(world, state.host_job[host])
         if _is_last_of_request(world, host, False):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)

@@ -140,7 +140,7 @@ def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps
     begin = sim.now
     for _ in range(TASK_STEPS):  # Batsim sets flops, bytes and hosts of SimGrid's activity: a request each
         yield STEP
-    job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf), shares=sim.options.compute_sharing)
+    job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf), shares=sim.options.shares_hosts)
     # The task begins, and a round later its limit: at equal times the task is over first.
     yield Call(partial(sim.kernel.begin, job.task))
     outcome = yield Wait(job.task, left if left >= 0 else None)
@@ -204,7 +204,7 @@ def switch(switches: "Switches", machine: HostMachine, way: int, pstate: int, st
     yield Call(partial(machine.set_pstate, way, sim.now))
     for _ in ("flops", "host", "priority"):
         yield STEP
-    task = ParallelTask(work=[(machine, 1.0)], shares=sim.options.compute_sharing)
+    task = ParallelTask(work=[(machine, 1.0)], shares=sim.options.shares_hosts)
     yield Call(partial(sim.kernel.begin, task))
     yield Wait(task, None)
     yield Call(partial(machine.set_pstate, pstate, sim.now))

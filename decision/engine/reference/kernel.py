@@ -144,7 +144,8 @@ class ParallelTask(Activity):
     """
 
     work: list[tuple[HostMachine, float]] = field(default_factory=list)  # flop of each executor, and where it is
-    sent: dict[tuple[HostMachine, HostMachine], float] = field(default_factory=dict)  # bytes, of pairs that have any
+    # Bytes from executor to executor, of pairs that have any.
+    sent: list[tuple[HostMachine, HostMachine, float]] = field(default_factory=list)
     shares: bool = False
     latency: float = 0.0  # seconds that are left of it
     flow: Flow | None = None  # once it takes its share

@@ -132,7 +132,7 @@ class Communication(Protocol):
     """A task that takes its share of links or of hosts: a `ParallelTask`."""
 
     work: list[tuple[HostMachine, float]]  # flop of each executor, and where it is
-    sent: dict[tuple[HostMachine, HostMachine], float]  # bytes, of pairs that have any
+    sent: list[tuple[HostMachine, HostMachine, float]]  # bytes from executor to executor, of pairs that have any
     flow: "Flow | None"  # once it takes its share
     rate: float  # share of the task per second
 
@@ -234,7 +234,7 @@ class PlatformLinks:
 
     def latency(self, task: Communication) -> float:
         """Seconds before the bytes of a task flow: the longest latency that any of them has."""
-        return max((self._delay(*pair) for pair in task.sent), default=0.0)
+        return max((self._delay(sender, receiver) for sender, receiver, _ in task.sent), default=0.0)
 
     def _delay(self, sender: HostMachine, receiver: HostMachine) -> float:
         return sum(link.latency for link in self.way(sender.id, receiver.id))
@@ -246,8 +246,8 @@ class PlatformLinks:
             if flops > 0:
                 flow.needs.append((self._processors.setdefault(machine, Constraint(0.0)), flops))
         through: dict[Constraint, float] = {}
-        for pair, sent in task.sent.items():
-            for link in self.way(pair[0].id, pair[1].id):
+        for sender, receiver, sent in task.sent:
+            for link in self.way(sender.id, receiver.id):
                 through[link] = through.get(link, 0.0) + sent
         flow.needs += through.items()
         task.flow = flow
@@ -260,7 +260,7 @@ class PlatformLinks:
         for machine, _ in task.work:
             if machine in self._processors:
                 self._processors[machine].width = machine.facts.cores * machine.speed
-        delay = max((self._delay(*pair) * sent for pair, sent in task.sent.items()), default=0.0)
+        delay = max((self._delay(sender, receiver) * sent for sender, receiver, sent in task.sent), default=0.0)
         # An executor has one core at most.
         slowest = min((machine.speed / flops for machine, flops in task.work if flops > 0), default=inf)
         task.flow.limit = min(slowest, TCP_WINDOW / (2.0 * delay) if delay > 0 else inf)

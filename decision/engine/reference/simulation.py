@@ -82,14 +82,10 @@ class SimJob:
         """Where each executor of the leaf is, and its flop."""
         return list(zip(self.executors, amounts(leaf, len(self.executors)), strict=True))
 
-    def sent(self, leaf: LeafTask) -> dict[tuple[HostMachine, HostMachine], float]:
-        """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
-        sent: dict[tuple[HostMachine, HostMachine], float] = {}
-        if leaf.sent > 0:
-            for i, j, amount in sendings(leaf, len(self.executors)):
-                pair = self.executors[i], self.executors[j]
-                sent[pair] = sent.get(pair, 0.0) + amount
-        return sent
+    def sent(self, leaf: LeafTask) -> list[tuple[HostMachine, HostMachine, float]]:
+        """Bytes of the leaf from executor to executor, and where these are."""
+        pairs = sendings(leaf, len(self.executors)) if leaf.sent > 0 else ()
+        return [(self.executors[i], self.executors[j], amount) for i, j, amount in pairs]
 
     def progress(self, now: float) -> float:
         """Share of the present leaf that is done."""

@@ -10,7 +10,7 @@ from decision import __version__
 from decision.experiments import Verbosity
 from decision.model.errors import ConfigError
 
-from .options import EnergyOption, EventsOption, PlatformOption
+from .options import EnergyOption, EventsOption, PlatformOption, SharingOption
 from .terminal import note, say
 
 _BATSIM_VERSION = "4.2.1"
@@ -22,7 +22,6 @@ _REFUSED = {
     "--WS": "workflows",
     "--workflow-start": "workflows",
     "--enable-redis": "Redis",
-    "--enable-compute-sharing": "several jobs on one host at a time",
     "--dump-execution-context": "the execution context",
     "--no-sched": "running without a decision process",
     "--sg-cfg": "SimGrid's configuration",
@@ -101,6 +100,7 @@ def batsim_command(
     dynamic_jobs: Dynamic = False,
     acknowledge_dynamic_jobs: Acknowledge = False,
     profile_reuse: Reuse = False,
+    compute_sharing: SharingOption = False,
     forward_unknown_events: Unknown = False,
     sched_cfg: SchedCfg = None,
     sched_cfg_file: SchedCfgFile = None,
@@ -137,6 +137,7 @@ def batsim_command(
             dynamic_jobs=dynamic_jobs,
             acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
             profile_reuse=profile_reuse,
+            compute_sharing=compute_sharing,
             forward_profiles=forward_profiles,
             forward_unknown_events=forward_unknown_events,
             sched_config=read_sched_config(sched_cfg, sched_cfg_file),

@@ -61,7 +61,6 @@ class Batsim5Engine(EmbeddedEngine):
         self._asked_at = 0.0  # seconds, of the last question
         self._stopped = False
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
-        self._starts: list[int] = []  # jobs, in the order in which they were started
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
 
@@ -160,7 +159,7 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
-        return words5.with_busy_hosts(record, self, self._starts, self._at_once)
+        return words5.with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
@@ -281,7 +280,6 @@ class Batsim5Engine(EmbeddedEngine):
             computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
             if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
                 raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
-            self._starts.append(read.job)
             if isinstance(command, m.ExecuteJob):
                 read = self._placed(read, command.data)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):

@@ -486,6 +486,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.changes_once = options.rules.tells_switches_apart
     sim.calls_in_ms = options.rules.calls_in_ms or options.calls == "ms"
     sim.trace_on = options.trace
+    sim.stays_computing = not options.rules.frees_hosts
     sim.acknowledges = options.acknowledge_dynamic_jobs
     sim.registration_open = options.dynamic_jobs
     if options.energy:

@@ -162,8 +162,8 @@ def interval_fault(state, first, last, previous):
 def start_fault(state, free, first, last, begin, end):
     """Whether a job may start on the hosts of the intervals ``first[i] .. last[i]``, begin <= i < end.
 
-    `free` (W,) are the hosts that may be used, and those that compute where jobs share hosts. Returns the reason why not
-    and a host, or FINE and the number of hosts.
+    `free` (W,) are the hosts that may be used; where jobs share hosts so may those that compute. Returns the reason why
+    not and a host, or FINE and the number of hosts.
     """
     hosts, previous = 0, -1
     for i in range(begin, end):

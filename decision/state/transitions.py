@@ -186,7 +186,7 @@ def _join(state, job, first, last):
 
 @kernel
 def job_on(state, host):
-    """The first of the running jobs that have this host, in the order in which they are expected to end; -1 for none."""
+    """The running job that has this host, of several the one that is expected to end first; -1 for none."""
     for i in range(state.nb_running):
         if has_allocated(state, state.running[i], host):
             return state.running[i]

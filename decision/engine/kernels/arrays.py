@@ -189,6 +189,7 @@ class Sim(Bundle):
     switches_on: Int  # 1 where hosts may change their pstate
     calls_in_ms: Int  # 1 where calls are at whole milliseconds, and those for a time that has passed are due at once
     trace_on: Int  # 1 where host-state rows are kept
+    stays_computing: Int  # 1 where a host that has computed counts as computing until it switches
     acknowledges: Int  # 1 where dynamic jobs are acknowledged
     policy_watches: Int  # 1 where a policy reads the state: ends and switches show when the server tells of them
     first_submitted: Int  # 1 once a job was submitted

@@ -111,6 +111,8 @@ def _enter_shared(world, job):
 def _leave_shared(world, job):
     """The hosts of a job that is over are idle, unless others compute there or they are away."""
     state, begin = world.state, world.state.alloc_first[job]
+    if world.sim.stays_computing:
+        return
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             if world.sim.host_state[host] == COMPUTING and not is_computed_on(world, host):

@@ -23,12 +23,15 @@ def request_switch(world, action):
     energy_row(world, ROW_PSTATE)
     wakes = world.facts.pstate_kind[plan.first[plan.begin[action]], pstate] == PSTATE_COMPUTING
     pstate_row(world, request, SWITCHING_TO_COMPUTE if wakes else SWITCHING_TO_SLEEP)
+    switching = sim.nb_switching
     for i in range(plan.begin[action], plan.end[action]):
         for host in range(plan.first[i], plan.last[i] + 1):
             sim.switch[host] = request
             sim.target[host] = pstate
             _switch(world, host, pstate)
-    host_row(world)
+    # Nor has Batsim 5 a row of states for a change that takes no time.
+    if sim.changes_once == 0 or sim.nb_switching > switching:
+        host_row(world)
 
 
 @kernel

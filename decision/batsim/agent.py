@@ -185,10 +185,9 @@ class Agent(Follower):
         announced = announced_platform(event.data.compute_resources)
         platform = in_announced_order(self._platform, announced) if self._platform else announced
         self._facts, pstates = platform_facts(platform, energy=True)
-        self._state = new_state(self._facts, pstates)
-        self._state.shares = event.data.allow_compute_sharing
-        self._make_room(len(self._state.size))
+        self._state = new_state(self._facts, pstates, shares=event.data.allow_compute_sharing)
         reset_policy(self._policy, platform, self._seed)
+        self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)
         self._begun = True
         self._cap(platform, event.data.config)
@@ -279,11 +278,9 @@ class Agent(Follower):
         refuse_booking(self._policy)
 
     def _grow(self) -> None:
-        self._make_room(2 * len(self._state.size))
-
-    def _make_room(self, jobs: int) -> None:
-        # Where jobs share hosts, all of them may run. A plan has room for an action on each job.
-        self._state = with_room(self._state, jobs, 0, jobs if self._state.shares else 0)
+        jobs = 2 * len(self._state.size)
+        # a plan has room for an action on each job, so that it grows with the state
+        self._state = with_room(self._state, jobs, 0)
         self._plan = p.new_plan(self._state)
 
 

@@ -477,8 +477,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     """The arrays of a simulation that has not begun."""
     hosts = len(platform.hosts)
     facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
-    state = new_state(facts, pstates, max(nb_jobs, 64))
-    state.shares = options.shares_hosts
+    state = new_state(facts, pstates, max(nb_jobs, 64), options.shares_hosts)
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.root = engine.address
     sim.energy_on = options.energy

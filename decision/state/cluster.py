@@ -187,7 +187,7 @@ class ClusterState(Bundle):
     nb_running: Int
     nb_ended: Int
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
-    running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
+    running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, as some may run elsewhere or share
     expected_end: F8  # (R,) seconds, ascending: start + expected_runtime of running[i]; inf without walltime
     revisions: I8  # (1,) how often the expected run time of a running job has changed: only outlooks do that
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
@@ -214,9 +214,11 @@ def nb_hosts(state: ClusterState) -> int:
     return len(state.host_state)
 
 
-def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> ClusterState:
-    """An idle cluster at time 0 with room for `nb_jobs` jobs; hosts in a pstate that computes are free."""
+def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, shares: bool = False) -> ClusterState:
+    """An idle cluster at time 0 with room for `nb_jobs` jobs, all of which may run where hosts are shared (`shares`);
+    hosts in a pstate that computes are free."""
     hosts = len(initial_pstate)
+    together = max(hosts, nb_jobs) if shares else hosts  # jobs that may run
     computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
     intervals = min(2 * nb_jobs, INTERVALS) + 2 * hosts
     in_state = np.zeros(N_HOST_STATES, np.int64)
@@ -241,10 +243,11 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         interval_first=np.zeros(intervals, np.int32),
         interval_last=np.zeros(intervals, np.int32),
         queue=np.zeros(nb_jobs, np.int32),
-        running=np.zeros(hosts, np.int32),
-        expected_end=np.zeros(hosts),
+        running=np.zeros(together, np.int32),
+        expected_end=np.zeros(together),
         revisions=np.zeros(1, np.int64),
-        ended=np.zeros(hosts, np.int32),
+        ended=np.zeros(together, np.int32),
+        shares=shares,
         nb_free=int(computing.sum()),
         nb_in_state=in_state,
         host_state=np.full(hosts, IDLE, np.int8),
@@ -277,6 +280,8 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
     """The same state with room for at least so many jobs, intervals, and jobs that run and end between two decisions:
     the same arrays where they are long enough."""
     changed = {}
+    if state.shares:  # all may run
+        nb_running = max(nb_running, nb_jobs)
     if nb_jobs > len(state.size):
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):

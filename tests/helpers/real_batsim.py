@@ -50,9 +50,7 @@ def find_batsim() -> str:
     return found if version.strip().lstrip("v").startswith("4.2") else ""
 
 
-def converse_with_batsim(
-    world: World, batsim: str, folder: Path, engines: Mapping[str, Any] = _ENGINES
-) -> list[str]:
+def converse_with_batsim(world: World, batsim: str, folder: Path, engines: Mapping[str, Any] = _ENGINES) -> list[str]:
     """Give Batsim and our engines the replies of one decision process; returns what differs at the first point.
 
     Where a reply is impossible the run ends with it: Batsim dies, and our engines have to refuse it.

@@ -152,6 +152,7 @@ class Sim(Bundle):
     last_joules: Float = -1.0  # at the last end of a job, -1 before
     reply_now: Float  # seconds: the reply's own time
     restart: Float  # seconds that what is left of a suspended job takes before it goes on
+    next_stroke_time: Float  # seconds: of the stroke after the awaited one of Batsim 5's periodic clock; 0 for none
     changed_away_at: Float  # seconds: when the host of changed_away came back
     checkpoint_every: Float  # seconds between two checkpoints of a job that runs; 0 where there are none
     # counters, positions and switches that are 0 or 1
@@ -173,6 +174,9 @@ class Sim(Bundle):
     nb_calls: Int  # calls asked for and not yet made
     nb_switching: Int  # hosts that switch
     nb_killers: Int  # kills under way
+    stroke: Int  # number of the call that is the stroke of Batsim 5's periodic clock that is awaited
+    next_stroke: Int  # number of the one after it, at next_stroke_time
+    nb_probed: Int  # length of probed
     nb_loading: Int  # length of loading
     ends_sent: Int  # 1 after SIMULATION_ENDS
     nb_logged: Int  # length of the log
@@ -254,6 +258,7 @@ class Sim(Bundle):
     # Energy: a host's joules are brought up to date when its load or pstate changes, or somebody asks, as SimGrid does.
     host_joules: F8  # (H + S,) joules up to host_joules_at, also of S storage hosts
     host_watts: F8  # (H + S,) watts since then
+    probed: I4  # (H,) hosts that probes measure at `stroke`, in order
     first_watts: F8  # (H + S,) those of pstate 0, in which a host is taken to be before it is first measured; then -1
     host_joules_at: F8  # (H + S,) seconds
     # Requests to switch hosts, each with its hosts as intervals: their last host makes the answer.
@@ -344,6 +349,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
         in_state=np.where(np.arange(len(HostState)) == HostState.IDLE, nb_hosts, 0).astype(i8),
         time_in_state=np.zeros(len(HostState)),
         **{n: np.zeros(nb_hosts + nb_storage, f8) for n in ("host_joules", "host_watts", "host_joules_at")},
+        probed=np.zeros(nb_hosts, i4),
         first_watts=np.full(nb_hosts + nb_storage, -1.0),
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "switch")},
         **{n: np.zeros(1024, i4) for n in ("switch_left", "switch_pstate")},

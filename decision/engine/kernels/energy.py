@@ -1,9 +1,9 @@
 """Energy: what each host draws, and the rows of Batsim's traces (SimGrid's host energy model).
 
 A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under a load of so many
-cores, ``full`` being what one core draws. A delay puts no load on its hosts. A switch is full load in its virtual pstate, and so is anything in a pstate of speed 0.
-SimGrid takes a host to be in pstate 0 until it first looks at it, in whatever pstate it begins: when time has
-passed, when the pstate changes, or when a task begins on this host alone.
+cores, ``full`` being what one core draws. A delay puts no load on its hosts. A switch is full load in its virtual
+pstate, and so is anything in a pstate of speed 0. SimGrid takes a host to be in pstate 0 until it first looks at it, in
+whatever pstate it begins: when time has passed, when the pstate changes, or when a task begins on this host alone.
 """
 
 from decision.compiling.jit import kernel

@@ -20,10 +20,10 @@ from .network import (
     begin_flow,
     end_flow,
     flops_of,
+    host_place_of,
     is_flow,
     nb_executors,
     network_of,
-    place_of,
     sends,
     shares_hosts,
 )
@@ -175,7 +175,7 @@ def begin_computing(world, job):
     if sim.energy_on:
         hosts = _nb_allocated(world, job)
         if nb_executors(world.truth, leaf, hosts) == 1:
-            look_at(world, _host_number(world, job, place_of(world.truth, leaf, hosts, 0)))
+            look_at(world, _host_number(world, job, host_place_of(world.truth, leaf, hosts, 0)))
         sim.loading[sim.nb_loading] = job
         sim.nb_loading += 1
     # The task waits for the latency of its way first, and has no rate until `share_network` sets one.

@@ -24,8 +24,8 @@ class LinkState(Bundle):
     """Links and hosts, and what goes through them. N links (each direction of a cable is one), L levels, H hosts.
 
     A flow is a task that takes its share of them: one that communicates, once its latency is over, or one that shares
-    hosts; F flows, in the order in which they began. A part is what a flow needs of one link, or one of its executors of
-    its host; P parts, those of a flow in a row. In `share` many parts are one: S slots. Hosts are links N to N + H - 1.
+    hosts; F flows, in the order in which they began. A part is what a flow needs of a link, or an executor of its host;
+    P parts, those of a flow in a row. In `share` many parts are one: S slots. Hosts are links N to N + H - 1.
     """
 
     bandwidth: F8  # (N,) bytes/s
@@ -193,12 +193,9 @@ def _network(
 
 
 def _flows(room: int) -> dict[str, np.ndarray]:
-    types = {
-        **dict.fromkeys(("flow_first", "flow_end", "flow_slot"), np.int64),
-        **dict.fromkeys(("flow_limit", "flow_rate", "flow_rise"), np.float64),
-    }
-    types |= {"flow_job": np.int32, "flow_frozen": np.int8}
-    return {name: np.zeros(room, kind) for name, kind in types.items()}
+    arrays = {name: np.zeros(room) for name in ("flow_limit", "flow_rate", "flow_rise")}
+    arrays |= {name: np.zeros(room, np.int64) for name in ("flow_first", "flow_end", "flow_slot")}
+    return arrays | {"flow_job": np.zeros(room, np.int32), "flow_frozen": np.zeros(room, np.int8)}
 
 
 def _parts(room: int) -> dict[str, np.ndarray]:

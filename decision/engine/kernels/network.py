@@ -60,7 +60,7 @@ def nb_executors(truth, leaf, hosts):
 
 
 @kernel
-def place_of(truth, leaf, hosts, executor):
+def host_place_of(truth, leaf, hosts, executor):
     """Which of the job's hosts an executor is on."""
     if truth.leaf_kind[leaf] != a.FLOPS_EXECUTORS:
         return executor
@@ -195,7 +195,7 @@ def _note_speeds(world, job, leaf):
     # A flow's executors are its first parts, as `_note_parts` lists them.
     for i in range(nb_executors(truth, leaf, hosts)):
         if _flops_of_executor(truth, leaf, hosts, i) > 0.0:
-            network.part_width[part] = _width(world, place_of(truth, leaf, hosts, i))
+            network.part_width[part] = _width(world, host_place_of(truth, leaf, hosts, i))
             part += 1
     network.flow_limit[flow] = _limit(world, leaf, hosts)
 
@@ -238,7 +238,7 @@ def _limit(world, leaf, hosts):
     for i in range(nb_executors(truth, leaf, hosts)):
         flops = _flops_of_executor(truth, leaf, hosts, i)
         if flops > 0.0:
-            limit = min(limit, _speed(world, place_of(truth, leaf, hosts, i)) / flops)
+            limit = min(limit, _speed(world, host_place_of(truth, leaf, hosts, i)) / flops)
     return limit if limit < LARGEST_RATE else -1.0
 
 
@@ -257,7 +257,7 @@ def _note_parts(world, flow, leaf):
         for i in range(executors):
             flops = _flops_of_executor(truth, leaf, hosts, i)
             if flops > 0.0:
-                place = place_of(truth, leaf, hosts, i)
+                place = host_place_of(truth, leaf, hosts, i)
                 link = len(network.bandwidth) + network.hosts[place]
                 network.part_link[part] = link
                 network.part_width[part] = _width(world, place)

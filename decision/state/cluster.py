@@ -26,7 +26,6 @@ class PlatformFacts(Bundle):
     idle: F8x2  # (H, P) watts without load
     epsilon: F8x2  # (H, P) watts at the least load
     full: F8x2  # (H, P) watts where one core is used
-    cores: I4  # (H,)
     pstate_kind: I1x2  # (H, P) PSTATE_*
     switch_off: I4x2  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
     switch_on: I4x2  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
@@ -44,6 +43,7 @@ class PlatformFacts(Bundle):
     # any network that is known
     network: I8  # its kind and sizes (decision.state.hops); empty where it is unknown
     place: I4  # (H,) each host's place in it
+    cores: I4  # (H,)
 
 
 def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]:
@@ -195,7 +195,6 @@ class ClusterState(Bundle):
     nb_free: Int  # hosts that can be given a job now (bits set in free)
     nb_in_state: I8  # (N_HOST_STATES,) hosts in each HostState
     nb_capacity_changes: Int  # so far, that no job caused
-    shares: Int  # 1 where several jobs may compute on one host
     host_state: I1  # (H,) HostState
     host_return: I1  # (H,) HostState that a host will have once it is back; of hosts that are unavailable only
     host_job: I4  # (H,) number of the job that runs there, of one of them where jobs share hosts, -1
@@ -207,6 +206,7 @@ class ClusterState(Bundle):
     unpowered: U8  # (W,) hosts that could be given a job, were there power for them
     nb_forecast: Int  # steps that are known
     forecast: I4  # (FORECAST,) hosts that are expected to have power, by step from the next on
+    shares: Int  # 1 where several jobs may compute on one host
 
 
 def nb_hosts(state: ClusterState) -> int:

@@ -171,11 +171,10 @@ def start_fault(state, free, first, last, begin, end):
         if reason != FINE:
             return reason, host
         host = first_missing(free, first[i], last[i])
-        if state.shares:
-            while host >= 0 and state.host_state[host] == COMPUTING:
-                host = first_missing(free, host + 1, last[i]) if host < last[i] else -1
-        if host >= 0:
-            return NOT_FREE, host
+        while host >= 0:
+            if state.shares == 0 or state.host_state[host] != COMPUTING:
+                return NOT_FREE, host
+            host = first_missing(free, host + 1, last[i]) if host < last[i] else -1
         hosts += last[i] - first[i] + 1
         previous = last[i]
     return FINE, hosts

@@ -154,15 +154,15 @@ def start(state, job, first, last, begin, end):
     state.start_time[job] = now
     state.alloc_first[job] = state.nb_intervals
     state.alloc_count[job] = end - begin
+    if state.shares:
+        _join(state, job, first, last, begin, end)
+        return
     # Hosts are counted by interval, and the bitmap of free ones is changed by word.
     for i in range(begin, end):
         at = state.nb_intervals
         state.interval_first[at] = first[i]
         state.interval_last[at] = last[i]
         state.nb_intervals += 1
-        if state.shares:
-            _join(state, job, first[i], last[i])
-            continue
         for host in range(first[i], last[i] + 1):
             state.host_job[host] = job
             state.host_state[host] = COMPUTING
@@ -175,13 +175,36 @@ def start(state, job, first, last, begin, end):
 
 
 @kernel
-def _join(state, job, first, last):
-    """A job starts on hosts first..last, on which others may compute."""
-    for host in range(first, last + 1):
-        if state.host_job[host] < 0:
-            _set_host_state(state, host, COMPUTING)
-            _clear_free(state, host, host)
-        state.host_job[host] = job
+def _join(state, job, first, last, begin, end):
+    """A job starts on hosts on which others may compute."""
+    for i in range(begin, end):
+        at = state.nb_intervals
+        state.interval_first[at] = first[i]
+        state.interval_last[at] = last[i]
+        state.nb_intervals += 1
+        for host in range(first[i], last[i] + 1):
+            if state.host_job[host] < 0:
+                _set_host_state(state, host, COMPUTING)
+                _clear_free(state, host, host)
+            state.host_job[host] = job
+    _insert_running(state, job, state.now + state.walltime[job])
+
+
+@kernel
+def _leave(state, facts, job):
+    """A job that is over gives its hosts up, which are idle where no other computes, or once they are back."""
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            state.host_job[host] = job_on(state, host)
+            if state.host_job[host] < 0:
+                if state.host_state[host] == UNAVAILABLE:
+                    state.host_return[host] = IDLE
+                else:
+                    _set_host_state(state, host, IDLE)
+                _refresh_free(state, facts, host)
+    if state.supply < len(state.host_state):
+        _share_power(state)
 
 
 @kernel
@@ -225,13 +248,14 @@ def end(state, facts, job, final_state):
     _remove_running(state, job)
     state.ended[state.nb_ended] = job
     state.nb_ended += 1
+    if state.shares:
+        _leave(state, facts, job)
+        return
     now, here, free, begin = state.now, 0, 0, state.alloc_first[job]
     # A host that left while the job ran is idle once it is back; one that sleeps or switches cannot have run it.
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            state.host_job[host] = job_on(state, host) if state.shares else -1
-            if state.host_job[host] >= 0:
-                continue
+            state.host_job[host] = -1
             if state.host_state[host] != UNAVAILABLE:
                 state.host_state[host] = IDLE
                 state.host_since[host] = now

@@ -152,7 +152,6 @@ class Sim(Bundle):
     last_joules: Float = -1.0  # at the last end of a job, -1 before
     reply_now: Float  # seconds: the reply's own time
     restart: Float  # seconds that what is left of a suspended job takes before it goes on
-    next_stroke_time: Float  # seconds: of the stroke after the awaited one of Batsim 5's periodic clock; 0 for none
     changed_away_at: Float  # seconds: when the host of changed_away came back
     checkpoint_every: Float  # seconds between two checkpoints of a job that runs; 0 where there are none
     # counters, positions and switches that are 0 or 1
@@ -174,9 +173,6 @@ class Sim(Bundle):
     nb_calls: Int  # calls asked for and not yet made
     nb_switching: Int  # hosts that switch
     nb_killers: Int  # kills under way
-    stroke: Int  # number of the call that is the stroke of Batsim 5's periodic clock that is awaited
-    next_stroke: Int  # number of the one after it, at next_stroke_time
-    nb_probed: Int  # length of probed
     nb_loading: Int  # length of loading
     ends_sent: Int  # 1 after SIMULATION_ENDS
     nb_logged: Int  # length of the log
@@ -193,7 +189,6 @@ class Sim(Bundle):
     switches_on: Int  # 1 where hosts may change their pstate
     calls_in_ms: Int  # 1 where calls are at whole milliseconds, and those for a time that has passed are due at once
     trace_on: Int  # 1 where host-state rows are kept
-    stays_computing: Int  # 1 where a host that has computed counts as computing until it switches
     acknowledges: Int  # 1 where dynamic jobs are acknowledged
     policy_watches: Int  # 1 where a policy reads the state: ends and switches show when the server tells of them
     first_submitted: Int  # 1 once a job was submitted
@@ -258,7 +253,6 @@ class Sim(Bundle):
     # Energy: a host's joules are brought up to date when its load or pstate changes, or somebody asks, as SimGrid does.
     host_joules: F8  # (H + S,) joules up to host_joules_at, also of S storage hosts
     host_watts: F8  # (H + S,) watts since then
-    probed: I4  # (H,) hosts that probes measure at `stroke`, in order
     first_watts: F8  # (H + S,) those of pstate 0, in which a host is taken to be before it is first measured; then -1
     host_joules_at: F8  # (H + S,) seconds
     # Requests to switch hosts, each with its hosts as intervals: their last host makes the answer.
@@ -274,6 +268,13 @@ class Sim(Bundle):
     kill_begin: I8  # (Z,) jobs of a kill request
     kill_end: I8  # (Z,)
     kill_job: I4  # (Z,)
+    # Of Batsim 5 alone: behind what each run needs, which a few fields more before it would slow by a hundredth.
+    probed: I4  # (H,) hosts that probes measure at `stroke`, in order
+    stays_computing: Int  # 1 where a host that has computed counts as computing until it switches
+    stroke: Int  # number of the call that is the stroke of Batsim 5's periodic clock that is awaited
+    next_stroke: Int  # number of the one after it, at next_stroke_time
+    nb_probed: Int  # length of probed
+    next_stroke_time: Float  # seconds: of the stroke after the awaited one of Batsim 5's periodic clock; 0 for none
 
 
 class Rows(Bundle):

@@ -12,6 +12,9 @@ from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
 from .network import (
+    ENTER_SHARED,
+    LEAVE_SHARED,
+    LOAD_SHARED,
     NOTE_PARTS,
     NOTE_SPEEDS,
     SET_RATES,
@@ -43,7 +46,7 @@ def begin_job(world, job, at):
     energy_row(world, ROW_START)
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
     if state.shares:
-        _enter_shared(world, job)
+        ask_flows(world, ENTER_SHARED, job, 0)
     else:
         _enter_all(world, job, IDLE, COMPUTING)
     sim.over[job] = 0
@@ -91,43 +94,6 @@ def _enter_all(world, job, old, new):
                     sim.host_since[host] = now
     sim.in_state[old] -= hosts
     sim.in_state[new] += hosts
-
-
-@kernel
-def _enter_shared(world, job):
-    """The hosts of a job compute, or go on to; what they have done up to now is added up, as Batsim does."""
-    state, sim, begin = world.state, world.sim, world.state.alloc_first[job]
-    for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            old = sim.host_state[host]
-            sim.in_state[old] -= 1
-            sim.in_state[COMPUTING] += 1
-            sim.time_in_state[old] += sim.now - sim.host_since[host]
-            sim.host_state[host] = COMPUTING
-            sim.host_since[host] = sim.now
-
-
-@kernel
-def _leave_shared(world, job):
-    """The hosts of a job that is over are idle, unless others compute there or they are away."""
-    state, begin = world.state, world.state.alloc_first[job]
-    if world.sim.stays_computing:
-        return
-    for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            if world.sim.host_state[host] == COMPUTING and not is_computed_on(world, host):
-                enter(world, host, IDLE)
-
-
-@kernel
-def is_computed_on(world, host):
-    """Whether a job has the host, and is not over."""
-    state, sim = world.state, world.sim
-    for i in range(state.nb_running):
-        job = state.running[i]
-        if sim.over[job] == 0 and transitions.has_allocated(state, job, host):
-            return True
-    return False
 
 
 @kernel
@@ -212,7 +178,7 @@ def share_network(world):
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))
     if world.state.shares and sim.energy_on:
-        _load_shared(world)
+        ask_flows(world, LOAD_SHARED, 0, 0)
     # What is left of a task is a share of it, so that a new rate needs nothing else.
     for i in range(sim.nb_activities):
         rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
@@ -288,24 +254,6 @@ def _load_hosts(world, job, leaf):
 
 
 @kernel
-def _load_shared(world):
-    """Put the load of all flows on the hosts, where jobs share them: SimGrid adds it up from the latest task on."""
-    network = network_of(world)
-    links, load, loaded = len(network.bandwidth), network.load, network.loaded
-    for flow in range(network.nb_flows - 1, -1, -1):
-        for part in range(network.flow_end[flow] - 1, network.flow_first[flow] - 1, -1):
-            host = network.part_link[part] - links
-            if host >= 0:
-                load[host] += network.flow_rate[flow] * network.part_amount[part]
-    # Also hosts on which nobody computes any more; but not those that switch, whose load is none of a flow.
-    for host in range(len(load)):
-        if load[host] > 0.0 or loaded[host]:
-            put_load(world, host, load[host])
-            loaded[host] = load[host] > 0.0
-            load[host] = 0.0
-
-
-@kernel
 def _host_number(world, job, place):
     """The host at a place of the job's hosts, counted from 0."""
     state = world.state
@@ -331,7 +279,7 @@ def next_host(world, job, host):
 
 @kernel
 def unload_hosts(world, job):
-    """The job's hosts compute nothing; where jobs share hosts, `_load_shared` says what others compute there."""
+    """The job's hosts compute nothing; where jobs share hosts, `LOAD_SHARED` says what others compute there."""
     state = world.state
     if world.sim.energy_on == 0:
         return
@@ -426,7 +374,7 @@ def _end_job(world, job, final_state, exit_code):
     sim.end_time[job] = sim.now
     sim.over[job] = 1 + final_state
     if world.state.shares:
-        _leave_shared(world, job)
+        ask_flows(world, LEAVE_SHARED, job, 0)
     else:
         _enter_all(world, job, COMPUTING, IDLE)
     # A policy hears of the end from the server (`server._report_end`), so that it knows no more than under Batsim.

@@ -12,8 +12,11 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.engine.rules import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
+from decision.state import transitions
+from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
+from .energy import enter, put_load
 from .links import LinkState, find_way, top_of_way
 
 LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
@@ -26,7 +29,7 @@ _RISES, _STOPS, _FROZEN = range(3)  # of flow_frozen; STOPS since this round
 _network_at = bundle_at(LinkState)
 
 # Operations of `flows`
-SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
+SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES, ENTER_SHARED, LEAVE_SHARED, LOAD_SHARED, IS_COMPUTED_ON = range(8)
 
 _FLOWS = Interface(float, *a.WORLD, int, int, int)
 _call_flows = _FLOWS.caller()
@@ -434,12 +437,70 @@ def _freeze(network):
     return count
 
 
-# --- As a root, for runs in which jobs communicate -----------------------------------------------------------------
+# --- Hosts that jobs share -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _enter_shared(world, job):
+    """The hosts of a job compute, or go on to; what they have done up to now is added up, as Batsim does."""
+    state, sim, begin = world.state, world.sim, world.state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            old = sim.host_state[host]
+            sim.in_state[old] -= 1
+            sim.in_state[COMPUTING] += 1
+            sim.time_in_state[old] += sim.now - sim.host_since[host]
+            sim.host_state[host] = COMPUTING
+            sim.host_since[host] = sim.now
+
+
+@kernel
+def _leave_shared(world, job):
+    """The hosts of a job that is over are idle, unless others compute there or they are away."""
+    state, begin = world.state, world.state.alloc_first[job]
+    if world.sim.stays_computing:
+        return
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            if world.sim.host_state[host] == COMPUTING and not _is_computed_on(world, host):
+                enter(world, host, IDLE)
+
+
+@kernel
+def _is_computed_on(world, host):
+    """Whether a job has the host, and is not over."""
+    state, sim = world.state, world.sim
+    for i in range(state.nb_running):
+        job = state.running[i]
+        if sim.over[job] == 0 and transitions.has_allocated(state, job, host):
+            return True
+    return False
+
+
+@kernel
+def _load_shared(world):
+    """Put the load of all flows on the hosts, where jobs share them: SimGrid adds it up from the latest task on."""
+    network = network_of(world)
+    links, load, loaded = len(network.bandwidth), network.load, network.loaded
+    for flow in range(network.nb_flows - 1, -1, -1):
+        for part in range(network.flow_end[flow] - 1, network.flow_first[flow] - 1, -1):
+            host = network.part_link[part] - links
+            if host >= 0:
+                load[host] += network.flow_rate[flow] * network.part_amount[part]
+    # Also hosts on which nobody computes any more; but not those that switch, whose load is none of a flow.
+    for host in range(len(load)):
+        if load[host] > 0.0 or loaded[host]:
+            put_load(world, host, load[host])
+            loaded[host] = load[host] > 0.0
+            load[host] = 0.0
+
+
+# --- As a root, for runs in which jobs communicate or share hosts ----------------------------------------------------
 
 
 @_FLOWS.entry
 def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
-    """An operation on flow or job `which`."""
+    """An operation on flow, job or host `which`."""
     world = a.World(state, facts, truth, sim, rows, plan)
     if operation == SUM_LATENCY:
         return _latency_of(world, which, leaf)
@@ -450,6 +511,14 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
     if operation == SET_RATES:
         set_rates(network_of(world))
         sim.rates_changed = 0
+    if operation == ENTER_SHARED:
+        _enter_shared(world, which)
+    if operation == LEAVE_SHARED:
+        _leave_shared(world, which)
+    if operation == LOAD_SHARED:
+        _load_shared(world)
+    if operation == IS_COMPUTED_ON:
+        return 1.0 * _is_computed_on(world, which)
     return 0.0
 
 

@@ -382,17 +382,6 @@ def continue_sender(world, kind, arg):
         if kind == a.MSG_EVENTS_HELLO:
             world.sim.list_clock[arg] = world.sim.now
         _continue_event_list(world, arg)
-    elif kind == a.MSG_CALL:
-        _wait_for_next_stroke(world, arg)
-
-
-@kernel
-def _wait_for_next_stroke(world, stroke):
-    """Batsim 5's periodic clock waits for its next stroke, once the server has heard of one: before the answer."""
-    sim = world.sim
-    if stroke == sim.stroke and sim.next_stroke_time > sim.now:
-        sim.nb_calls += 1
-        begin_sleep(world, sim.next_stroke_time - sim.now, a.pack(a.CALL_IS_DUE, sim.next_stroke))
 
 
 @kernel

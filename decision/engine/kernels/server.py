@@ -17,7 +17,7 @@ from decision.state.cluster import COMPUTING, IDLE, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
-from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
+from .clock import begin_sleep, begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import (
     begin_command,
     handle_command,
@@ -28,7 +28,8 @@ from .commands import (
     take_suspensions,
 )
 from .energy import begin_energy, enter
-from .jobs import is_computed_on, load_hosts, share_network
+from .jobs import load_hosts, share_network
+from .network import IS_COMPUTED_ON, ask_flows
 from .rounds import (
     continue_reply,
     continue_sender,
@@ -343,8 +344,7 @@ def _handle(world, kind, arg):
         world.sim.nb_submitters -= 1
         _log_last(world, world.sim.nb_submitters, a.LOG_NO_MORE_JOBS)
     elif kind == a.MSG_CALL:
-        world.sim.nb_calls -= 1
-        log(world, a.LOG_CALLED, arg, 0.0)
+        _report_call(world, arg)
     elif kind == a.MSG_SWITCHED:
         world.sim.nb_switching -= 1
         report_switched(world, arg)
@@ -356,6 +356,17 @@ def _handle(world, kind, arg):
         world.sim.nb_event_lists -= 1
         _log_last(world, world.sim.nb_event_lists, a.LOG_NO_MORE_EVENTS)
     return a.DONE if is_over else NOT_OVER
+
+
+@kernel
+def _report_call(world, number):
+    """A call is due. Batsim 5's periodic clock waits for its next stroke, before the answer to this one."""
+    sim = world.sim
+    sim.nb_calls -= 1
+    log(world, a.LOG_CALLED, number, 0.0)
+    if number == sim.stroke and sim.next_stroke_time > sim.now:
+        sim.nb_calls += 1
+        begin_sleep(world, sim.next_stroke_time - sim.now, a.pack(a.CALL_IS_DUE, sim.next_stroke))
 
 
 @kernel
@@ -430,7 +441,7 @@ def _report_events(world, m):
 def _computes(world, host):
     """Whether a job has the host, and is not over."""
     if world.state.shares:
-        return is_computed_on(world, host)
+        return ask_flows(world, IS_COMPUTED_ON, host, 0) > 0.0
     job = world.state.host_job[host]
     return job >= 0 and world.sim.over[job] == 0
 

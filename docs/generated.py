@@ -13,6 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from decision.cli.app import app
+from decision.cli.schemas import field_comments
 from decision.experiments.metric_list import METRICS
 from decision.files import load_platform, load_workload
 from decision.model.computer import shipped_platforms, shipped_workloads
@@ -149,16 +150,6 @@ def _environment(scheduler: ChoosingScheduler) -> Iterator[str]:
         value = getattr(settings, name)
         shown = f"{value:.4g}" if isinstance(value, float) else value
         yield f"| `{name}` | `{shown}` | {_cell(comment)}{kinds} |"
-
-
-def field_comments(kind: type) -> dict[str, str]:
-    """What the source says of each of a struct's fields, in a comment at its line, those of its bases first."""
-    comments: dict[str, str] = {}
-    for each in reversed(kind.__mro__[:-1]):
-        if "__annotations__" in vars(each) and each.__module__.startswith("decision"):
-            lines = [re.match(r" {4}(\w+): .*?  # (.*)", line) for line in inspect.getsource(each).splitlines()]
-            comments |= {found[1]: found[2] for found in lines if found}
-    return {name: comments[name] for name in kind.__struct_fields__}
 
 
 def _shipped() -> Iterator[str]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
@@ -69,9 +70,16 @@ def find_batsim(batsim: str) -> str:
 def speaks_5(batsim: str) -> bool:
     """Whether an executable is a Batsim 5, by its help: the text of its version says nothing for certain."""
     try:
-        return _told_5(_asked_for_help(batsim))
+        status = Path(batsim).stat()
+        return _is_of_5(batsim, status.st_mtime_ns, status.st_size, status.st_ino)
     except OSError:
         return False  # starting it to simulate says why
+
+
+@lru_cache(maxsize=16)
+def _is_of_5(batsim: str, *_state: int) -> bool:
+    """The same, asked once of a file as it is: a process that steps simulations starts many."""
+    return _told_5(_asked_for_help(batsim))
 
 
 def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":

@@ -73,7 +73,7 @@ class Command(TyperCommand):
         _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
         for option, times in Counter(order).items():
             if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
+                raise ConfigError(f"{long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error says which of its options repairs it."""
@@ -81,7 +81,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except DecisionError as error:
             options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
-            name = next((_long_name(option.opts) for option in options if option.name == error.field), None)
+            name = next((long_name(option.opts) for option in options if option.name == error.field), None)
             if name is not None:
                 error.add_note(name)
             raise
@@ -91,7 +91,7 @@ class Command(TyperCommand):
         folded = {} if ctx.find_root().params.get("verbose") else _folded(self.params)
         epilog, options = self.epilog, [option for panel in folded.values() for option in panel]
         if folded:
-            names = {panel: ", ".join(_long_name(option.opts) for option in of) for panel, of in folded.items()}
+            names = {panel: ", ".join(long_name(option.opts) for option in of) for panel, of in folded.items()}
             panels = [f"{panel.lower()} ({listed})" for panel, listed in names.items()]
             command = " ".join(ctx.command_path.split()[1:])
             self.epilog = f"More options, which decision -v {command} --help explains: {', '.join(panels)}."
@@ -116,7 +116,8 @@ def _folded(parameters: Sequence[Any]) -> dict[str, list[Any]]:
     return {name: options for name, options in panels.items() if options}
 
 
-def _long_name(names: Sequence[str]) -> str:
+def long_name(names: Sequence[str]) -> str:
+    """The name of an option that is a word."""
     return next((name for name in names if name.startswith("--")), names[0])
 
 
@@ -308,7 +309,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
-    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.params}
+    known = {long_name(option.opts).removeprefix("--"): option for option in context.command.params}
     for name, value in found.items():
         if name in ("config", "help"):
             raise ConfigError(f"{path}: {name} is only for the command line; leave it out")

@@ -1,7 +1,7 @@
 """``decision train``: one training of a scheduler, or one for each of several seeds and settings."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
@@ -26,13 +26,12 @@ from .options import (
     Spread,
     WorkloadOption,
     read_days,
-    read_range,
 )
 from .tables import number, simple_table
 from .terminal import Pace, has_bars, paced, stderr, stdout
 
 if TYPE_CHECKING:
-    from decision.experiments.inputs import Inputs, LoadedInputs
+    from decision.experiments.inputs import LoadedInputs
     from decision.experiments.tasks import How
     from decision.rl.learning.config import TrainConfig
 
@@ -63,7 +62,8 @@ Changes = Annotated[
     list[str] | None,
     _learning_option(
         "--set",
-        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each.",
+        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each; with "
+        "--search also ranges, KEY=LOW..HIGH and KEY=LOW..HIGH:log.",
         metavar="KEY=VALUE",
     ),
 ]
@@ -91,6 +91,14 @@ TrainingSeeds = Annotated[
         "--seeds", help="A training for each random seed from A to B - 1, and for each value of --set.", metavar="A:B"
     ),
 ]
+SearchOption = Annotated[
+    str | None,
+    _learning_option(
+        "--search",
+        help="Search the values of --set with so many trainings, by optuna from those before, or N:random.",
+        metavar="N",
+    ),
+]
 Data = Annotated[
     Path | None,
     _learning_option(
@@ -102,80 +110,6 @@ Data = Annotated[
 Resume = Annotated[
     bool, _learning_option("--resume", help="Resume the training in FOLDER; a larger --steps extends it.")
 ]
-
-# ``decision train`` with several seeds or values of settings: many trainings, their table and their curves.
-
-
-def read_seeds(text: str | None) -> list[int]:
-    """The seeds of ``--seeds A:B``; none where the option was not given. Raises ConfigError."""
-    chosen = read_range(text, "--seeds")
-    if chosen is None:
-        return []
-    seeds = list(range(chosen.start or 0, chosen.stop or 0))
-    if not seeds or seeds[0] < 0:
-        raise ConfigError(
-            f"{text!r} names no seed; write the first one and that after the last, like 0:5", field="seeds"
-        )
-    return seeds
-
-
-def train_combinations(
-    preset: str,
-    changes: Sequence[str],
-    seeds: Sequence[int],
-    inputs: "Inputs",
-    output: Path,
-    data: Path | None,
-    spread: Spread,
-    as_json: bool,
-    command: str = "",
-) -> None:
-    """Do the trainings, print their table, and draw their curves on one page."""
-    from decision.experiments.training import combinations, train_all, training_folders
-
-    from .tables import print_json, simple_table
-    from .terminal import announce_compilation, counting, say, stdout
-
-    trainings = combinations(preset, changes, seeds)
-    announce_compilation()
-    with counting("trainings") as show, spread.begun() as how:
-        rows = train_all(trainings, inputs, output, data=data, progress=show, **how)
-    page = _draw(training_folders(trainings, output), output, command)
-    if as_json:
-        print_json({"trainings": rows})
-        return
-    names = [name for name in rows[0] if name != "checkpoint_sha256"]
-    settings = trainings[0].own
-    table = simple_table(*(name if name in settings else f">{_header(name)}" for name in names))
-    for row in rows:
-        table.add_row(*(row[name] if name in settings else _figure(row[name]) for name in names))
-    stdout().print(table)
-    say(f"trainings.csv and a folder for each training are in {output}")
-    if page is not None:
-        say(f"their curves: {page}")
-
-
-def _header(name: str) -> str:
-    return name.replace("_", "\n", 1).replace("_", " ")
-
-
-def _figure(text: str) -> str:
-    from .tables import number
-
-    return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
-
-
-def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
-    from .terminal import can_draw, working
-
-    if not can_draw("no report.html"):
-        return None
-    from decision.experiments.results import load_trainings
-    from decision.report.pages import analyse
-    from decision.rl.learning.checkpoint import kind_of
-
-    with working("drawing"):
-        return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]
 
 
 @with_groups
@@ -193,6 +127,7 @@ def train_command(
     seeds: TrainingSeeds = None,
     resume: Resume = False,
     *,
+    search: SearchOption = None,
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
@@ -235,6 +170,11 @@ def train_command(
     row of each, and FOLDER/report.html their curves. One training by evolution
     lets the workers of --on play its candidates.
 
+    With --search N, there are N trainings with values from the ranges in --set,
+    each proposed by optuna from what those before came to by their validation.
+    One that falls behind is given up. The same command goes on; FOLDER/search.csv
+    has a row of each, and FOLDER/report.html pictures.
+
     Examples:
 
       decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
@@ -259,13 +199,17 @@ def train_command(
 
       decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
           --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
+
+      decision train dbf-compact -p cluster.xml -w log.swf -o searched \\
+          --search 20 --set learn.lr=1e-5..1e-3:log --set learn.envs=8,16,32
     """
     from decision.experiments.inputs import Inputs, load_inputs
     from decision.model.errors import ConfigError
     from decision.rl.learning import require_learning
-    from decision.rl.learning.config import alternatives, load_config, preset_names
+    from decision.rl.learning.config import alternatives, load_config, preset_names, range_of, read_space
     from decision.rl.schedulers import find_scheduler
 
+    from .many_trainings import Many, read_search, read_seeds, search_combinations, train_combinations
     from .tables import print_dropped
 
     if preset is None and scheduler in preset_names():
@@ -274,8 +218,12 @@ def train_command(
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
     if days is not None:
         changes.append(f"env.days={_checked_days(scheduler, days)}")
-    many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
-    config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
+    searched = None if search is None else (*read_search(search), read_space(changes))
+    if searched is None and (ranges := [change for change in changes if range_of(change)]):
+        raise ConfigError(f"{ranges[0]} is a range; say with --search how many trainings look for its best value")
+    many = searched is not None or seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
+    first = [alternatives(change)[0] for change in changes] if searched is None else searched[2].first
+    config = load_config(preset, first, seed=seed)
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
@@ -290,9 +238,12 @@ def train_command(
         refuse_unused(context, dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False), _ONE)
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
-        train_combinations(
-            preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context)
-        )
+        asked = Many(preset, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context))
+        if searched is None:
+            train_combinations(asked, changes)
+        else:
+            refuse_unused(context, {"share": False}, "what is tried next depends on all trainings before")
+            search_combinations(asked, *searched)
         return
     several = "it needs --seeds, or several values in --set"
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)

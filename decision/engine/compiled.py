@@ -8,7 +8,6 @@ becomes a `RunRecord`.
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -22,7 +21,7 @@ from decision.engine.kernels import commands as c
 from decision.engine.kernels import links
 from decision.engine.kernels.network import flows
 from decision.engine.kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, engine
-from decision.model.columns import Texts
+from decision.model.columns import HostSets, Texts
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.platform import Platform
@@ -159,8 +158,8 @@ class Allocations:
         over[[job for job in _named(world) if job < len(over)]] = False
         self._put(world.state, over)
 
-    def intervals(self, state: ClusterState, jobs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first and last hosts of all intervals of jobs (n,) of a run that is over, job by job."""
+    def intervals(self, state: ClusterState, jobs: I4) -> tuple[I4, I4, I4]:
+        """Of jobs (n,) of a run that is over: first and last hosts of all intervals, job by job; each job's number."""
         if self._spool.length:
             self._put(state, np.ones(len(state.job_state), bool))
         begin, count = state.alloc_first[jobs], state.alloc_count[jobs]
@@ -169,9 +168,9 @@ class Allocations:
         end = np.cumsum(count)
         which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)
         if not self._spool.length:
-            return state.interval_first[which], state.interval_last[which]
+            return state.interval_first[which], state.interval_last[which], count
         taken = self._spool.take(which)
-        return taken["first"], taken["last"]
+        return taken["first"], taken["last"], count
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
         held = state.nb_intervals
@@ -552,7 +551,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
-        allocation=Texts(partial(_allocations, engine.allocations, state), ended),
+        allocation=HostSets(partial(engine.allocations.intervals, state), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )
@@ -564,13 +563,6 @@ def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
     for row in np.flatnonzero(engine.state.nth_rest[jobs]).tolist():
         texts[row] = getattr(engine.job(int(jobs[row])), field)
     return texts
-
-
-def _allocations(allocations: Allocations, state: ClusterState, jobs: I4) -> list[str]:
-    """The hosts of jobs (n,), as Batsim writes them."""
-    first, last = allocations.intervals(state, jobs)
-    runs, ends = list(zip(first.tolist(), last.tolist(), strict=True)), np.cumsum(state.alloc_count[jobs])
-    return [format_intervals(runs[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:

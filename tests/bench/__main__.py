@@ -60,19 +60,29 @@ BENCHMARKS = {
         batsim_side.replayed, "s", "at most 1.3", "batsched easy_bf_fast 1.3 as Batsim measures it; 65 us a message"
     ),
     "batsim-scheduling": Benchmark(
-        batsim_side.ratio(lambda run: run["scheduling"]),
-        "ratio",
-        "at most 1",
-        "batsched easy_bf_fast is 1",
-        batsim_side.missing,
+        batsim_side.ratio("scheduling"), "ratio", "at most 1", "batsched easy_bf_fast is 1", batsim_side.missing
     ),
     "batsim-whole": Benchmark(
-        batsim_side.ratio(lambda run: run["whole"]),
+        batsim_side.ratio("whole"), "ratio", "at most 1", "batsched easy_bf_fast is 1", batsim_side.missing
+    ),
+    "batsim-conservative": Benchmark(
+        batsim_side.ratio("whole", "conservative", "conservative_bf", energy=True),
         "ratio",
-        "at most 1.1",
-        "batsched easy_bf_fast is 1",
+        "at most 1",
+        "batsched conservative_bf is 1",
         batsim_side.missing,
     ),
+    "engine-ratio": Benchmark(
+        batsim_side.embedded,
+        "times",
+        "at least 100",
+        "Batsim 4.2.1 with batsched easy_bf_fast is 1",
+        batsim_side.missing,
+    ),
+    "turnaround-median": Benchmark(
+        batsim_side.turnaround(50), "us", "", "batsched easy_bf_fast: see batsim-scheduling"
+    ),
+    "turnaround-99": Benchmark(batsim_side.turnaround(99), "us", "", "of batsched's see batsim-scheduling"),
     "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
     "run-stream": Benchmark(measures.stream(0), "s", "at most 30", ""),
     "run-stream-memory": Benchmark(measures.stream(1), "MB", "at most 500", ""),

@@ -11,14 +11,13 @@ between two printed ones.
 import numpy as np
 
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import nearest_millionths
 from decision.engine.rules import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.model.errors import InternalError
 from decision.state import transitions
 
 from . import arrays as a
 from .network import begin_flow
-
-_SPLIT = 2.0**27 + 1.0  # cuts a number of 53 bits into two halves, whose products with 1e6 are exact (Veltkamp)
 
 
 @kernel
@@ -65,20 +64,7 @@ def log(world, kind, arg, value):
 @kernel
 def six_decimals(seconds):
     """A time as Batsim writes it into messages, as it does all numbers, and as the state has it."""
-    # Batsim prints six decimals, and what prints them rounds the exact binary number. The product below is rounded
-    # itself, which shows only where it comes out at a half: then the part that it lost says to which side.
-    scaled = seconds * 1e6
-    whole = np.rint(scaled)  # not round: it goes through an integer, which overflows after 292,000 years
-    if abs(scaled - whole) == 0.5:  # what the product was rounded by says to which side
-        # Dekker's exact product: the two halves times 1e6 have no error, so `lost` is exactly what `scaled` is short
-        # of.
-        high = seconds * _SPLIT - (seconds * _SPLIT - seconds)
-        lost = (high * 1e6 - scaled) + (seconds - high) * 1e6
-        if lost > 0.0:
-            whole = np.ceil(scaled)
-        elif lost < 0.0:
-            whole = np.floor(scaled)
-    return whole / 1e6
+    return nearest_millionths(seconds) / 1e6
 
 
 @kernel

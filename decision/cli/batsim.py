@@ -11,7 +11,7 @@ from decision.experiments import Verbosity
 from decision.model.errors import ConfigError
 
 from .declared import Option
-from .options import EnergyOption, EventsOption, PlatformOption
+from .options import EnergyOption, EventsOption, PlatformOption, SharingOption
 from .terminal import note, say
 
 _BATSIM_VERSION = "4.2.1"
@@ -23,7 +23,6 @@ _REFUSED = {
     "--WS": "workflows",
     "--workflow-start": "workflows",
     "--enable-redis": "Redis",
-    "--enable-compute-sharing": "several jobs on one host at a time",
     "--dump-execution-context": "the execution context",
     "--no-sched": "running without a decision process",
     "--sg-cfg": "SimGrid's configuration",
@@ -96,6 +95,7 @@ def batsim_command(
     dynamic_jobs: Dynamic = False,
     acknowledge_dynamic_jobs: Acknowledge = False,
     profile_reuse: Reuse = False,
+    compute_sharing: SharingOption = False,
     forward_unknown_events: Unknown = False,
     sched_cfg: SchedCfg = None,
     sched_cfg_file: SchedCfgFile = None,
@@ -132,6 +132,7 @@ def batsim_command(
             dynamic_jobs=dynamic_jobs,
             acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
             profile_reuse=profile_reuse,
+            compute_sharing=compute_sharing,
             forward_profiles=forward_profiles,
             forward_unknown_events=forward_unknown_events,
             sched_config=read_sched_config(sched_cfg, sched_cfg_file),

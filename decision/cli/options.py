@@ -114,6 +114,9 @@ EventsOption = Annotated[
     list[Path] | None, _input_option("--events", help="Batsim external events; may be repeated.", metavar="FILE")
 ]
 EnergyOption = Annotated[bool, _input_option("--energy", "-E", help="Simulate power states and energy.")]
+SharingOption = Annotated[
+    bool, _input_option("--enable-compute-sharing", help="Let several jobs compute on one host, as Batsim's option.")
+]
 SelectOption = Annotated[
     str | None, _jobs_option("--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B")
 ]

@@ -26,6 +26,7 @@ from .options import (
     PolicyOption,
     SeedOption,
     SettingsOption,
+    SharingOption,
     TimeoutOption,
     WorkloadOption,
     WorkloadsOption,
@@ -72,6 +73,7 @@ def run_command(
     batsim_verbosity: LogLevel = Verbosity.QUIET,
     schedule_trace: ScheduleTrace = False,
     energy: EnergyOption = False,
+    compute_sharing: SharingOption = False,
     calls: Calls = CallUnit.US,
     events: EventsOption = None,
     *,
@@ -130,6 +132,7 @@ def run_command(
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
+        compute_sharing=compute_sharing,
         calls=calls.value,
         selection=chosen.read(),
         feedback=feedback,
@@ -180,7 +183,10 @@ def _batsim_ahead(context: click.Context) -> Ahead | None:
             fresh,
             verbosity=given["batsim_verbosity"].value,
             schedule_trace=given["schedule_trace"],
-            switches=["-E"] if given["energy"] else [],
+            switches=[
+                *(["-E"] if given["energy"] else []),
+                *(["--enable-compute-sharing"] if given["compute_sharing"] else []),
+            ],
         )
 
     return context.with_resource(started_ahead(given["batsim"], given["output"], command))

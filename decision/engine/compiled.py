@@ -231,12 +231,17 @@ class CompiledEngine:
         truth, self.names = build_truth(workloads, lists, rules.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
-        if options.may_register or truth.leaf_bytes.any():
-            self._network = links.new_network(platform)
-            self.world.sim.network, self.world.sim.flows = self._network.address, flows.address
+        if options.may_register or options.shares_hosts or truth.leaf_bytes.any():
+            self._lay_network()
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         self._ask(BEGIN_RUN)
+
+    def _lay_network(self) -> None:
+        """Let jobs communicate and share hosts."""
+        network = links.new_network(self.platform)
+        self._network = links.with_flows(network, len(self.state.size)) if self.options.shares_hosts else network
+        self.world.sim.network, self.world.sim.flows = self._network.address, flows.address
 
     def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
         """The events by who tells of them: one does of all."""
@@ -326,11 +331,13 @@ class CompiledEngine:
             intervals = 2 * state.nb_intervals + room  # half of them, or they are put aside all the time
         if sim.rates_changed and self._network.nb_flows:
             self._network = links.grow_network(self._network)
-            sim.network = self._network.address
         running = int(state.nb_ended + state.nb_running) + planned
         if sim.nb_suspending and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
+        if self.options.shares_hosts:  # any number of jobs may compute
+            self._network = links.with_flows(self._network, len(state.size))
+        sim.network = self._network.address
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
             rows=a.grow_rows(rows, sim, 2 * room),
@@ -344,6 +351,9 @@ class CompiledEngine:
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
+            if self.options.shares_hosts:
+                self._network = links.with_flows(self._network, len(state.size))
+                sim.network = self._network.address
         short = commands > len(plan.kind) or intervals > len(plan.first)
         if short or len(sim.command_time) < len(plan.kind):
             plan = p.new_plan(state, commands, intervals)
@@ -368,6 +378,8 @@ class CompiledEngine:
 
     def set_leaves(self, number: int, leaves: tuple[LeafTask, ...]) -> None:
         """Let job `number` do `leaves`, on one host each of its allocation, instead of its profile."""
+        if not self.has_network and any(leaf.executors for leaf in leaves):
+            self._lay_network()
         at = int(self.world.sim.truth_of[number])
         self.names.set_leaves(at, leaves)
         self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves, moldable=True))
@@ -430,7 +442,7 @@ class CompiledEngine:
         return (
             rules.phase_refusal(facts.id, "start", self._phase(job))
             or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
-            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
+            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options)
             or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
         )
 
@@ -442,7 +454,7 @@ class CompiledEngine:
 
     def _host(self, host: int) -> HostNow:
         state, job = self.state, int(self.state.host_job[host])
-        doing = self.job(job).id if job >= 0 else ""
+        doing = (self.job(job).id,) if job >= 0 else ()
         return HostNow(self.platform.hosts[host], HostState(state.host_state[host]), doing, int(state.pstate[host]))
 
     def _phase(self, job: int) -> JobPhase:
@@ -464,7 +476,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     """The arrays of a simulation that has not begun."""
     hosts = len(platform.hosts)
     facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
-    state = new_state(facts, pstates, max(nb_jobs, 64))
+    state = new_state(facts, pstates, max(nb_jobs, 64), options.shares_hosts)
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.root = engine.address
     sim.energy_on = options.energy
@@ -472,6 +484,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.changes_once = options.rules.tells_switches_apart
     sim.calls_in_ms = options.rules.calls_in_ms or options.calls == "ms"
     sim.trace_on = options.trace
+    sim.stays_computing = not options.rules.frees_hosts
     sim.acknowledges = options.acknowledge_dynamic_jobs
     sim.registration_open = options.dynamic_jobs
     if options.energy:

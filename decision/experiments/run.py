@@ -166,6 +166,7 @@ def options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptio
     return EngineOptions(
         energy=case.inputs.energy,
         calls=case.inputs.calls,
+        compute_sharing=case.inputs.compute_sharing,
         dynamic_jobs=suspends or feedback,
         profile_reuse=feedback,
         forward_unknown_events=are_forwarded(case.events),
@@ -327,6 +328,7 @@ def _switches(options: EngineOptions) -> list[str]:
         "-E": options.energy,
         "--enable-dynamic-jobs": options.dynamic_jobs,
         "--enable-profile-reuse": options.profile_reuse,
+        "--enable-compute-sharing": options.compute_sharing,
         "--forward-unknown-events": options.forward_unknown_events,
     }
     return [word for word, is_on in words.items() if is_on]
@@ -481,7 +483,8 @@ def run_inputs(
         agent = agent_of(case, choice, loop=loop)
     elif choice.own is None:
         agent = find_agent(choice.spec)
-    options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
+    inputs = case.inputs
+    options = EngineOptions(energy=inputs.energy, calls=inputs.calls, compute_sharing=inputs.compute_sharing)
     if agent is not None:
         options = options_by_messages(case, choice)
     if agent is None:

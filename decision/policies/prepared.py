@@ -187,7 +187,8 @@ def _start_fault(state, plan, at, free, taken):
         return _TAKEN, host
     if reason != FINE:
         return reason, host
-    for i in range(plan.begin[at], plan.end[at]):
+    # Where jobs share hosts, the plan may start another one there.
+    for i in range(plan.begin[at], plan.end[at] if state.shares == 0 else plan.begin[at]):
         remove_interval(free, plan.first[i], plan.last[i])
         insert_interval(taken, plan.first[i], plan.last[i])
     return (FINE if host == state.size[plan.job[at]] else WRONG_NUMBER), host

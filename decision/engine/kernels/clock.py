@@ -275,8 +275,11 @@ def _is_over(world, at):
     if sim.left[at] >= WORK_PRECISION and _is_task(code):
         return False
     if a.code_kind(code) == a.FLOW_BEGINS:
-        begin_flow(world, a.code_arg(code))
-        sim.left[at], sim.pace[at], sim.code[at] = 1.0, 0.0, a.pack(a.TASK_ENDS, a.code_arg(code))
+        job = a.code_arg(code)
+        begin_flow(world, job)
+        # A job that reached its walltime meanwhile goes on until the server knows that.
+        sim.left[at], sim.pace[at] = 1.0, 0.0
+        sim.code[at] = a.pack(a.OVERRUN_ENDS if sim.over[job] else a.TASK_ENDS, job)
         sim.nb_tasks += 1
         return False
     if a.code_kind(code) != a.LATENCY_ENDS:

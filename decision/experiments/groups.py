@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from decision.files.text import csv_text, read_bytes, write_files
+from decision.files.text import read_bytes, write_files
 from decision.model.columns import Labelled, columns_of
 from decision.model.errors import InputError
 from decision.model.record import JobTable
+from decision.model.table import csv_text
 from decision.model.trace import of_jobs
 from decision.model.workload import Workload
 

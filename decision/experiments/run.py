@@ -440,6 +440,15 @@ def run_in_batsim(case: LoadedInputs, choice: PolicyChoice, engine: Engine, bats
         return read_run_record(folder)
 
 
+def run_whole(
+    case: LoadedInputs, choice: PolicyChoice, batsim: tuple[Engine, RealBatsim] | None = None
+) -> tuple[RunRecord, Summary]:
+    """Run a policy once over a whole workload, here or in a Batsim, and write nothing; errors as `run_to_folder`."""
+    record = run_inputs(case, choice) if batsim is None else run_in_batsim(case, choice, *batsim)
+    hosts, gap, lost = len(case.platform.hosts), record.window_gap, record.lost_work
+    return record, summarise(record.jobs, hosts, window_gap=gap, known=record, lost_work=lost)
+
+
 def real_batsim(batsim: "BatsimForEpisodes") -> tuple[Engine, RealBatsim]:
     """How `run_in_batsim` runs what environments would start for each episode."""
     real = RealBatsim(command=batsim.command, image=batsim.image, arguments=batsim.arguments, timeout=batsim.timeout)

@@ -99,8 +99,8 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
         _of_names("partitions", trace.texts("request", "partition"), work),
         _of_names("queues", queues, work),
         _of_names("qualities of service", trace.texts("request", "qos"), work),
-        *(_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)),
         _of_names("limits", held, work, least=1),
+        *(_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)),
     ]
     return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
 

@@ -101,6 +101,9 @@ class _Helped(click.Command):
                 with formatter.indentation():
                     formatter.write_text(part)
 
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: `format_options` writes them; click from 8.5 on would write them here, earlier ones nowhere."""
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, and the options by panel."""
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}

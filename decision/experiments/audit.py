@@ -71,10 +71,9 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     """What a log says that is not simulated, with the jobs that it touches, from the largest share of host-seconds.
 
     Touched are, of partitions, queues and qualities of service, the jobs that name one, where jobs name several; of
-    memory and GPUs the jobs that asked for some; of shared nodes those that had a node together with another job at
-    one time; of dependencies those that had to wait for another job; of limits those that waited for one, where sacct's
-    Reason says so. What no job says is left out: a workload without records has an empty list. Policies ``slurm`` read
-    a whole case of their own, and do simulate these.
+    memory and GPUs those that asked for some; of shared nodes those that had a node together with another job at one
+    time; of dependencies and limits those that had to wait for another job or for one, as sacct's Reason says. What no
+    job says is left out. Policies ``slurm`` read a whole case of their own, and do simulate these.
 
     Args:
         workload: as it was read, with its `trace`; jobs may have been left out since.

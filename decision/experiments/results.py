@@ -362,5 +362,5 @@ def sign_of(judged: Mapping[str, float]) -> int:
 
 
 def score_of(trial: SearchTrial) -> float:
-    """What is minimised."""
+    """What a search minimises: the first of the columns that it judges by."""
     return sign_of(trial.judged) * next(iter(trial.judged.values()), math.nan)

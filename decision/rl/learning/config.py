@@ -303,7 +303,7 @@ class Range(NamedTuple):
 
 
 class Space(NamedTuple):
-    """What a search varies."""
+    """What a search varies, and what all its trainings share."""
 
     fixed: tuple[str, ...]  # changes that all its trainings share
     varied: dict[str, Range | list[str]]  # by key: a range, or the values to choose from

@@ -119,7 +119,7 @@ def test_a_question_leaves_the_kernel_and_its_answer_comes_back(kernel, log):
 )
 def test_a_task_is_done_or_late(kernel, log, limit, outcome, end):
     def actor():
-        task = ParallelTask(work={machine(2.0): 8.0})
+        task = ParallelTask(work=[(machine(2.0), 8.0)])
         yield Call(partial(kernel.begin, task))
         log.append((yield Wait(task, limit)))
         log.append(kernel.now)
@@ -132,7 +132,7 @@ def test_a_task_is_done_or_late(kernel, log, limit, outcome, end):
 
 
 def test_a_cancelled_task_wakes_its_actor_and_lifts_its_limit(kernel, log):
-    task = ParallelTask(work={machine(): 8.0})
+    task = ParallelTask(work=[(machine(), 8.0)])
 
     def worker():
         yield Call(partial(kernel.begin, task))
@@ -171,7 +171,7 @@ def test_a_machine_is_measured_before_its_load_changes(kernel):
 
     def actor():
         yield Sleep(3.0)
-        task = ParallelTask(work={busy: 8.0})
+        task = ParallelTask(work=[(busy, 8.0)])
         busy.measure(kernel.now)
         yield Call(partial(kernel.begin, task))
         yield Wait(task, None)

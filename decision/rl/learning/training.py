@@ -11,7 +11,7 @@ import torch
 from msgspec.structs import replace
 
 from decision.files.text import write_files
-from decision.model.computer import available_cores
+from decision.model.computer import available_cores, keep_freed_memory
 from decision.model.errors import ConfigError
 from decision.policies.policy import Policy
 from decision.rl.envs.batch import ChooseAll
@@ -305,7 +305,8 @@ def _check_same_jobs(task: Training, before: Manifest) -> None:
 
 @contextmanager
 def _threads(config: TrainConfig) -> Iterator[None]:
-    """Let torch compute with as many threads as the algorithm wants."""
+    """Let torch compute with as many threads as the algorithm wants, and take memory that it has had before."""
+    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(config.learn.torch_threads(available_cores(), config.network))
     try:

@@ -149,6 +149,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, bend: str) -> Tensor:
+        inputs = inputs.contiguous()  # oneDNN multiplies by part of a larger array hundreds of times more slowly
         outputs = _multiply(inputs, weight, bias, bend, [], "")
         ctx.save_for_backward(inputs, weight, outputs)
         ctx.bend = bend

@@ -124,11 +124,14 @@ def _through(layers: Iterable[nn.Module], values: Tensor) -> Tensor:
         bend = {nn.ReLU: "relu", nn.Tanh: "tanh"}.get(type(several[0]), "none") if several else "none"
         if bend != "none":
             several.pop(0)
-        if isinstance(layer, nn.Linear):
-            values = _Product.apply(values, layer.weight, layer.bias, bend)
-        else:
+        weights = layer.weight, layer.bias
+        if not isinstance(layer, nn.Linear):
             shape = layer.padding, layer.stride, layer.dilation
-            values = _Convolution.apply(values, layer.weight, layer.bias, shape, bend)
+            values = _Convolution.apply(values, *weights, shape, bend)
+        elif torch.is_grad_enabled():
+            values = _Product.apply(values, *weights, bend)
+        else:
+            values = _multiply(values.contiguous(), *weights, bend, [], "")
     return values
 
 

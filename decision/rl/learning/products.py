@@ -16,7 +16,7 @@ from .networks import Convolutions, Floats, ImageNetwork, Mlp, Network, Recurren
 
 _WIDE = 128  # inputs or outputs of a layer, from which on its products take longer than calling them
 
-_CONVOLVED = 256  # rows whose channels stay in a core's cache
+_CONVOLVED = 512  # rows whose channels stay in a core's cache
 
 _multiply: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 _convolve: Any = getattr(torch.ops.mkldnn, "_convolution_pointwise", None)
@@ -44,7 +44,7 @@ class _Quick(Network):
 
     def __init__(self, network: Mlp) -> None:
         super().__init__()
-        self.network = network
+        self.network: Any = network
         if isinstance(network, Convolutions):
             self.rows_at_once = _CONVOLVED
 
@@ -94,7 +94,7 @@ class _Together(_Quick):
         if not _is_plain(features):
             return self.network(features, mask)
         policy, critic = self.network.policy, self.network.critic
-        cells = [*policy[0].cells, *critic[0].cells]  # type: ignore[misc]
+        cells = [*policy[0].cells, *critic[0].cells]
         entries = _entries(policy[0], features) * 2
         read = _GatedUnits.apply(*entries, *(weights for cell in cells for weights in cell.parameters()))
         actor, valued = (part.transpose(0, 1).flatten(1) for part in read.chunk(2))
@@ -159,7 +159,7 @@ class _Product(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight, outputs = ctx.saved_tensors
         grad = _unbent(grad, outputs, ctx.bend)
         before = _multiply(grad, weight.T, None, "none", [], "") if ctx.needs_input_grad[0] else None
@@ -177,7 +177,7 @@ class _Convolution(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         inputs, weight, outputs = ctx.saved_tensors
         grad = _unbent(grad, outputs, ctx.bend)
         padding, stride, dilation = ctx.shape
@@ -217,37 +217,37 @@ class _GatedUnits(torch.autograd.Function):
             flat, gate, last = entry.flatten(0, 1), gates[c].flatten(0, 1), new[c].flatten(0, 1)
             torch.addmm((bias + other)[:two], flat, weight[:two].T, out=gate[:, :two])
             gate[:, two:] = other[two:]
-            torch.addmm(bias[two:], flat, weight[two:].T, out=last)
+            torch.addmm(bias[two:], flat, weight[two:].T, beta=2, alpha=2, out=last)  # twice c
         of_units = torch.stack([weight.T for _, weight, _, _ in parameters])
         states = torch.zeros((cells, steps + 1, rows, units))  # before each entry, and after the last
-        for t in range(steps):
-            now, gate, n = states[:, t], gates[:, t], new[:, t]
+        split = gates.split(units, -1)
+        parts = [each.unbind(1) for each in (gates, gates[..., :two], *split, new, states, states[:, 1:])]
+        for gate, both, r, z, w, n, now, then in zip(*parts, strict=False):  # of each entry
             gate.baddbmm_(now, of_units)
-            gate[..., :two].sigmoid_()
-            n.addcmul_(gate[..., :units], gate[..., two:])
-            n.mul_(2).sigmoid_().mul_(2).sub_(1)  # tanh, whose own kernel takes ten times as long
-            torch.lerp(n, now, gate[..., units:two], out=states[:, t + 1])
+            both.sigmoid_()
+            # tanh(x) is 2 sigmoid(2 x) - 1, and its own kernel takes ten times as long
+            n.addcmul_(r, w, value=2).sigmoid_().mul_(2).sub_(1)
+            torch.lerp(n, now, z, out=then)
         ctx.save_for_backward(states, gates, new, *given)
         return states[:, -1].clone()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         states, gates, new, *given = ctx.saved_tensors
         entries, parameters = _of_cells(given)
         of_units = torch.stack([weight for _, weight, _, _ in parameters])
-        units, steps = new.shape[-1], new.shape[1]
+        units = new.shape[-1]
         # gradients of a, b and w, and of c; those of u and v are those of a and b
         of_gates, of_last = torch.empty_like(gates), torch.empty_like(new)
-        for t in reversed(range(steps)):
-            n = new[:, t]
-            r, z, w = gates[:, t].split(units, -1)
-            of_r, of_z, of_w = of_gates[:, t].split(units, -1)
+        columns = (*gates.split(units, -1), new, states[:, :-1], of_gates, *of_gates.split(units, -1), of_last)
+        parts = [each.unbind(1)[::-1] for each in columns]
+        for r, z, w, n, before, of_gate, of_r, of_z, of_w, of_c in zip(*parts, strict=True):  # of each entry, backwards
             keeps = grad * z
-            torch.ops.aten.tanh_backward.grad_input(grad - keeps, n, grad_input=of_last[:, t])
-            torch.mul(of_last[:, t], r, out=of_w)
-            torch.ops.aten.sigmoid_backward.grad_input(of_last[:, t] * w, r, grad_input=of_r)
-            torch.ops.aten.sigmoid_backward.grad_input((states[:, t] - n).mul_(grad), z, grad_input=of_z)
-            grad = keeps.baddbmm_(of_gates[:, t], of_units)
+            torch.ops.aten.tanh_backward.grad_input(grad - keeps, n, grad_input=of_c)
+            torch.mul(of_c, r, out=of_w)
+            torch.ops.aten.sigmoid_backward.grad_input(of_c * w, r, grad_input=of_r)
+            torch.ops.aten.sigmoid_backward.grad_input((before - n).mul_(grad), z, grad_input=of_z)
+            grad = keeps.baddbmm_(of_gate, of_units)
         learned: list[Tensor | None] = [None] * len(entries)
         two = 2 * units
         for c, entry in enumerate(entries):

@@ -59,7 +59,7 @@ def test_what_is_narrow_or_in_half_precision_is_left_to_torch():
 
 
 def test_a_minibatch_in_parts_is_one_step():
-    n, losses = 700, []
+    n, losses = 1100, []
     rng = torch.Generator().manual_seed(3)
     columns = [torch.rand((n, 1), generator=rng) for _ in range(5)]
     action = torch.randint(20, (n, 1), generator=rng)
@@ -71,10 +71,10 @@ def test_a_minibatch_in_parts_is_one_step():
         *columns[1:4],
         columns[4] > 0.9,
     )
-    for rows_at_once in (0, 256):
+    for rows_at_once in (0, 512):
         network, _ = made("cnn")
         computed = quick(network)
-        assert computed.rows_at_once == 256
+        assert computed.rows_at_once == 512
         computed.rows_at_once = rows_at_once
         optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
         config = PpoConfig(minibatch=n, epochs=1, value_clip=0.2)

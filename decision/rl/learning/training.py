@@ -141,7 +141,14 @@ def run_together(
             learners.append(task.algorithm(manifest.config))
             open_things.callback(learners[-1].close)
             if state is not None:
-                learners[-1].restore(state["learner"])
+                try:
+                    learners[-1].restore(state["learner"])
+                except ValueError:  # of an optimiser that moves other parameters
+                    raise ConfigError(
+                        f"{task.folder} holds a run that an earlier version began, whose networks moved otherwise; learn "
+                        "into another folder",
+                        field="resume",
+                    ) from None
         del saved
         ready = list(zip(tasks, started, learners, strict=True))
         for part in [ready] if _stackable(learners) else [[training] for training in ready]:

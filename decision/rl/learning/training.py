@@ -145,8 +145,8 @@ def run_together(
                     learners[-1].restore(state["learner"])
                 except ValueError:  # of an optimiser that moves other parameters
                     raise ConfigError(
-                        f"{task.folder} holds a run that an earlier version began, whose networks moved otherwise; learn "
-                        "into another folder",
+                        f"{task.folder} holds a run that an earlier version began, whose networks moved otherwise; "
+                        "learn into another folder",
                         field="resume",
                     ) from None
         del saved

@@ -105,7 +105,7 @@ BENCHMARKS = {
         learned.agent("dbf-paper", "learn.envs=32", "learn.rollout=94"),
         "steps/s",
         "",
-        "0.2.0, with one environment: 0.51 of it; with learn.epochs=1: 3.3 times",
+        "by MKL and with one environment: 0.51 of it; with learn.epochs=1: 3.3 times",
     ),
     "learn-packing-paper": Benchmark(learned.agent("packing-nn1", "learn.epochs=4"), "steps/s", "", ""),
     "learn-deepscheduling-paper": Benchmark(learned.agent("deepscheduling-paper"), "steps/s", "", ""),

@@ -2,6 +2,7 @@
 
 import atexit
 import bz2
+import ctypes
 import functools
 import gzip
 import lzma
@@ -24,6 +25,7 @@ from .hosts import nearest
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _WORKER = 400e6  # bytes that a process takes in which policies run
 
 
@@ -53,6 +55,16 @@ def available_memory() -> float:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             room.append(float(limit - pages * os.sysconf("SC_PAGE_SIZE")))
     return max(0.0, min(room))
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep what it frees for what it takes next, up to some hundred megabytes, where glibc is its C
+    library: else it gives large arrays back at once, and each new one is pages that the kernel fills with zeros first.
+    """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, 32 << 20)  # the most that it takes
+        mallopt(_TRIM_THRESHOLD, 512 << 20)
 
 
 def _quotas() -> Iterator[float]:

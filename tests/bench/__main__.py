@@ -101,6 +101,18 @@ BENCHMARKS = {
     "env-dbf128": Benchmark(environments.dbf(window=128, tail=16), "steps/s", "at least 300,000", ""),
     "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
     "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
+    "learn-dbf-paper": Benchmark(
+        learned.agent("dbf-paper", "learn.envs=32", "learn.rollout=94"),
+        "steps/s",
+        "",
+        "by MKL and with one environment: 0.51 of it; with learn.epochs=1: 3.3 times",
+    ),
+    "learn-packing-paper": Benchmark(learned.agent("packing-nn1", "learn.epochs=4"), "steps/s", "", ""),
+    "learn-deepscheduling-paper": Benchmark(learned.agent("deepscheduling-paper"), "steps/s", "", ""),
+    "learn-repair-paper": Benchmark(learned.agent("repair-paper", "learn.epochs=20"), "steps/s", "", ""),
+    "learn-launchpad-paper": Benchmark(
+        learned.agent("green-paper", "learn.offline=0", "learn.warmup=1", "learn.envs=1"), "updates/s", "", ""
+    ),
     "learn-bc": Benchmark(learned.updates("bc"), "updates/s", "at least 280", "d3rlpy 2.8.1's DiscreteBC: 140"),
     "learn-crr": Benchmark(learned.updates("crr"), "updates/s", "at least 150", "d3rlpy 2.8.1's DiscreteSAC: 62"),
     "learn-sac": Benchmark(learned.updates("sac"), "updates/s", "at least 150", "d3rlpy 2.8.1's DiscreteSAC: 62"),

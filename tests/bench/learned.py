@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decision.files.generate.paper_workloads import topology_workload
 from decision.files.text import InputFacts
 from decision.files.workload import Selection
 from decision.model.dates import busy_days, of_day
 from decision.model.platform import Platform
-from decision.model.workload import Workload
+from decision.model.workload import MachineEvent, Workload
+from decision.policies.runtimes import apply_estimates
 
 from .inputs import NB_HOSTS, days_of, made, packing_jobs, platform, workload
 from .measures import decision_seconds
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from decision.rl.envs import Setup
     from decision.rl.envs.demonstrations import Schedule
     from decision.rl.learning.config import TrainConfig
+    from decision.rl.learning.schedulers import TrainingInputs
     from decision.rl.learning.training import Report
 
 ROLLOUTS = 2
@@ -145,6 +148,53 @@ def ppo_deepscheduling(swf: Path | None) -> list[float]:
     """Steps per second of the preset deepscheduling-compact on orion, rollouts and updates."""
     on, days = days_of("orion")
     return [_our_rate(days, "deepscheduling-compact", on=on) for _ in range(5)]
+
+
+def agent(preset: str, *changes: str) -> Callable[[Path | None], list[float]]:
+    """Steps that a paper's own agent makes and learns from, by seconds of a core; updates, of Launchpad's SAC."""
+
+    def measure(swf: Path | None) -> list[float]:
+        from decision.rl.learning.schedulers import TrainingInputs
+
+        on, jobs, events = _world_of(preset, swf)
+        inputs = TrainingInputs(on, jobs, [InputFacts(name="", sha256="")] * 3, events)
+        return _rates_of_a_core(inputs, preset, *changes)
+
+    return measure
+
+
+def _world_of(preset: str, swf: Path | None) -> tuple[Platform, Workload, list[MachineEvent]]:
+    """Servers, jobs and events like those of the agent's paper."""
+    if preset.startswith("packing"):
+        return platform(NB_HOSTS), packing_jobs(), []
+    if preset.startswith("deepscheduling"):
+        return *days_of("orion"), []
+    if preset.startswith("green"):
+        from decision.papers.launchpad import world
+
+        made = world(10, True, 0, 10_000)
+        return made.platform, made.workload, list(made.events)
+    if preset.startswith("repair"):
+        from decision.papers.topology.parts import TREES, platform_of
+
+        rng = np.random.default_rng(0)
+        return platform_of(TREES["text"]), apply_estimates(topology_workload(rng, 10_000), "exact", rng), []
+    return platform(NB_HOSTS), workload(swf), []
+
+
+def _rates_of_a_core(inputs: "TrainingInputs", preset: str, *changes: str) -> list[float]:
+    """Of each iteration after the first one."""
+    from decision.rl.learning.config import load_config
+    from decision.rl.learning.schedulers import train_scheduler
+
+    config = load_config(preset, ["learn.threads=1", *changes])
+    sac = config.algorithm == "sac"
+    steps = config.learn.envs * (32 if sac else config.learn.rollout)
+    config = load_config(preset, ["learn.threads=1", *changes, f"learn.steps={(ROLLOUTS + 1) * steps}"])
+    done: list[Report] = []
+    with tempfile.TemporaryDirectory() as folder:
+        train_scheduler(inputs, config, Path(folder), report=done.append)
+    return [steps / report.seconds for report in done[2:]]
 
 
 def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = None) -> float:

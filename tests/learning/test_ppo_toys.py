@@ -1,6 +1,7 @@
 """PPO against known answers: advantages by hand, environments whose best policy is known, runs that repeat."""
 
 import time
+import zlib
 from functools import partial
 
 import msgspec
@@ -10,10 +11,11 @@ import torch
 from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, InputError
 from decision.rl.learning.config import PpoConfig
 from decision.rl.learning.ppo import PpoLearner, Rollout, advantages, log_probs
-from decision.rl.learning.training import run_training
+from decision.rl.learning.training import STATE, run_training
+from decision.rl.learning.weights import load
 
 LEARNING = PpoConfig(
     steps=100_000, envs=32, rollout=64, minibatch=512, lr=3e-3, discount=0.95, entropy=0.001, threads=1
@@ -146,6 +148,27 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, overlap)
         run_training(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), resume=True, stop=lambda: next(stops, False))
     for name in ("progress.csv", "toy.ckpt"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_state_is_compressed_and_without_a_rollout_where_nothing_overlaps(tmp_path):
+    ppo = PpoConfig(**{**_fields(SMALL), "overlap": False})
+    curve(TwoQueues(8), tmp_path / "whole", ppo=ppo)
+    stops = iter([False, True])
+    run_training(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), stop=lambda: next(stops, False))
+    path = tmp_path / "parts" / STATE
+    plain = zlib.decompress(path.read_bytes())
+    assert len(path.read_bytes()) < 0.9 * len(plain)
+    assert load("state", plain)["learner"]["pending"] is None
+    path.write_bytes(plain)  # as earlier versions wrote it
+    run_training(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), resume=True)
+    assert (tmp_path / "parts" / "toy.ckpt").read_bytes() == (tmp_path / "whole" / "toy.ckpt").read_bytes()
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    curve(TwoQueues(8), tmp_path)
+    (tmp_path / STATE).write_bytes((tmp_path / STATE).read_bytes()[:-50])
+    with pytest.raises(InputError, match="cannot be read"):
+        run_training(task(TwoQueues(8), tmp_path), resume=True)
 
 
 def test_rows_that_came_after_the_saved_state_are_made_again(tmp_path):

@@ -34,6 +34,8 @@ class Network(nn.Module):
     `prepare` is computed once per observation, outside of what is learned.
     """
 
+    rows_at_once = 0  # of a minibatch, whose values stay in a core's cache; 0: all
+
     def prepare(self, observation: Floats) -> Floats:
         """(n, D) observations to the (n, F) features that `forward` takes."""
         return observation
@@ -392,6 +394,10 @@ class ImageNetwork(Mlp):
     def reader(self) -> nn.Module:
         """The layers that read observations for the logits."""
         return self.policy[0]
+
+    def read(self, features: Tensor) -> Tensor:
+        """What `reader` makes of (n, F) features."""
+        return self.reader(features)
 
     def actor_of(self, read: Tensor) -> Tensor:
         """The logits, of what `reader` has read."""

@@ -19,9 +19,10 @@ from decision.rl.envs.batch import ChooseAll
 from decision.rl.envs.demonstrations import Demonstrations
 from decision.rl.schedulers.base import ChoosingScheduler, Draws, Scheduler
 
-from .config import BcConfig, CrrConfig, TrainConfig
+from .config import BcConfig, CrrConfig, SacConfig, TrainConfig
 from .networks import ImageNetwork, Network, untrained_network
 from .ppo import NetworkActor, log_probs
+from .products import quick
 from .weights import autocast, device_of
 
 _CHUNK = 8192  # observations that are prepared at once
@@ -212,6 +213,9 @@ class Critics(nn.Module):
         super().__init__()
         self.networks = nn.ModuleList(networks)
         self.targets = copy.deepcopy(self.networks).requires_grad_(False)
+        # what computes with them, in a tuple: their parameters are here once
+        self.quick = tuple(quick(network) for network in networks)
+        self._quick_targets = tuple(quick(cast(Network, network)) for network in self.targets)
         self._rate = rate
         self.register_buffer("mean", torch.zeros(()))
         self.register_buffer("square", torch.ones(()))  # mean square of the targets
@@ -222,17 +226,17 @@ class Critics(nn.Module):
         """Of the targets, within limits."""
         return (self.square - self.mean.square()).clamp(_LEAST**2, _MOST**2).sqrt()
 
-    def normalised(self, features: Tensor) -> Tensor:
-        """(n, F) features to (K, n, A) outputs of the networks."""
-        return _outputs(self.networks, features)
+    def normalised(self, seen: "Seen") -> Tensor:
+        """(K, n, A) outputs of the networks."""
+        return torch.stack([seen.logits(network).float() for network in self.quick])
 
     def normalise(self, values: Tensor) -> Tensor:
         """Values as the networks learn them."""
         return (values - self.mean) / self.deviation
 
     def values(self, features: Tensor) -> Tensor:
-        """(n, A): the lowest of the networks' values."""
-        return self.lowest(self.normalised(features))
+        """(n, A): the lowest of the networks' values of (n, F) features."""
+        return self.lowest(self.normalised(Seen(self.quick, features)))
 
     def lowest(self, normalised: Tensor) -> Tensor:
         """(K, n, A) outputs of the networks to the lowest values."""
@@ -240,7 +244,8 @@ class Critics(nn.Module):
 
     def target_values(self, features: Tensor) -> Tensor:
         """(n, A): the same of the networks that follow."""
-        return self.lowest(_outputs(self.targets, features))
+        seen = Seen(self._quick_targets, features)
+        return self.lowest(torch.stack([seen.logits(network).float() for network in self._quick_targets]))
 
     @torch.no_grad()
     def rescale(self, targets: Tensor) -> None:
@@ -266,15 +271,27 @@ class Critics(nn.Module):
         torch._foreach_lerp_(list(self.targets.parameters()), list(self.networks.parameters()), rate)
 
 
-def _outputs(networks: nn.ModuleList, features: Tensor) -> Tensor:
-    """(K, n, A) outputs of K networks; an encoder that they share reads the features once."""
-    first = networks[0]
-    if isinstance(first, ImageNetwork) and all(
-        cast(ImageNetwork, network).reader is first.reader for network in networks
-    ):
-        read = first.reader(features)
-        return torch.stack([cast(ImageNetwork, network).actor_of(read).float() for network in networks])
-    return torch.stack([cast(Network, network).actor(features).float() for network in networks])
+class Seen:
+    """What networks see of (n, F) features; an encoder that all of them share reads them once.
+
+    Then its gradient is that of all that was made of what it read: they are `backward` last, and once.
+    """
+
+    def __init__(self, networks: Sequence[Network], features: Tensor) -> None:
+        self._features, self._read = features, None
+        first: Any = networks[0]
+        if {getattr(network, "reader", None) for network in networks} <= {getattr(first, "reader", first)}:
+            self._read = first.read(features)
+            self._features = self._read.detach().requires_grad_(torch.is_grad_enabled())
+
+    def logits(self, network: Any) -> Tensor:
+        """(n, A) of one of the networks."""
+        return network.actor(self._features) if self._read is None else network.actor_of(self._features)
+
+    def backward(self) -> None:
+        """The gradients of the encoder, where there is one, from those of what was made of its readings."""
+        if self._read is not None:
+            self._read.backward(self._features.grad)
 
 
 # --- CRR: of the recorded choices, those are cloned that are better than the policy --------------------------------
@@ -312,36 +329,48 @@ def update_crr(
         next_probs = log_probs(network.actor(batch.next_features), batch.next_mask).exp()
         following = (next_probs * critics.target_values(batch.next_features)).sum(1)
         target = batch.reward * config.reward_scale + config.discount * batch.goes_on * following
-    value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
-    critics.follow(config.target_rate)
+    seen = Seen((network, *critics.quick), batch.features)
+    value_loss, values = critics_loss(critics, seen, batch, target)
 
     # policy: clone the choices that pass the filter; without one this is behaviour cloning beside critics
-    logits = network.actor(batch.features)
+    logits = seen.logits(network)
     with torch.no_grad():
         weight = _passes(logits, values, batch) if config.filter == "binary" else 1.0
     policy_loss = (weight * clone_loss(logits, batch)).mean()
-    optimizers[0].zero_grad()
-    policy_loss.backward()
-    nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
-    optimizers[0].step()
-    return CrrLosses(policy_loss.item(), value_loss, float(torch.as_tensor(weight).mean()))
+
+    learn_both(critics, optimizers, (policy_loss, value_loss), seen, config)
+    return CrrLosses(policy_loss.item(), value_loss.item(), float(torch.as_tensor(weight).mean()))
 
 
-def improve_critics(
-    critics: Critics, optimizer: torch.optim.Optimizer, batch: Transitions, target: Tensor, max_gradient: float
-) -> tuple[float, Tensor]:
-    """Move the values of the batch's choices towards the (n,) target; returns the loss, and (n, A) values of before."""
+def critics_loss(critics: Critics, seen: Seen, batch: Transitions, target: Tensor) -> tuple[Tensor, Tensor]:
+    """How far the values of the batch's choices are from the (n,) target, and (n, A) values."""
     # first the scale, then the outputs: they are compared with targets on the scale of now
     critics.rescale(target)
     chosen = batch.action.expand(len(critics.networks), -1).unsqueeze(2)
-    normalised = critics.normalised(batch.features)
+    normalised = critics.normalised(seen)
     predicted = normalised.gather(2, chosen).squeeze(2)
     loss = 0.5 * (predicted - critics.normalise(target)).square().mean(1).sum()
-    optimizer.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(critics.networks.parameters(), max_gradient)
-    optimizer.step()
-    return loss.item(), critics.lowest(normalised.detach())
+    return loss, critics.lowest(normalised.detach())
+
+
+def learn_both(
+    critics: Critics,
+    optimizers: Sequence[torch.optim.Optimizer],
+    losses: tuple[Tensor, Tensor],
+    seen: Seen,
+    config: CrrConfig | SacConfig,
+) -> None:
+    """Make the losses of policy and critics smaller; an encoder that they share moves with the critics', once."""
+    of_policy, of_critics = optimizers[:2]
+    for optimizer, loss in zip((of_policy, of_critics), losses, strict=True):
+        optimizer.zero_grad()
+        loss.backward()
+    seen.backward()
+    for optimizer in (of_critics, of_policy):
+        learned = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        nn.utils.clip_grad_norm_(learned, config.max_gradient)
+        optimizer.step()
+    critics.follow(config.target_rate)
 
 
 def _passes(logits: Tensor, values: Tensor, batch: Transitions) -> Tensor:
@@ -398,6 +427,7 @@ class DataLearner(NetworkLearner):
         self._aside = recorded.rows[aside][:_MOST_MEASURED]
         recorded.rows = recorded.rows[~aside]
         self.network.to(self.device)
+        self._quick = quick(self.network)
         self._recorded = recorded
         self._rng = np.random.default_rng([config.seed, 2])
         self.columns: tuple[str, ...] = ("agreement", "agreement_of_choices", *self.losses)
@@ -476,7 +506,7 @@ class BcLearner(DataLearner):
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, BcConfig)
-        return update_bc(self.network, self._optimizer, batch, self.config.learn)
+        return update_bc(self._quick, self._optimizer, batch, self.config.learn)
 
     def _parts(self) -> dict[str, Any]:
         return {"network": self.network, "optimizer": self._optimizer}
@@ -491,11 +521,12 @@ class CrrLearner(DataLearner):
         super().__init__(config, scheduler, setup, data)
         assert isinstance(config.learn, CrrConfig)
         self._critics = action_critics(config, scheduler, setup, self.network)
-        self._optimizers = [adam(self.network, config.learn.lr), adam(self._critics.networks, config.learn.lr)]
+        lr = config.learn.lr
+        self._optimizers = [adam(self.network, lr, self._critics), adam(self._critics.networks, lr)]
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, CrrConfig)
-        return update_crr(self.network, self._critics, self._optimizers, batch, self.config.learn)
+        return update_crr(self._quick, self._critics, self._optimizers, batch, self.config.learn)
 
     def _parts(self) -> dict[str, Any]:
         optimizers = {f"optimizer {k}": optimizer for k, optimizer in enumerate(self._optimizers)}
@@ -525,6 +556,8 @@ def action_critics(config: TrainConfig, scheduler: ChoosingScheduler, setup: Set
     return Critics(networks, rate).to(next(policy.parameters()).device)
 
 
-def adam(module: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
-    """The optimiser of all algorithms here."""
-    return torch.optim.Adam(module.parameters(), lr=lr, fused=True)
+def adam(module: torch.nn.Module, lr: float, critics: Critics | None = None) -> torch.optim.Optimizer:
+    """The optimiser of all algorithms here; parameters that a policy shares with critics move with theirs."""
+    shared = set() if critics is None else {id(parameter) for parameter in critics.networks.parameters()}
+    learned = [parameter for parameter in module.parameters() if id(parameter) not in shared]
+    return torch.optim.Adam(learned, lr=lr, fused=True)

@@ -23,6 +23,7 @@ from decision.rl.schedulers.base import ChoosingScheduler, Draws, Layouts, Sched
 
 from .config import PpoConfig, TrainConfig
 from .networks import Network, untrained_network
+from .products import quick
 from .weights import autocast, device_of
 
 _NEVER = -1e8  # logit of an action that is masked out
@@ -81,19 +82,26 @@ class Minibatch(NamedTuple):
     advantage: Tensor  # (n,)
     returns: Tensor  # (n,)
 
+    def weighed(self, config: PpoConfig) -> "Minibatch":
+        """With advantages as they count in the loss."""
+        if not config.normalise_advantages or len(self.advantage) == 1:
+            return self
+        return self._replace(advantage=(self.advantage - self.advantage.mean()) / (self.advantage.std() + 1e-8))
+
+    def part(self, rows: slice) -> "Minibatch":
+        """Some of the steps."""
+        return Minibatch(*(column[rows] for column in self))
+
 
 def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
-    """What an update makes smaller, and (5,) the first of `Losses`, without gradients."""
+    """What an update makes smaller, of a `weighed` minibatch, and (5,) the first of `Losses`, without gradients."""
     log_prob = log_probs(logits, batch.mask)
     chosen = log_prob.gather(1, batch.action.unsqueeze(1)).squeeze(1)
 
     # policy: the ratio to the policy that collected, which pays no more than the clip beyond it
     log_ratio = chosen - batch.log_prob
     ratio = log_ratio.exp()
-    weight = batch.advantage
-    if config.normalise_advantages and len(weight) > 1:
-        weight = (weight - weight.mean()) / (weight.std() + 1e-8)
-    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    weight, clipped = batch.advantage, ratio.clamp(1 - config.clip, 1 + config.clip)
     policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
 
     # value: likewise no further from that of the rollout than the clip, if there is one
@@ -142,15 +150,21 @@ def update_ppo(
         order = torch.randperm(len(advantage), generator=generator)
         before, minibatches_before = sums.clone(), minibatches
         for rows in order.split(config.minibatch):
-            batch = Minibatch(*(column[rows] for column in whole))
-            with autocast:
-                logits, value = network(features[rows], batch.mask)
-            loss, terms = ppo_loss(logits, value, batch, config)
+            batch = Minibatch(*(column[rows] for column in whole)).weighed(config)
+            seen = features[rows]
             optimizer.zero_grad()
-            loss.backward()
+            # the gradients of a minibatch are the sum of those of its parts, if there is more than one
+            at_once = network.rows_at_once or len(rows)
+            for at in range(0, len(rows), at_once):
+                part = batch.part(slice(at, at + at_once))
+                with autocast:
+                    logits, value = network(seen[at : at + at_once], part.mask)
+                loss, terms = ppo_loss(logits, value, part, config)
+                share = len(part.action) / len(rows)
+                (loss if share == 1 else loss * share).backward()
+                sums += terms if share == 1 else terms * share
             nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
             optimizer.step()
-            sums += terms
             minibatches += 1
         # stop where the policy has moved far from the one that collected: its ratios say little from there on
         if config.target_kl:
@@ -435,9 +449,10 @@ class PpoLearner:
         actions = int(envs.single_action_space.n)
         self.network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
         self._behaviour = copy.deepcopy(self.network)
+        half = ppo.precision == "bfloat16"
         # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update
         self._learning, self._acting = (
-            cast(Network, torch.compile(network)) if ppo.compile == "on" else network
+            cast(Network, torch.compile(network)) if ppo.compile == "on" else network if half else quick(network)
             for network in (self.network, self._behaviour)
         )
         self.optimizer = torch.optim.Adam(by_rate(dict(self.network.named_parameters()), ppo), **adam_of(ppo))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from decision.model.computer import check_memory
 from decision.model.errors import ConfigError
@@ -27,14 +27,17 @@ from .offline import (
     NetworkLearner,
     Recent,
     RecordedChoices,
+    Seen,
     Transitions,
     action_critics,
     adam,
+    critics_loss,
     draw,
-    improve_critics,
+    learn_both,
     policy_network,
 )
 from .ppo import Finished, as_array, as_tensor, log_probs
+from .products import quick
 from .weights import autocast, device_of
 
 _SHARE = 0.98  # of the greatest entropy, which is what can be tuned to
@@ -76,16 +79,13 @@ def update_sac(
         soft = critics.target_values(batch.next_features) - temperature * next_log
         following = _mean(next_log, soft, batch.next_mask)
         target = batch.reward * config.reward_scale + config.discount * batch.goes_on * following
-    value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
-    critics.follow(config.target_rate)
+    seen = Seen((network, *critics.quick), batch.features)
+    value_loss, values = critics_loss(critics, seen, batch, target)
 
     # policy: towards the softmax of the values; no sampled action, for the mean over all of them is exact
-    log = log_probs(network.actor(batch.features), batch.mask)
+    log = log_probs(seen.logits(network), batch.mask)
     policy_loss = _mean(log, temperature * log - values, batch.mask).mean()
-    optimizers[0].zero_grad()
-    policy_loss.backward()
-    nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
-    optimizers[0].step()
+    learn_both(critics, optimizers, (policy_loss, value_loss), seen, config)
 
     # temperature: up where entropy is less than wanted. What is wanted depends on how many actions are valid
     entropy = -_mean(log, log, batch.mask).detach()
@@ -94,7 +94,7 @@ def update_sac(
         optimizers[2].zero_grad()
         (log_temperature * (entropy - wanted).mean()).backward()
         optimizers[2].step()
-    return SacLosses(policy_loss.item(), value_loss, float(entropy.mean()), float(temperature))
+    return SacLosses(policy_loss.item(), value_loss.item(), float(entropy.mean()), float(temperature))
 
 
 def _mean(log: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -130,6 +130,7 @@ class SacLearner(NetworkLearner):
         self.config, self._sac, self._draws = config, config.learn, scheduler.draws_of(config.env)
         self.device = device_of(config.learn)
         self.network = policy_network(config, scheduler, setup).to(self.device)
+        self._quick = quick(self.network)
         self._critics = action_critics(config, scheduler, setup, self.network)
         self._log_temperature = torch.tensor(math.log(_TEMPERATURE), device=self.device, requires_grad=True)
         self._new_optimizers()
@@ -155,7 +156,8 @@ class SacLearner(NetworkLearner):
     def _new_optimizers(self) -> None:
         lr = self._sac.lr
         temperature = torch.optim.Adam([self._log_temperature], lr=lr)
-        self._optimizers = [adam(self.network, lr), adam(self._critics.networks, lr), temperature]
+        of_policy = adam(self.network, lr, self._critics)
+        self._optimizers = [of_policy, adam(self._critics.networks, lr), temperature]
 
     @property
     def _before(self) -> int:
@@ -194,7 +196,7 @@ class SacLearner(NetworkLearner):
         shared = {name: getattr(config, name) for name in CrrConfig.__struct_fields__ if hasattr(config, name)}
         settings = CrrConfig(**{**shared, "steps": config.offline})
         count = min(_UPDATES, config.offline - self.updates)
-        parts = self.network, self._critics, self._optimizers
+        parts = self._quick, self._critics, self._optimizers
         with autocast(config, self.device):
             losses = [
                 crr.update_crr(*parts, draw((recorded,), config.batch, self._rng).to(self.device), settings)
@@ -242,7 +244,7 @@ class SacLearner(NetworkLearner):
     def _choose(self, step: int) -> np.ndarray:
         """(N,) draws from the policy, or any valid action."""
         with autocast(self._sac, self.device):
-            scores = self.network.actor(self._features.to(self.device)).float().cpu()
+            scores = self._quick.actor(self._features.to(self.device)).float().cpu()
         logits = log_probs(scores, self._mask).numpy()
         anything = self._rng.random(len(logits)) < self._sac.epsilon_at(step)
         even = np.where(self._mask.numpy(), 0.0, -1e8)
@@ -258,7 +260,7 @@ class SacLearner(NetworkLearner):
             batch = draw((*recorded, self._recent), config.batch, self._rng).to(self.device)
             parts = self._log_temperature, self._optimizers, batch, config
             with autocast(config, self.device):
-                losses.append(update_sac(self.network, self._critics, *parts))
+                losses.append(update_sac(self._quick, self._critics, *parts))
             self.updates += 1
         return dict(zip(_COLUMNS, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
 

@@ -20,6 +20,7 @@ from torch.func import functional_call
 from decision.model.computer import available_cores
 from decision.model.errors import ConfigError
 
+from .config import PpoConfig
 from .networks import Network
 from .ppo import (
     Collected,
@@ -400,13 +401,17 @@ class _Update:
         with autocast(self._ppo, self._device):
             logits, value = self._stack.network(self._features[self._which, rows])
         # the sum of the losses: no parameter of one network is in another's, so each has its own gradient
-        loss, terms = torch.vmap(partial(ppo_loss, config=self._ppo))(logits, value, batch)
+        loss, terms = torch.vmap(partial(_loss, config=self._ppo))(logits, value, batch)
         gradients = [each.contiguous() for each in torch.autograd.grad(loss.sum(), parameters)]
         self._stack.network.clip(gradients, self._ppo.max_gradient)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         self._optimizer.step()
         self._sums += terms
+
+
+def _loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
+    return ppo_loss(logits, value, batch.weighed(config), config)
 
 
 def _recorded(call: Callable[[], None], device: torch.device) -> Callable[[], None]:

@@ -1,8 +1,9 @@
 """A training run: curves, checkpoints, and going on where it stopped."""
 
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +12,7 @@ import torch
 from msgspec.structs import replace
 
 from decision.files.text import write_files
-from decision.model.computer import available_cores
+from decision.model.computer import available_cores, keep_freed_memory
 from decision.model.errors import ConfigError
 from decision.policies.policy import Policy
 from decision.rl.envs.batch import ChooseAll
@@ -25,6 +26,8 @@ from .weights import device_of, dump, load
 
 _CURVES, STATE = "progress.csv", "resume.pt"
 _SAVE_EVERY = 60.0  # seconds between two savings, or more:
+_FAST = 1  # of zlib's levels: weights and moments become no smaller by others, and what was chosen hardly
+_MOST_PACKED = 1032  # times that zlib can make anything smaller
 _SHARE = 20.0  # times what saving takes, so that it costs 5 % at most
 
 
@@ -138,7 +141,14 @@ def run_together(
             learners.append(task.algorithm(manifest.config))
             open_things.callback(learners[-1].close)
             if state is not None:
-                learners[-1].restore(state["learner"])
+                try:
+                    learners[-1].restore(state["learner"])
+                except ValueError:  # of an optimiser that moves other parameters
+                    raise ConfigError(
+                        f"{task.folder} holds a run that an earlier version began, whose networks moved otherwise; "
+                        "learn into another folder",
+                        field="resume",
+                    ) from None
         del saved
         ready = list(zip(tasks, started, learners, strict=True))
         for part in [ready] if _stackable(learners) else [[training] for training in ready]:
@@ -214,7 +224,7 @@ class _Run:
         """The checkpoint, and the state to go on from."""
         write_checkpoint(self._task.checkpoint, self._manifest, dump(self.learner.weights()))
         state = {"manifest": msgspec.json.encode(self._manifest).decode(), "learner": self.learner.state()}
-        write_files({self._task.folder / STATE: [dump(state)]})
+        write_files({self._task.folder / STATE: [zlib.compress(dump(state), _FAST)]})
 
 
 def _stackable(learners: Sequence[Algorithm]) -> list[PpoLearner]:
@@ -266,9 +276,18 @@ def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:
         return None
     if not resume:
         raise ConfigError(f"{task.folder} holds a run: resume it, or choose another folder", field="resume")
-    state = load(str(path), read_packed(path))
+    state = load(str(path), _unpacked(path))
     _check_same(task, _manifest(task, state))
     return state
+
+
+def _unpacked(path: Path) -> bytes:
+    """A state's bytes; earlier versions compressed none. What is damaged is left for its reader to refuse."""
+    data = read_packed(path)
+    unpacking = zlib.decompressobj()
+    with suppress(zlib.error):
+        data = unpacking.decompress(data, _MOST_PACKED * len(data))
+    return data
 
 
 def _manifest(task: Training, state: Mapping[str, Any]) -> Manifest:
@@ -305,7 +324,8 @@ def _check_same_jobs(task: Training, before: Manifest) -> None:
 
 @contextmanager
 def _threads(config: TrainConfig) -> Iterator[None]:
-    """Let torch compute with as many threads as the algorithm wants."""
+    """Let torch compute with as many threads as the algorithm wants, and take memory that it has had before."""
+    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(config.learn.torch_threads(available_cores(), config.network))
     try:

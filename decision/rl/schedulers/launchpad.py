@@ -76,12 +76,6 @@ class LaunchpadMemory(Bundle):
 
 
 @kernel
-def fits_now(state, cycles, job):
-    """Whether as many hosts are free as a job needs."""
-    return state.size[job] <= cycles.nb_free
-
-
-@kernel
 def value_after(state, memory, job, ran):
     """What jobs are compared by: value, or value per host-second that is left when a job has run for `ran` seconds."""
     return state.value[job] if memory.suspends == Suspend.VALUE else density_of(state, job, ran)
@@ -93,16 +87,18 @@ def launchpad_observe(state, facts, cycles, plan, memory, out, mask):
     pool, shown = memory.pool, min(cycles.nb_queued, memory.pool)
     mask[:] = 0
     for slot in range(shown):
-        mask[slot] = fits_now(state, cycles, cycles.queue[slot])
+        mask[slot] = state.size[cycles.queue[slot]] <= cycles.nb_free
     mask[pool] = memory.victim >= 0
     mask[pool + 1] = 1
     out[:] = 0.0
     beyond = min((cycles.nb_queued - shown) / pool, 1.0)
     # the paper's image: hosts by steps, where jobs run and where there is power, then the first numbers of ready jobs
     if memory.image:
-        cells = ROWS * len(cycles.until)
+        hosts = len(cycles.until)
+        cells = ROWS * hosts
         _see_occupied(state, plan, memory, out[:cells])
-        _see_powered(state, cycles, out[cells : 2 * cells])
+        for row in range(ROWS):  # hosts with power are counted from the first
+            out[cells + row * hosts : cells + row * hosts + _power_in(state, row)] = 1.0
         for slot in range(shown):
             _see_job(state, cycles, memory, cycles.queue[slot], out[2 * cells + IMAGE_FEATURES * slot :])
         out[2 * cells + IMAGE_FEATURES * pool] = beyond
@@ -202,33 +198,20 @@ def _see_occupied(state, plan, memory, out):
     for i in range(state.nb_running):
         job = state.running[i]
         begin = state.alloc_first[job]
-        rows = _rows_of(_steps_left(state, memory, job))
+        left = _steps_left(state, memory, job)
         for k in range(begin, begin + state.alloc_count[job]):
-            _fill(out, len(state.host_state), rows, state.interval_first[k], state.interval_last[k])
+            _fill(out, len(state.host_state), left, state.interval_first[k], state.interval_last[k])
     for action in range(plan.nb_actions):
         if plan.kind[action] == START:
-            rows = _rows_of(_expected(state, plan.job[action]) / memory.step_length)
+            left = _expected(state, plan.job[action]) / memory.step_length
             for k in range(plan.begin[action], plan.end[action]):
-                _fill(out, len(state.host_state), rows, plan.first[k], plan.last[k])
+                _fill(out, len(state.host_state), left, plan.first[k], plan.last[k])
 
 
 @kernel
-def _rows_of(left):
-    return min(np.int64(np.ceil(left - 1e-6)), ROWS)  # a step that is only begun by rounding does not count
-
-
-@kernel
-def _see_powered(state, cycles, out):
-    """1 where a host has power so many steps from now: of as many hosts as have it, counted from the first."""
-    hosts = len(cycles.until)
-    for row in range(ROWS):
-        out[row * hosts : row * hosts + _power_in(state, row)] = 1.0
-
-
-@kernel
-def _fill(out, hosts, rows, first, last):
-    """Mark the hosts first .. last in the first rows of the image."""
-    for row in range(rows):
+def _fill(out, hosts, left, first, last):
+    """Mark the hosts first .. last in the rows of the image of the steps that are left."""
+    for row in range(min(np.int64(np.ceil(left - 1e-6)), ROWS)):  # a step only begun by rounding does not count
         out[row * hosts + first : row * hosts + last + 1] = 1.0
 
 
@@ -260,7 +243,7 @@ def launchpad_look(state, facts, cycles, plan, memory):
 def launchpad_choose(state, facts, cycles, plan, memory, action):
     """Start a ready job that fits, or suspend one for another; anything else lets time pass."""
     pool = memory.pool
-    if 0 <= action < min(cycles.nb_queued, pool) and fits_now(state, cycles, cycles.queue[action]):
+    if 0 <= action < min(cycles.nb_queued, pool) and state.size[cycles.queue[action]] <= cycles.nb_free:
         start_at(state, cycles, plan, action)
         return _goes_on(state, cycles, plan, memory)
     if action == pool and memory.victim >= 0:
@@ -276,7 +259,7 @@ def _start_heir(state, cycles, plan, memory):
     """Start the job that another made way for, unless it left or lost its hosts in between."""
     heir = memory.heir
     memory.heir = -1
-    if heir < 0 or state.job_state[heir] != QUEUED or not fits_now(state, cycles, heir):
+    if heir < 0 or state.job_state[heir] != QUEUED or state.size[heir] > cycles.nb_free:
         return
     for at in range(cycles.nb_queued):
         if cycles.queue[at] == heir:
@@ -291,7 +274,7 @@ def _goes_on(state, cycles, plan, memory):
     if memory.victim >= 0:
         return 1
     for at in range(min(cycles.nb_queued, memory.pool)):
-        if fits_now(state, cycles, cycles.queue[at]):
+        if state.size[cycles.queue[at]] <= cycles.nb_free:
             return 1
     _call_next_step(state, cycles, plan, memory)
     return 0
@@ -318,7 +301,7 @@ def _find_pair(state, cycles, memory):
     most, candidate = 0.0, -1
     for at in range(min(cycles.nb_queued, memory.pool)):
         job = cycles.queue[at]
-        if not fits_now(state, cycles, job):
+        if state.size[job] > cycles.nb_free:
             value = value_after(state, memory, job, 0.0)
             if candidate < 0 or value > most:
                 most, candidate = value, job
@@ -435,7 +418,7 @@ class LaunchpadEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields
         return (self.width_on(self.hosts),)
 
     def width_on(self, cores: int) -> int:
-        """Numbers of the image on so many hosts, or about any cluster, and about the ready jkernels."""
+        """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
         if self.name == COMPACT:
             return CLUSTER + COMPACT_FEATURES * self.pool
         return 2 * ROWS * cores + IMAGE_FEATURES * self.pool + 1
@@ -561,13 +544,8 @@ class Green(ChoosingScheduler):
     def encoder_fields(self, settings: LaunchpadSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings and the number of hosts."""
         image = settings.observation == "image"
-        return {
-            "name": IMAGE if image else COMPACT,
-            "hosts": cores if image else 0,
-            "pool": settings.pool,
-            "step": settings.step,
-            "suspend": settings.suspend,
-        }
+        same = {name: getattr(settings, name) for name in ("pool", "step", "suspend")}
+        return {"name": IMAGE if image else COMPACT, "hosts": cores if image else 0, **same}
 
     def make_encoder(  # type: ignore[override]  # each scheduler has its own options
         self,
@@ -579,7 +557,7 @@ class Green(ChoosingScheduler):
         max_density: float | None = None,
         max_runtime: float | None = None,
     ) -> LaunchpadEncoder:
-        """The encoder for a cluster and its jkernels.
+        """The encoder for a cluster and its jobs.
 
         Args:
             settings: of the environment.

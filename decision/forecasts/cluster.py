@@ -16,9 +16,9 @@ from decision.slurm.queue import Queue
 from decision.slurm.text import NEVER
 
 from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
+from .calibration import PRIOR_SCORES, Blend
 from .forecast import QUANTILES, Forecast, Progress
 from .history import WAITS, KnownJobs, RunTimes
-from .judge import PRIOR_SCORES, Trust
 from .slurm import QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
@@ -142,13 +142,13 @@ def cluster_starts(
             asked=QueueFacts(moment.priorities),
         )
 
-    def answered(said: Forecast, trust: Trust) -> Starts:
-        return answer(said, moment.log, trust, quantiles=quantiles, before=before, held_by=held, notes=notes)
+    def answered(said: Forecast, blend: Blend) -> Starts:
+        return answer(said, moment.log, blend, quantiles=quantiles, before=before, held_by=held, notes=notes)
 
     if first is not None:
         first(answered(now(8, None), learn_from_past(at_moment, moment.log, at, 0, 0)))
-    trust = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
-    return answered(now(futures, show), trust)
+    blend = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
+    return answered(now(futures, show), blend)
 
 
 def held_by(moment: ClusterMoment) -> dict[str, str]:
@@ -264,7 +264,7 @@ def _start_of(
         asked=QueueFacts(moment.priorities, {job.id: slower}, ends.append),
     )
     place = list(said.id).index(job.id)
-    found = answer(said, moment.log, Trust(PRIOR_SCORES), quantiles=quantiles).jobs[place]
+    found = answer(said, moment.log, Blend(PRIOR_SCORES), quantiles=quantiles).jobs[place]
     return found, ends[place] if ends else 1.0
 
 

@@ -127,16 +127,16 @@ def log_starts(
         return forecast(platform, policy, log, moment, futures=count, seed=seed, times=times)
 
     notes = [*_notes(log, as_recorded, len(platform.hosts), running), ALWAYS_UNKNOWN]
-    trust = learn_from_past(at_moment, log, at, 0, _PAST_FUTURES)
+    blend = learn_from_past(at_moment, log, at, 0, _PAST_FUTURES)
     times = known_times(log, at)
 
     def answered(said: Forecast) -> Starts:
-        return answer(said, log, trust, quantiles=quantiles, before=before, notes=notes)
+        return answer(said, log, blend, quantiles=quantiles, before=before, notes=notes)
 
     if first is not None:
         early = forecast(platform, policy, log, at, futures=20, seed=seed, times=times, hosts=placed)
         first(answered(early))
-    trust = learn_from_past(at_moment, log, at, moments, _PAST_FUTURES)
+    blend = learn_from_past(at_moment, log, at, moments, _PAST_FUTURES)
     return answered(
         forecast(platform, policy, log, at, futures=futures, seed=seed, times=times, hosts=placed, show=show)
     )

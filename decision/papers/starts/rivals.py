@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I8
-from decision.forecasts.history import UNDER_WAY, WAITS, KnownJobs
+from decision.compiling.bundle import F8
 from decision.forecasts.judge import KEPT_LEVELS
 from decision.model.errors import ConfigError
 
@@ -15,20 +14,6 @@ _OFFSET = 60.0  # seconds
 def point(left: F8) -> F8:
     """A forecast of one time (n,) as quantiles that are all the same."""
     return np.repeat(np.maximum(0.0, left)[:, None], len(KEPT_LEVELS), axis=1)
-
-
-def features(log: KnownJobs, at: float, rows: I8) -> F8:
-    """(n, F) what is known of the queue at a moment, for each job."""
-    states = log.states(at)
-    waiting, running = np.flatnonzero(states == WAITS), np.flatnonzero(states == UNDER_WAY)
-    limit = np.minimum(log.limit, 30 * 86_400.0)
-    work = log.size[waiting] * limit[waiting]
-    left = np.maximum(0.0, log.start[running] + limit[running] - at)
-    ahead = np.searchsorted(waiting, rows)
-    before = np.concatenate([[0.0], np.cumsum(work)])[ahead]
-    shared = (len(running), log.size[running].sum(), (log.size[running] * left).sum(), at / 3600 % 24, at / 86_400 % 7)
-    own = np.column_stack([log.size[rows], limit[rows], at - log.submit[rows], ahead, before])
-    return np.column_stack([own, np.repeat([shared], len(rows), axis=0)]).astype(float)
 
 
 class Boosting:

@@ -457,6 +457,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "table_size": settings.table_size,
         # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
+        "leaves_out": False,
         "preempt_youngest_first": settings.flag("preempt_youngest_first"),
         "cycles_given": recorded,
         "increase_only": "INCR_ONLY" in flags,

@@ -23,7 +23,9 @@ class Boosting:
         try:
             from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped,import-not-found,unused-ignore]
         except ImportError:
-            raise ConfigError("gradient boosting needs scikit-learn: pip install scikit-learn") from None
+            raise ConfigError(
+                "gradient boosting, to compare with, needs scikit-learn: pip install 'batsim-decision[comparison]'"
+            ) from None
         self._make = HistGradientBoostingRegressor
         self._models: Sequence = ()
 

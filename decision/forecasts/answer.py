@@ -17,6 +17,7 @@ from .forecast import QUANTILES, Forecast, known_times
 from .history import KnownJobs, RunTimes
 from .judge import COVERED, KEPT_LEVELS, moments_of
 from .like_jobs import like_jobs, queue_features
+from .words import span
 
 MOST_OF_A_MOMENT = 40  # jobs of an earlier moment, from which is learnt
 FEW_JOBS = 5  # of its own kind, below which a job's run time is a guess from others
@@ -208,14 +209,14 @@ def _evidence(futures: F8, log: KnownJobs, at: float, rows: I8) -> Evidence:
 def _taught(blend: Blend, weigh: float, futures: F8, moved: F8) -> str:
     """What earlier forecasts made of these."""
     low, high = COVERED[80]
-    wide = moved[:, high] - moved[:, low]
-    known = np.isfinite(wide) & (futures[:, high] < _NEVER)
-    said = np.maximum(60.0, futures[:, high] - futures[:, low])
-    times = np.median(wide[known] / said[known]) if known.any() else 1.0
     rest = "" if weigh > 0.995 else f", what happened in like queues and to like jobs {100 * (1 - weigh):.0f} %"
+    known = np.isfinite(moved[:, high]) & (futures[:, high] < _NEVER)
+    wide, said = (
+        float(np.median((each[:, high] - each[:, low])[known])) if known.any() else np.inf for each in (moved, futures)
+    )
     return (
-        f"by what earlier forecasts missed, futures weigh {100 * weigh:.0f} %{rest}; 80 % intervals are "
-        f"{times:.1f} times as wide as the futures say"
+        f"by what earlier forecasts missed, futures weigh {100 * weigh:.0f} %{rest}; the median job's 80 % interval is "
+        f"{span(wide)} wide, the futures' own {span(said)}"
     )
 
 

@@ -15,7 +15,7 @@ from decision.simulation import simulate_workloads
 
 from .answer import ALWAYS_UNKNOWN, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress, forecast, known_times
-from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
+from .history import LONGEST, UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _PAST_FUTURES = 40  # futures of each earlier moment
 
@@ -61,13 +61,14 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
         for row in now.tolist():
             name = workload.jobs[row].id
             hosts[name] = parse_intervals(table.allocation[place[name]])
+    limits = walltimes(workload)[rows]
     log = KnownJobs(
         id=names,
         submit=submit[rows],
         start=start[rows],
-        runtime=np.minimum(run[rows], walltimes(workload)[rows]),
+        runtime=np.minimum(run[rows], limits),
         size=sizes(workload)[rows].astype(np.int64),
-        limit=walltimes(workload)[rows],
+        limit=np.where(limits > LONGEST, np.inf, limits),  # a limit of years stands for none
         user=np.array([users.setdefault(name, len(users)) if name else -1 for name in user], np.int64),
     )
     return Told(log, hosts)

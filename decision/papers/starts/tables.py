@@ -59,9 +59,9 @@ def sentence(results: Sequence[LogForecasts]) -> str:
         said = {name: q for name, q in each.said.items() if name != RAW}
         told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
         scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
-        ours = scores[OURS]
-        held += abs(ours.covered[80][0] - 0.8) <= 0.04 and abs(ours.covered[95][0] - 0.95) <= 0.03
-        lowest += ours.pinball[0] <= min(found.pinball[0] for found in scores.values())
+        covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
+        held += abs(covered[80][0] - 0.8) <= 0.04 and abs(covered[95][0] - 0.95) <= 0.03
+        lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
     return (
         f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs; "
         f"the lowest pinball loss on {lowest}"

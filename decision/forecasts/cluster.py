@@ -19,10 +19,10 @@ from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
 from .calibration import PRIOR_SCORES, Blend
 from .forecast import QUANTILES, Forecast, Progress
 from .history import WAITS, KnownJobs, RunTimes
-from .slurm import LARGE, QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
+from .slurm import LONG_QUEUE, QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
-_FIRST, _FIRST_OF_LARGE = 8, 2  # futures of a first answer, also of a long queue
+_FIRST, _FIRST_OF_LONG = 8, 2  # futures of a first answer, also of a long queue
 _WORTH = 0.9  # of the median wait: a change that leaves more helps little
 
 # slurm's reasons in plain words
@@ -154,7 +154,7 @@ def cluster_starts(
     if first is not None:
         first(
             answered(
-                now(_FIRST if len(held) <= LARGE else _FIRST_OF_LARGE, None),
+                now(_FIRST if len(held) <= LONG_QUEUE else _FIRST_OF_LONG, None),
                 learn_from_past(at_moment, moment.log, at, 0, 0),
             )
         )

@@ -34,7 +34,7 @@ from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
 _FIRST_LOOK = 1800  # seconds of a future before the first look at whether all have started
-LARGE = 200  # waiting jobs, from which on cycles become rarer as a future goes on
+LONG_QUEUE = 200  # waiting jobs, from which on cycles become rarer as a future goes on
 # A whole future of 1,000 jobs that wait on 1,000 nodes takes two minutes. These two keep its starts in the mean (median
 # job: 31.1 h after the moment; 18 % off, as two futures differ by 12 %) and take one second. Fewer plans let small jobs
 # start too early, fewer cycles leave nodes idle: 50 cycles and all plans had starts at 102 h.
@@ -215,7 +215,7 @@ class SlurmFutures:
         world.next_calc = now + int(rng.uniform(0, world.calc_period))
         world.next_backfill = now + float(rng.uniform(0, self._period))
         world.asked = 1
-        is_large = int((world.recorded[:known] < 0).sum()) > LARGE
+        is_large = int((world.recorded[:known] < 0).sum()) > LONG_QUEUE
         if is_large:
             reserved = int(world.bf_job_part_count_reserve)
             world.bf_job_part_count_reserve = min(reserved or _PLANS, _PLANS)
@@ -364,7 +364,7 @@ def slurm_forecast(
     if by_limits:
         runtime = np.minimum(log.limit[rows], 365 * 86_400)[None, :]
     else:
-        large = len(waiting) > LARGE  # then each draw costs seconds, and those that wait are most of what decides
+        large = len(waiting) > LONG_QUEUE  # then each draw costs seconds, and those that wait are most of what decides
         groups, horizon = (_ARRIVALS // 4, horizon / 2) if large else (_ARRIVALS, horizon)
         later = [_comers(draws, jobs, group, horizon) for group in range(min(groups, futures))]
     asked = asked or QueueFacts()

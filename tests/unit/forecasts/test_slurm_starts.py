@@ -81,7 +81,7 @@ def test_a_long_queue_is_simulated_with_fewer_plans_and_cycles_to_nearly_the_sam
     queue = [line(30 + n, 3000 + n, 1 + n % 3, 10 + n % 7, 0, **waits) for n in range(60)]
     case = toy(tmp_path, [*_history(), *_now(), *queue])
     exact = slurm_forecast(case, case.settings, _AT, futures=6).starts - _AT
-    monkeypatch.setattr("decision.forecasts.slurm.LARGE", 40)
+    monkeypatch.setattr("decision.forecasts.slurm.LONG_QUEUE", 40)
     rough = slurm_forecast(case, case.settings, _AT, futures=6).starts - _AT
     assert np.median(np.abs(rough - exact) / (exact + 600)) < 0.05
     assert rough.mean() == pytest.approx(exact.mean(), rel=0.05)

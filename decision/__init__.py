@@ -54,6 +54,7 @@ _HOMES = {
     "make_env": "api",
     "policy_from": "api",
     "read_run": "api",
+    "search": "api",
     "shipped_platforms": "model.computer",
     "shipped_workloads": "model.computer",
     "simulate": "api",

@@ -10,6 +10,7 @@ from .api import intervals as intervals
 from .api import make_env as make_env
 from .api import policy_from as policy_from
 from .api import read_run as read_run
+from .api import search as search
 from .api import simulate as simulate
 from .api import starts as starts
 from .api import train as train

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from decision.cli.app import app
+from decision.cli.command import Command
+from decision.cli.schemas import field_comments
 from decision.experiments.metric_list import METRICS
 from decision.files import load_platform, load_workload
 from decision.model.computer import shipped_platforms, shipped_workloads
@@ -51,7 +52,7 @@ def _contribute() -> Iterator[str]:
 def _command_line() -> Iterator[str]:
     yield "# Command line"
     yield "\nMade from the commands themselves; `decision -v COMMAND --help` prints the same.\n"
-    yield from _command(typer.main.get_command(app), "decision", 2)
+    yield from _command(app, "decision", 2)
 
 
 def _command(command: Any, name: str, level: int) -> Iterator[str]:
@@ -77,7 +78,8 @@ def _outdented(part: str) -> str:
 def _parameters(command: Any, name: str) -> Iterator[str]:
     """A table of a command's arguments and options, as its help has them."""
     context = command.make_context(name, [], resilient_parsing=True)
-    records = [parameter.get_help_record(context) for parameter in command.params if not parameter.hidden]
+    shown = command.explained() if isinstance(command, Command) else command.params
+    records = [parameter.get_help_record(context) for parameter in shown]
     if records:
         yield "\n| option | meaning |\n|---|---|"
         yield from (f"| {_code(names)} | {_cell(_bold(text))} |" for names, text in filter(None, records))
@@ -149,16 +151,6 @@ def _environment(scheduler: ChoosingScheduler) -> Iterator[str]:
         value = getattr(settings, name)
         shown = f"{value:.4g}" if isinstance(value, float) else value
         yield f"| `{name}` | `{shown}` | {_cell(comment)}{kinds} |"
-
-
-def field_comments(kind: type) -> dict[str, str]:
-    """What the source says of each of a struct's fields, in a comment at its line, those of its bases first."""
-    comments: dict[str, str] = {}
-    for each in reversed(kind.__mro__[:-1]):
-        if "__annotations__" in vars(each) and each.__module__.startswith("decision"):
-            lines = [re.match(r" {4}(\w+): .*?  # (.*)", line) for line in inspect.getsource(each).splitlines()]
-            comments |= {found[1]: found[2] for found in lines if found}
-    return {name: comments[name] for name in kind.__struct_fields__}
 
 
 def _shipped() -> Iterator[str]:

@@ -14,14 +14,15 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 
 from .advice import advise
 from .comparisons import compare, evaluate, intervals
-from .learning import gates, make_env, policy_from, train
-from .results import ComparisonResult, SimulationResult
+from .learning import gates, make_env, policy_from, search, train
+from .results import ComparisonResult, SearchResult, SimulationResult
 from .simulations import check_policy, read_run, simulate
 from .starts import starts
 from .stepped import Simulation
 
 __all__ = [
     "ComparisonResult",
+    "SearchResult",
     "Simulation",
     "SimulationResult",
     "advise",
@@ -33,6 +34,7 @@ __all__ = [
     "make_env",
     "policy_from",
     "read_run",
+    "search",
     "simulate",
     "starts",
     "train",

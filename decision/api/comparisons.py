@@ -362,8 +362,7 @@ def _whole_runs_in_batsim(
 ) -> list[dict[str, Any]]:
     """A row for each policy, of its run of the whole workload in a Batsim."""
     from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
-    from decision.experiments.metric_list import summarise
-    from decision.experiments.run import real_batsim, run_in_batsim
+    from decision.experiments.run import real_batsim, run_whole
 
     rows = []
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
@@ -374,8 +373,6 @@ def _whole_runs_in_batsim(
             spec, own = (policy, None) if isinstance(policy, str) else (name, policy)
             with _unplaced(written):
                 choice = PolicyChoice(policy=spec, seed=seed, own=own)
-                record = run_in_batsim(case, choice, *real_batsim(batsim))
-            known: dict[str, Any] = {"window_gap": record.window_gap, "lost_work": record.lost_work}
-            summary = summarise(record.jobs, len(case.platform.hosts), known=record, **known)
+                _, summary = run_whole(case, choice, real_batsim(batsim))
             rows.append({"policy": name, **msgspec.structs.asdict(summary)})
     return rows

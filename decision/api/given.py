@@ -105,9 +105,9 @@ def is_policy(given: Any) -> bool:
 def as_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> dict[str, str]:
     """The options of policies, as texts. Raises ConfigError where one of these has its own already."""
     settings = {name: str(value) for name, value in mapping("options", options, OPTIONS_EXAMPLE).items()}
-    own = [policy for policy in policies if is_policy(policy)]
-    if settings and own:
-        name = type(own[0]).__name__
+    objects = [policy for policy in policies if is_policy(policy)]
+    if settings and objects:
+        name = type(objects[0]).__name__
         raise ConfigError(f"options: are those of named policies; make {name}(...) with its own", field="options")
     return settings
 
@@ -204,6 +204,10 @@ def read_metrics(given: Any) -> "tuple[list[Metric], list[OwnMetric]]":
     from decision.experiments.own_metrics import own_metric
 
     every = dict.fromkeys([given] if callable(given) else several(given))
-    own = {each: own_metric(each) for each in every if callable(each) or (isinstance(each, str) and ":" in each)}
-    known = [METRICS[own[each].name] if each in own else find_metric(text("metrics", each)) for each in every]
-    return known, list(own.values())
+    own_metrics = {
+        each: own_metric(each) for each in every if callable(each) or (isinstance(each, str) and ":" in each)
+    }
+    known = [
+        METRICS[own_metrics[each].name] if each in own_metrics else find_metric(text("metrics", each)) for each in every
+    ]
+    return known, list(own_metrics.values())

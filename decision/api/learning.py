@@ -13,6 +13,7 @@ from decision.model.workload import Workload
 
 from . import given
 from .given import Source
+from .results import SearchResult
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -96,7 +97,7 @@ def train(
     require_learning()
     from decision.batsim.episodes import engine_of
     from decision.experiments.inputs import first_log
-    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.experiments.training import Players, check_resumable, train_to_folder
     from decision.rl.learning.config import load_config
     from decision.rl.schedulers import find_scheduler
 
@@ -117,13 +118,123 @@ def train(
         check_resumable(output)
     asked: list[bool] = []
 
-    def told(now: "Report") -> None:
+    def reported(now: "Report") -> None:
         if report(now) in (True,):  # numpy's, too, and nothing else that a logger may return
             asked.append(True)
 
     return train_to_folder(
-        first_log(case), config, output, resume=resume, stop=lambda: bool(asked), report=told, engine=external
+        first_log(case),
+        config,
+        output,
+        resume=resume,
+        stop=lambda: bool(asked),
+        report=reported,
+        players=Players(external),
     )
+
+
+def search(
+    scheduler: str,
+    platform: Source,
+    workload: Source,
+    folder: Source,
+    ranges: Mapping[str, Any],
+    *,
+    trials: int = 20,
+    method: str = "bayesian",
+    preset: Source | None = None,
+    changes: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
+    time_field: int | None = None,
+    time_zone: str | None = None,
+    processes: int = 1,
+) -> SearchResult:
+    """Search for settings of a training, as ``decision train --search``: each trial is a training.
+
+    Trials that are finished in the folder are known again, and those begun go on; more of them extend the search. The
+    same seed gives the same trials. Where there is one seed, a trial is given up at a validation at which it is worse
+    than the median of those before.
+
+    Args:
+        scheduler: as of `train`, like `platform`, `workload`, `preset`, `changes`, `steps` and `jobs` to `time_zone`.
+        platform: a file, or a shipped platform's name.
+        workload: a file, or a shipped workload's name.
+        folder: gets a folder for each training, and ``search.csv``.
+        ranges: by setting, what is tried: ``(1e-5, 1e-3)``, ``(1e-5, 1e-3, "log")``, a list of values, or the text that
+            ``--set`` takes, ``"1e-5..1e-3:log"``.
+        trials: how many choices of settings are tried.
+        method: ``bayesian`` (optuna's TPE, from the trials before) or ``random``.
+        preset: a preset's name or a TOML file; by default the scheduler's.
+        changes: values of the preset that all trials have.
+        steps: of each training.
+        seed: of the search and of the trainings.
+        seeds: trainings of each trial, with this seed and the next ones; a trial is judged by their mean.
+        jobs: which jobs of the workload are used.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` or ``none``.
+        missing_walltime: of a log's jobs without a requested time.
+        time_field: the field of logs that holds the requested time, counted from 1.
+        time_zone: of a log's local times.
+        processes: trainings at a time; it changes no result. With more than 1, protect a script's entry:
+            ``if __name__ == "__main__":``.
+
+    Raises:
+        ConfigError: if optuna or PyTorch is not installed, or an input does not fit.
+
+    Examples:
+        >>> import decision as d
+        >>> small = {"learn.envs": 4, "learn.rollout": 8, "learn.minibatch": 16, "env.jobs": 20}
+        >>> rates = {"learn.lr": (1e-4, 1e-2, "log")}
+        >>> found = d.search("dbf", "cluster256", "lublin_256", "searched", rates, trials=2, changes=small, steps=32)
+        >>> found.checkpoint.name, list(found.settings)
+        ('dbf.ckpt', ['learn.lr'])
+    """
+    from decision.rl.learning import require_learning
+
+    require_learning()
+    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
+    from decision.rl.learning.config import load_config, read_space
+    from decision.rl.schedulers import find_scheduler
+
+    require_optuna()
+    if method not in ("bayesian", "random"):
+        raise ConfigError(f"method: must be bayesian or random; found {method!r}", field="method")
+    output, wanted = a_path("folder", folder), mapping("changes", changes, _CHANGES)
+    if steps is not None:
+        wanted |= {"learn.steps": arguments.whole("steps", steps, 1)}
+    varied = [f"{key}={_range_text(key, values)}" for key, values in mapping("ranges", ranges, _RANGES).items()]
+    space = read_space([*(f"{key}={value}" for key, value in wanted.items()), *varied])
+    record = find_scheduler(text("scheduler", scheduler))
+    name = record.default_preset if preset is None else str(a_path("preset", preset))
+    if load_config(name, space.first).scheduler != scheduler:
+        raise ConfigError(f"the preset {preset} is not for {scheduler}", field="preset")
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
+    inputs = _read_files(platform, workload, (), record.energy, selection).inputs
+    first = arguments.whole("seed", seed)
+    every = range(first, first + arguments.whole("seeds", seeds, 1))
+    asked = SettingsSearch(name, space, arguments.whole("trials", trials, 1), method, every)  # type: ignore[arg-type]
+    done = search_settings(asked, inputs, output, processes=arguments.whole("processes", processes, 1))
+    return SearchResult(done, space, output / record.file_name)
+
+
+_RANGES = '{"learn.lr": (1e-5, 1e-3, "log"), "learn.envs": [8, 16]}'
+
+
+def _range_text(key: str, values: Any) -> str:
+    """A range or several values as ``--set`` takes them. Raises ConfigError."""
+    if isinstance(values, str):
+        return values
+    if isinstance(values, tuple) and len(values) in (2, 3) and values[2:] in ((), ("log",)):
+        return f"{values[0]}..{values[1]}{':log' if values[2:] else ''}"
+    if isinstance(values, list) and values:
+        return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+    raise ConfigError(f"ranges: {key} must have values like {_RANGES}; found {values!r}", field="ranges")
 
 
 def gates(

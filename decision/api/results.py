@@ -2,15 +2,16 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decision.model.errors import ConfigError, a_path, amount
-from decision.model.notebook import rows_html
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
+from decision.model.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison, Row
     from decision.experiments.metric_list import Summary
     from decision.experiments.own_metrics import JobResults
+    from decision.experiments.results import SearchTrial
     from decision.report.evalys import EvalysRun
+    from decision.rl.learning.config import Space
 
 _SHOWN = 20  # rows of a comparison that a notebook shows
 
@@ -86,7 +89,7 @@ class SimulationResult:
         """Draw which host ran what, how many hosts were busy and how many jobs waited.
 
         Args:
-            path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
             ax: axes of a figure of yours, where which host ran what is drawn in that figure's style, and nothing else;
                 the other arguments do nothing then.
             width: inches.
@@ -257,7 +260,7 @@ class ComparisonResult:
         Args:
             metric: the first one if None.
             workload: the first one if None, which of several is all of them together.
-            path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
             ax: axes of a figure of yours, where the estimates are drawn in that figure's style, and nothing else; the
                 arguments below do nothing then.
             width: inches.
@@ -330,7 +333,77 @@ class ComparisonResult:
             for row in self.comparison.rows[:_SHOWN]
         ]
         more = len(self.comparison.rows) - len(rows)
-        return rows_html(rows, header, repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""))
+        return Table(repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""), header, rows).html()
+
+
+class SearchResult:
+    """What a search for settings came to.
+
+    Attributes:
+        trials: each with ``number``, ``settings``, ``state`` (``finished``, ``pruned``, ``refused``), ``steps``,
+            ``judged`` (the last validation, by name) and ``folders``.
+        best: the finished one with the best validation.
+        settings: the best one's, by name.
+        checkpoint: the best one's (of its first seed), whose path is a policy's name.
+    """
+
+    def __init__(self, trials: "Sequence[SearchTrial]", space: "Space", file: Path) -> None:
+        from decision.experiments.results import best_trial
+
+        self.trials, self._space = trials, space
+        self.best = best_trial(trials)
+        self.settings = dict(self.best.settings)
+        self.checkpoint = self.best.folders[0] / f"{file.name}.ckpt"
+
+    @cached_property
+    def table(self) -> "DataFrame | list[dict[str, Any]]":
+        """One row per trial, with the columns of ``search.csv``."""
+        from decision.experiments.results import table_rows
+
+        return as_table(table_rows(self.trials))
+
+    def plot(
+        self,
+        path: Place | None = None,
+        *,
+        ax: "Axes | None" = None,
+        width: float = 7.0,
+        type_size: float = 8.0,
+        dpi: float = 200.0,
+    ) -> "Figure":
+        """Draw the trials: their values, the curves of their validations, and a panel for each setting.
+
+        Args:
+            path: also write the picture there, in a format as of `SimulationResult.plot`.
+            ax: axes of a figure of yours, where the values by trial are drawn in that figure's style, and nothing else;
+                the other arguments do nothing then.
+            width: inches.
+            type_size: points.
+            dpi: pixels per inch of PNG.
+
+        Raises:
+            ConfigError: if matplotlib is not installed or the file cannot be written.
+        """
+        from decision.report.plots import require_matplotlib
+
+        require_matplotlib()
+        from decision.report.plots.search import draw_trials, search_picture
+
+        if ax is not None:
+            _refuse_path(path)
+            draw_trials(_axes(ax), self.trials)
+            return ax.figure  # type: ignore[return-value]
+        return _drawn(lambda: search_picture(self.trials, self._space).figure, path, width, type_size, dpi)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.trials):,} trials, the best with {self.best.changes}>"
+
+    def _repr_html_(self) -> str:
+        from decision.experiments.results import table_rows
+
+        rows = table_rows(self.trials)
+        cells = [[f"{v:,.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows[:_SHOWN]]
+        return Table(repr(self).strip("<>"), [*rows[0]], cells).html()
 
 
 def _against(row: "Row") -> dict[str, float]:

@@ -185,7 +185,7 @@ class Agent(Follower):
         announced = announced_platform(event.data.compute_resources)
         platform = in_announced_order(self._platform, announced) if self._platform else announced
         self._facts, pstates = platform_facts(platform, energy=True)
-        self._state = new_state(self._facts, pstates)
+        self._state = new_state(self._facts, pstates, shares=event.data.allow_compute_sharing)
         reset_policy(self._policy, platform, self._seed)
         self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)

@@ -125,20 +125,20 @@ def is_stuck(words: str) -> bool:
 
 def last_words(code: int, log: Path) -> str:
     """How Batsim ended and why, in one line, for where its log does not stay."""
-    critical, lines = _said_last(log)
-    said = critical or (lines[-1].strip() if lines else "it said nothing")
-    return f"({_how(code)}): {said}"
+    critical, lines = _end_of_output(log)
+    why = critical or (lines[-1].strip() if lines else "it said nothing")
+    return f"({_how(code)}): {why}"
 
 
 def _end_of_log(log: Path) -> str:
     """Why Batsim ended: its first critical message, or else the end of what it printed."""
-    critical, lines = _said_last(log)
+    critical, lines = _end_of_output(log)
     if critical:
         return f": {critical}; its messages are in {log}"
     return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} says no more"
 
 
-def _said_last(log: Path) -> tuple[str, list[str]]:
+def _end_of_output(log: Path) -> tuple[str, list[str]]:
     """Batsim's first critical message, empty where there is none, and the last lines that it printed."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
@@ -69,9 +70,16 @@ def find_batsim(batsim: str) -> str:
 def speaks_5(batsim: str) -> bool:
     """Whether an executable is a Batsim 5, by its help: the text of its version says nothing for certain."""
     try:
-        return _told_5(_asked_for_help(batsim))
+        status = Path(batsim).stat()
+        return _is_of_5(batsim, status.st_mtime_ns, status.st_size, status.st_ino)
     except OSError:
         return False  # starting it to simulate says why
+
+
+@lru_cache(maxsize=16)
+def _is_of_5(batsim: str, *_state: int) -> bool:
+    """The same, asked once of a file as it is: a process that steps simulations starts many."""
+    return _has_options_of_5(_asked_for_help(batsim))
 
 
 def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":
@@ -79,7 +87,7 @@ def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([batsim, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=wide)
 
 
-def _told_5(asked: "subprocess.Popen[bytes]") -> bool:
+def _has_options_of_5(asked: "subprocess.Popen[bytes]") -> bool:
     with asked, suppress(subprocess.TimeoutExpired):
         return b"--edc-socket-str" in asked.communicate(timeout=TERM_GRACE * 6)[0]
     return False
@@ -113,7 +121,7 @@ def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, 
         socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
         words, log = command(executable, fresh), fresh / "batsim.log"
     finally:
-        new = _told_5(asked)
+        new = _has_options_of_5(asked)
     if new:
         return None
     process = stack.enter_context(started([*words, "-s", f"ipc://{socket}"], log, patience=0.0))

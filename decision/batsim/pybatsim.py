@@ -524,8 +524,8 @@ class PybatsimPolicy:
             if job.state == JobState.QUEUED:
                 fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": _HIDDEN}
                 fields |= {"walltime": job.walltime} if math.isfinite(job.walltime) else {}
-                told = m.JobSubmittedData(job.id, m.JobDescription(**fields), {"type": _HIDDEN})
-                events.append(m.JobSubmitted(job.submit_time, told))
+                submitted = m.JobSubmittedData(job.id, m.JobDescription(**fields), {"type": _HIDDEN})
+                events.append(m.JobSubmitted(job.submit_time, submitted))
         due = [time for time in self._calls if time <= cluster.now + _ENOUGH]
         self._calls = [time for time in self._calls if time > cluster.now + _ENOUGH]
         return events + [m.RequestedCall(cluster.now)] * len(due)

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from decision.model.computer import find_platform
 from decision.model.errors import ConfigError
 
-from .command import Chosen, typed_command, with_groups
+from .command import Chosen, typed_command
+from .declared import Option
 from .options import (
     JsonOption,
     OutputFolder,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Platform = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--platform",
         "-p",
         help="SimGrid platform (XML), or a shipped platform's name.",
@@ -38,24 +39,22 @@ Platform = Annotated[
 ]
 Hosts = Annotated[
     int | None,
-    typer.Option("--hosts", help="Hosts of a flat machine, in place of a platform; as many as the log says.", min=1),
+    Option("--hosts", help="Hosts of a flat machine, in place of a platform; as many as the log says.", min=1),
 ]
-Baseline = Annotated[str, typer.Option("--baseline", help="What you run now.", metavar="POLICY")]
+Baseline = Annotated[str, Option("--baseline", help="What you run now.", metavar="POLICY")]
 LongestWait = Annotated[
-    float, typer.Option("--longest-wait", help="The longest wait may be so many times the baseline's.", min=1.0)
+    float, Option("--longest-wait", help="The longest wait may be so many times the baseline's.", min=1.0)
 ]
 Weight = Annotated[
     str,
-    typer.Option(
+    Option(
         "--weight", help="What is to become less; slowdown decides where waits are near.", metavar="wait=W,slowdown=S"
     ),
 ]
-Metric = Annotated[
-    list[str] | None, typer.Option("--metric", help="Metric in the table; may be repeated.", metavar="METRIC")
-]
+Metric = Annotated[list[str] | None, Option("--metric", help="Metric in the table; may be repeated.", metavar="METRIC")]
 More = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--policy",
         help="One more policy to try; may be repeated. Those of heuristics and shipped are tried anyway.",
         metavar="POLICY",
@@ -63,9 +62,8 @@ More = Annotated[
 ]
 
 
-@with_groups
 def advise_command(
-    context: typer.Context,
+    context: click.Context,
     workload: WorkloadOption,
     platform: Platform = None,
     hosts: Hosts = None,

@@ -7,38 +7,35 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+import click
 
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
 
-from .command import Deferred, Group, add_command, note_command
+from .command import Deferred, Group, command_of, note_command
+from .declared import Option, make_command
+from .options import JsonOption
 from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
 
-Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
+Makes = Callable[[str], click.Command]  # makes the command of a name
 
 
-def _command(where: str, **settings: Any) -> Adds:
-    """A command: ``module:function`` of this package; `settings` are those of `add_command`."""
-    return lambda app, name: add_command(app, name, _found(where), **settings)
+def _command(where: str, **settings: Any) -> Makes:
+    """A command: ``module:function`` of this package; `settings` are those of `command_of`."""
+    return lambda name: command_of(_found(where), name, **settings)
 
 
-def _group(where: str) -> Adds:
-    return lambda app, name: app.add_typer(_found(where), name=name)
+def _group(where: str) -> Makes:
+    return lambda name: cast(click.Command, _found(where))
 
 
 def _found(where: str) -> Any:
     module, _, attribute = where.partition(":")
     return getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
-
-
-def _batsim5(app: typer.Typer, name: str) -> None:
-    from .batsim5 import PairCommand, batsim5_command
-
-    app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
 
 
 # Batsim has more options than this command declares; it says itself what it makes of them
@@ -58,7 +55,7 @@ _COMMANDS = {  # as help lists them
     "serve": _command("serve:serve_command"),
     "replay": _command("serve:replay_command"),
     "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),
-    "batsim5": _batsim5,
+    "batsim5": _command("batsim5:batsim5_command", context_settings=_FOREIGN),
     "report": _group("report:app"),
     "reproduce": _group("reproduce:app"),
     "policies": _group("policies:app"),
@@ -102,9 +99,12 @@ class CommandLine(Group):
         for option in _ANYWHERE[: 2 if foreign else None]:
             if option in args[:end]:
                 args = [option, *(argument for argument in args[:end] if argument != option), *args[end:]]
+        command = next((i for i, argument in enumerate(args) if not argument.startswith("-")), 0)
+        if _JSON in args[:command]:  # each command has it for itself, behind
+            args = [*(argument for argument in args[:end] if argument != _JSON), _JSON, *args[end:]]
         try:
             return super().parse_args(ctx, args)
-        except _UsageError as error:
+        except click.UsageError as error:
             raise _in_one_line(error) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
@@ -114,7 +114,7 @@ class CommandLine(Group):
         try:
             with ended_if_deaf(_end_at_once), interrupted_by_sigterm(), none_swallowed():
                 return super().invoke(ctx)
-        except _UsageError as error:
+        except click.UsageError as error:
             raise _in_one_line(error) from None
         except ShareDone as done:
             note(str(done))
@@ -127,10 +127,10 @@ class CommandLine(Group):
                 if error.__cause__ is not None:
                     traceback.print_exception(error.__cause__)
             note(f"error: {_with_options(error)}", style="bold red")
-            raise typer.Exit(error.exit_code) from None
+            raise click.exceptions.Exit(error.exit_code) from None
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
-            raise typer.Exit(stop.exit_code) from None
+            raise click.exceptions.Exit(stop.exit_code) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
 
@@ -152,9 +152,9 @@ def _end_at_once(number: int) -> None:
 class Decision(CommandLine):
     """The commands of this package."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands: Any = Deferred(lambda: _COMMANDS, lambda app, name: _COMMANDS[name](app, name))
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.commands: Any = Deferred(lambda: _COMMANDS, lambda name: _COMMANDS[name](name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of the arguments, also by its former name."""
@@ -166,25 +166,26 @@ class Decision(CommandLine):
 
 
 _ANYWHERE = ("--debug", "--quiet", "--verbose", "-q", "-v")
+_JSON = "--json"
 _OF_BATSIM = ("batsim", "batsim5")  # have a -q and a -v of their own, as Batsim has
 _SHOWN = 20  # runs that have failed; failures.csv has all
-_UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 
-def _interrupted(stop: KeyboardInterrupt) -> typer.Exit:
+def _interrupted(stop: KeyboardInterrupt) -> click.exceptions.Exit:
     """Say so; the end of the command."""
     note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
-    return typer.Exit(128 + signal.SIGINT)
+    return click.exceptions.Exit(128 + signal.SIGINT)
 
 
 def _in_one_line(error: Any) -> Exception:
     """Print what is wrong with the arguments; the end of the command."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return cast(Exception, error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        say(error.ctx.get_help())
+        return click.exceptions.Exit(error.exit_code)
     text = error.format_message().replace("Value error, ", "").replace("Input should be", "must be").rstrip(".")
     command = error.ctx.command_path if error.ctx else "decision"
     note(f"error: {text} ({command} --help lists the options)", style="bold red")
-    return typer.Exit(error.exit_code)
+    return click.exceptions.Exit(error.exit_code)
 
 
 def _with_options(error: DecisionError) -> str:
@@ -220,33 +221,73 @@ def report_bug(error: Exception) -> None:
     )
 
 
-app = typer.Typer(
-    cls=Decision,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(value: bool) -> None:
+def _print_version(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
         say(f"decision {__version__}")
-        raise typer.Exit()
+        raise click.exceptions.Exit()
 
 
-@app.callback()
+_RC = {  # by shell: the file of the script, that which a shell reads first, and what this one needs
+    "bash": (".bash_completions/decision.sh", ".bashrc", "source ~/.bash_completions/decision.sh"),
+    "zsh": (".zfunc/_decision", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+    "fish": (".config/fish/completions/decision.fish", "", ""),
+}
+
+
+def _completion(context: click.Context) -> tuple[str, str]:
+    """The shell, and the script with which it completes our commands."""
+    from click.shell_completion import get_completion_class
+
+    shell = Path(os.environ.get("SHELL", "bash")).name
+    made = get_completion_class(shell) if shell in _RC else None
+    if made is None:
+        raise click.UsageError(f"{shell}: there is no completion for it; set SHELL to one of {', '.join(_RC)}")
+    return shell, made(context.command, {}, "decision", "_DECISION_COMPLETE").source()
+
+
+def _show_completion(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        say(_completion(context)[1])
+        raise click.exceptions.Exit()
+
+
+def _install_completion(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        shell, script = _completion(context)
+        place, rc, line = _RC[shell]
+        file = Path.home() / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(script)
+        if rc and line not in (text := (Path.home() / rc).read_text() if (Path.home() / rc).exists() else ""):
+            (Path.home() / rc).write_text(f"{text.rstrip()}\n{line}\n")
+        note(f"{shell} completes our commands by {file}, once it has begun anew")
+        raise click.exceptions.Exit()
+
+
 def decision(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress, only results and errors.")
+        bool, Option("--quiet", "-q", help="Print no notes and no progress, only results and errors.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print also what is read, compiled, run and written.")
+        bool, Option("--verbose", "-v", help="Print also what is read, compiled, run and written.")
+    ] = False,
+    as_json: JsonOption = False,
+    install_completion: Annotated[
+        bool,
+        Option(
+            "--install-completion",
+            help="Let the shell complete commands and options.",
+            callback=_install_completion,
+            is_eager=True,
+        ),
+    ] = False,
+    show_completion: Annotated[
+        bool,
+        Option("--show-completion", help="Print the script that does so.", callback=_show_completion, is_eager=True),
     ] = False,
     version: Annotated[
-        bool,
-        typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        bool, Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Schedule for Batsim, or for the embedded engine that follows Batsim's rules.
@@ -255,11 +296,20 @@ def decision(
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
 
-    -q, -v and --debug stand before or behind the command (batsim and batsim5
-    have a -q and a -v of their own behind them).
+    --json, -q, -v and --debug stand before or behind the command (batsim and
+    batsim5 have a -q and a -v of their own behind them, and no --json).
 
     Exit codes: 0 success, 1 some runs failed, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.
     """
     be_quiet(quiet)
     log_from("DEBUG" if debug else "INFO" if verbose else "ERROR" if quiet else "WARNING")
+
+
+app = make_command(
+    decision,
+    "decision",
+    Decision,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from decision import __version__
 from decision.experiments import Verbosity
 from decision.model.errors import ConfigError
 
-from .options import EnergyOption, EventsOption, PlatformOption
+from .declared import Option
+from .options import EnergyOption, EventsOption, PlatformOption, SharingOption
 from .terminal import note, say
 
 _BATSIM_VERSION = "4.2.1"
@@ -22,7 +23,6 @@ _REFUSED = {
     "--WS": "workflows",
     "--workflow-start": "workflows",
     "--enable-redis": "Redis",
-    "--enable-compute-sharing": "several jobs on one host at a time",
     "--dump-execution-context": "the execution context",
     "--no-sched": "running without a decision process",
     "--sg-cfg": "SimGrid's configuration",
@@ -41,52 +41,46 @@ _HARMLESS = {
 }
 
 
-def _print_version(value: bool) -> None:
+def _print_version(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
         say(f"{_BATSIM_VERSION} (the replacement by decision {__version__})")
-        raise typer.Exit()
+        raise click.exceptions.Exit()
 
 
 Workloads = Annotated[
-    list[Path] | None, typer.Option("-w", "--workload", help="Batsim workload (JSON); may be repeated.", metavar="FILE")
+    list[Path] | None, Option("-w", "--workload", help="Batsim workload (JSON); may be repeated.", metavar="FILE")
 ]
-Export = Annotated[str, typer.Option("-e", "--export", help="Prefix of the output files.", metavar="PREFIX")]
-Endpoint = Annotated[str, typer.Option("-s", "--socket-endpoint", help="ZeroMQ endpoint of the decision process.")]
-Master = Annotated[str, typer.Option("-m", "--master-host", help="Host that runs no jobs.")]
+Export = Annotated[str, Option("-e", "--export", help="Prefix of the output files.", metavar="PREFIX")]
+Endpoint = Annotated[str, Option("-s", "--socket-endpoint", help="ZeroMQ endpoint of the decision process.")]
+Master = Annotated[str, Option("-m", "--master-host", help="Host that runs no jobs.")]
 Roles = Annotated[
     list[str] | None,
-    typer.Option(
-        "-r", "--add-role-to-hosts", help="Roles of hosts, as HOST,HOST:ROLE; may be repeated.", metavar="MAP"
-    ),
+    Option("-r", "--add-role-to-hosts", help="Roles of hosts, as HOST,HOST:ROLE; may be repeated.", metavar="MAP"),
 ]
-MMax = Annotated[int, typer.Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
-MMaxWorkload = Annotated[
-    bool, typer.Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")
-]
-Forward = Annotated[
-    bool, typer.Option("--forward-profiles-on-submission", help="Send the profile of each submitted job.")
-]
-Dynamic = Annotated[bool, typer.Option("--enable-dynamic-jobs", help="Let the decision process register jobs.")]
+MMax = Annotated[int, Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
+MMaxWorkload = Annotated[bool, Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")]
+Forward = Annotated[bool, Option("--forward-profiles-on-submission", help="Send the profile of each submitted job.")]
+Dynamic = Annotated[bool, Option("--enable-dynamic-jobs", help="Let the decision process register jobs.")]
 Acknowledge = Annotated[
-    bool, typer.Option("--acknowledge-dynamic-jobs", help="Send JOB_SUBMITTED for jobs that it registers.")
+    bool, Option("--acknowledge-dynamic-jobs", help="Send JOB_SUBMITTED for jobs that it registers.")
 ]
-Reuse = Annotated[bool, typer.Option("--enable-profile-reuse", help="Keep profiles that no job uses anymore.")]
-Unknown = Annotated[bool, typer.Option("--forward-unknown-events", help="Forward external events of other types.")]
-SchedCfg = Annotated[str | None, typer.Option("--sched-cfg", help="Text for the decision process.")]
+Reuse = Annotated[bool, Option("--enable-profile-reuse", help="Keep profiles that no job uses anymore.")]
+Unknown = Annotated[bool, Option("--forward-unknown-events", help="Forward external events of other types.")]
+SchedCfg = Annotated[str | None, Option("--sched-cfg", help="Text for the decision process.")]
 SchedCfgFile = Annotated[
-    Path | None, typer.Option("--sched-cfg-file", help="File with the text for the decision process.", metavar="FILE")
+    Path | None, Option("--sched-cfg-file", help="File with the text for the decision process.", metavar="FILE")
 ]
-NoStates = Annotated[bool, typer.Option("--disable-machine-state-tracing", help="Do not write machine_states.csv.")]
-Level = Annotated[Verbosity, typer.Option("-v", "--verbosity", help="Verbosity; quiet prints nothing at the end.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Same as --verbosity quiet.")]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to wait for a reply; 0 means no limit.", min=0.0)]
+NoStates = Annotated[bool, Option("--disable-machine-state-tracing", help="Do not write machine_states.csv.")]
+Level = Annotated[Verbosity, Option("-v", "--verbosity", help="Verbosity; quiet prints nothing at the end.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Same as --verbosity quiet.")]
+Timeout = Annotated[float, Option("--timeout", help="Seconds to wait for a reply; 0 means no limit.", min=0.0)]
 Version = Annotated[
-    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    bool, Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
 ]
 
 
 def batsim_command(
-    ctx: typer.Context,
+    ctx: click.Context,
     platform: PlatformOption,
     workload: Workloads = None,
     export: Export = "out",
@@ -101,6 +95,7 @@ def batsim_command(
     dynamic_jobs: Dynamic = False,
     acknowledge_dynamic_jobs: Acknowledge = False,
     profile_reuse: Reuse = False,
+    compute_sharing: SharingOption = False,
     forward_unknown_events: Unknown = False,
     sched_cfg: SchedCfg = None,
     sched_cfg_file: SchedCfgFile = None,
@@ -137,6 +132,7 @@ def batsim_command(
             dynamic_jobs=dynamic_jobs,
             acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
             profile_reuse=profile_reuse,
+            compute_sharing=compute_sharing,
             forward_profiles=forward_profiles,
             forward_unknown_events=forward_unknown_events,
             sched_config=read_sched_config(sched_cfg, sched_cfg_file),

@@ -1,23 +1,20 @@
 """``decision batsim5``: the embedded engine with the options of Batsim 5."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from decision import __version__
 from decision.model.errors import ConfigError
 
-from .command import Command, read_config
+from .command import read_config
+from .declared import Option
 from .terminal import note, say
 
-# Options that have two words, as Batsim 5 has them: on the command line and in a file of options.
-
-MARK = "\0"  # between the two words of an option; no argument contains it
-
-# Options with two words, and what those are
+# Options of two words, as Batsim 5 has them, and what those are
 PAIRS = {
     "--edc-socket-str": ("-s", "ENDPOINT INIT"),
     "--edc-socket-file": ("-S", "ENDPOINT FILE"),
@@ -25,28 +22,6 @@ PAIRS = {
     "--edc-library-file": ("-L", "LIBRARY FILE"),
     "--add-role": ("-r", "HOST ROLE"),
 }
-
-
-class PairCommand(Command):
-    """A command whose options may have two words."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, the two words of an option as one."""
-        return super().parse_args(ctx, list(_joined(args)))
-
-
-def _joined(args: Sequence[str]) -> Iterator[str]:
-    shorts = {short: name for name, (short, _) in PAIRS.items()}
-    words = iter(args)
-    for word in words:
-        name = shorts.get(word, word)
-        if name in PAIRS:
-            first, second = next(words, None), next(words, None)
-            if first is None or second is None or second.startswith("--") or second in shorts:
-                raise ConfigError(f"{word}: needs two words, {PAIRS[name][1]}; an empty text is ''")
-            yield f"{name}={first}{MARK}{second}"
-        else:
-            yield word
 
 
 def read_pair_config(context: Any, parameter: Any, path: Path | None) -> Path | None:
@@ -58,21 +33,20 @@ def read_pair_config(context: Any, parameter: Any, path: Path | None) -> Path | 
         if isinstance(words, list):
             if len(words) % 2:
                 raise ConfigError(f"{path}, {name[2:]}: two words are needed, {PAIRS[name][1]}")
-            pairs = zip(words[::2], words[1::2], strict=True)
-            context.default_map[key] = [f"{one}{MARK}{other}" for one, other in pairs]
+            context.default_map[key] = list(zip(words[::2], words[1::2], strict=True))
     return path
 
 
 def pair_option(name: str, help_: str) -> Any:
     """An option of two words, one of `PAIRS`."""
     short, words = PAIRS[name]
-    return typer.Option(short, name, help=help_, metavar=words)
 
+    def word(text: str) -> str:
+        if text.startswith("--") or text in [other for other, _ in PAIRS.values()]:
+            raise ConfigError(f"{short}: needs two words, {words}; an empty text is ''")
+        return text
 
-def split_pair(pair: str) -> tuple[str, str]:
-    """The two words of an option's value."""
-    first, _, second = pair.partition(MARK)
-    return first, second
+    return Option(short, name, help=help_, metavar=words, parser=word)
 
 
 _VERSION = "v5.0.0-rc2"
@@ -96,82 +70,83 @@ _OF_4 = {
 }
 
 
-def _print_version(value: bool) -> None:
+def _print_version(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
         say(f"{_VERSION} (the replacement by decision {__version__})")
-        raise typer.Exit()
+        raise click.exceptions.Exit()
 
 
-def _print_commit(value: bool) -> None:
+def _print_commit(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
         say(f"none (the replacement by decision {__version__})")
-        raise typer.Exit()
+        raise click.exceptions.Exit()
 
 
 Workloads = Annotated[
-    list[Path] | None, typer.Option("-w", "--workload", help="Batsim 5 workload; may be repeated.", metavar="FILE")
+    list[Path] | None, Option("-w", "--workload", help="Batsim 5 workload; may be repeated.", metavar="FILE")
 ]
 PlatformFile = Annotated[
-    Path | None, typer.Option("-p", "--platform", help="SimGrid platform, or a shipped one's name.", metavar="FILE")
+    Path | None, Option("-p", "--platform", help="SimGrid platform, or a shipped one's name.", metavar="FILE")
 ]
 Events = Annotated[
-    list[Path] | None,
-    typer.Option("--ee", "--external-events", help="External events; may be repeated.", metavar="FILE"),
+    list[Path] | None, Option("--ee", "--external-events", help="External events; may be repeated.", metavar="FILE")
 ]
-Export = Annotated[str, typer.Option("-e", "--export", help="Prefix of the output files.", metavar="PREFIX")]
-States = Annotated[bool, typer.Option("--trace-machine-state", help="Write machine_states.csv.")]
-Pstates = Annotated[bool, typer.Option("--trace-pstate-changes", help="Write pstate_changes.csv.")]
-Probes = Annotated[str, typer.Option("--trace-probe-data", help="Taken, and without effect.", metavar="WHEN")]
-SocketText = Annotated[list[str] | None, pair_option("--edc-socket-str", "Decide by a process; INIT is a text for it.")]
-SocketFile = Annotated[list[str] | None, pair_option("--edc-socket-file", "The same, with the text of a file.")]
+Export = Annotated[str, Option("-e", "--export", help="Prefix of the output files.", metavar="PREFIX")]
+States = Annotated[bool, Option("--trace-machine-state", help="Write machine_states.csv.")]
+Pstates = Annotated[bool, Option("--trace-pstate-changes", help="Write pstate_changes.csv.")]
+Probes = Annotated[str, Option("--trace-probe-data", help="Taken, and without effect.", metavar="WHEN")]
+SocketText = Annotated[
+    list[tuple[str, str]] | None, pair_option("--edc-socket-str", "Decide by a process; INIT is a text for it.")
+]
+SocketFile = Annotated[
+    list[tuple[str, str]] | None, pair_option("--edc-socket-file", "The same, with the text of a file.")
+]
 LibraryText = Annotated[
-    list[str] | None, pair_option("--edc-library-str", "Decide by a library; INIT is a text for it.")
+    list[tuple[str, str]] | None, pair_option("--edc-library-str", "Decide by a library; INIT is a text for it.")
 ]
-LibraryFile = Annotated[list[str] | None, pair_option("--edc-library-file", "The same, with the text of a file.")]
+LibraryFile = Annotated[
+    list[tuple[str, str]] | None, pair_option("--edc-library-file", "The same, with the text of a file.")
+]
 Method = Annotated[
     str,
-    typer.Option(
+    Option(
         "--edc-library-load-method",
         help="How it is loaded, dlopen or dlmopen; a library has a process of its own here.",
     ),
 ]
 Schema = Annotated[
     Path | None,
-    typer.Option("--schema", help="Schema (.fbs) of the messages of a process that answers in binary.", metavar="FILE"),
+    Option("--schema", help="Schema (.fbs) of the messages of a process that answers in binary.", metavar="FILE"),
 ]
-Master = Annotated[str, typer.Option("-m", "--master-host", help="Host that runs no jobs.", metavar="NAME")]
-Roles = Annotated[list[str] | None, pair_option("--add-role", "Role of a host: master, storage or compute_node.")]
-MMax = Annotated[int, typer.Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
-MMaxWorkload = Annotated[
-    bool, typer.Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")
+Master = Annotated[str, Option("-m", "--master-host", help="Host that runs no jobs.", metavar="NAME")]
+Roles = Annotated[
+    list[tuple[str, str]] | None, pair_option("--add-role", "Role of a host: master, storage or compute_node.")
 ]
-Energy = Annotated[bool, typer.Option("--energy-host", help="Simulate the energy of hosts.")]
-Level = Annotated[str, typer.Option("-v", "--verbosity", help="How much is said: quiet, info or debug.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Same as --verbosity quiet.")]
+MMax = Annotated[int, Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
+MMaxWorkload = Annotated[bool, Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")]
+Energy = Annotated[bool, Option("--energy-host", help="Simulate the energy of hosts.")]
+Level = Annotated[str, Option("-v", "--verbosity", help="How much is said: quiet, info or debug.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Same as --verbosity quiet.")]
 Config = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "-c", "--config", help="Options from a TOML file.", metavar="FILE", callback=read_pair_config, is_eager=True
     ),
 ]
-GenConfig = Annotated[
-    Path | None, typer.Option("--gen-config", help="Write the options into a TOML file.", metavar="FILE")
-]
-Context = Annotated[bool, typer.Option("--dump-execution-context", help="Print the execution context and exit.")]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to wait for a reply; 0 means no limit.", min=0.0)]
+GenConfig = Annotated[Path | None, Option("--gen-config", help="Write the options into a TOML file.", metavar="FILE")]
+Context = Annotated[bool, Option("--dump-execution-context", help="Print the execution context and exit.")]
+Timeout = Annotated[float, Option("--timeout", help="Seconds to wait for a reply; 0 means no limit.", min=0.0)]
 Version = Annotated[
     bool,
-    typer.Option(
-        "--version", "--batsim-version", help="Print the version and exit.", callback=_print_version, is_eager=True
-    ),
+    Option("--version", "--batsim-version", help="Print the version and exit.", callback=_print_version, is_eager=True),
 ]
 Commit = Annotated[
-    bool, typer.Option("--batsim-git-commit", help="Print the commit and exit.", callback=_print_commit, is_eager=True)
+    bool, Option("--batsim-git-commit", help="Print the commit and exit.", callback=_print_commit, is_eager=True)
 ]
 
 
 def batsim5_command(
-    ctx: typer.Context,
+    ctx: click.Context,
     platform: PlatformFile = None,
     workload: Workloads = None,
     external_events: Events = None,
@@ -226,7 +201,7 @@ def batsim5_command(
             (edc_library_str, True, False),
             (edc_library_file, True, True),
         )
-        for place, text in map(split_pair, pairs or ())
+        for place, text in pairs or ()
     ]
     if len(given) != 1:
         found = "several decision components, and Batsim 5 takes one" if given else "no decision component"
@@ -241,15 +216,15 @@ def batsim5_command(
         workloads=tuple(workload or ()),
         events=tuple(external_events or ()),
         master=master_host,
-        roles=dict(map(split_pair, add_role or ())),
+        roles=dict(add_role or ()),
         mmax=mmax,
         mmax_workload=mmax_workload,
         energy=energy_host,
         machine_states=trace_machine_state,
         pstate_changes=trace_pstate_changes,
     )
-    said = None if schema is None else _read_text(str(schema))
-    run_standin5(inputs, given[0], export, schema=said, timeout=timeout)
+    schema_text = None if schema is None else _read_text(str(schema))
+    run_standin5(inputs, given[0], export, schema=schema_text, timeout=timeout)
     if not quiet and verbosity != "quiet":
         note(f"the simulation has ended; see {export}*")
 
@@ -273,7 +248,7 @@ def _check_extra(arguments: Sequence[str]) -> None:
         raise ConfigError(f"{argument}: no such option; decision batsim5 --help lists them")
 
 
-def _write_config(ctx: typer.Context, path: Path) -> None:
+def _write_config(ctx: click.Context, path: Path) -> None:
     """Write what was given as TOML, under the long names. Raises ConfigError."""
     lines = []
     for option in ctx.command.params:
@@ -285,10 +260,11 @@ def _write_config(ctx: typer.Context, path: Path) -> None:
         ):
             continue
         value = ctx.params[option.name or ""]
-        words = [word for each in value for word in str(each).split(MARK)] if isinstance(value, list) else [value]
+        several = value if isinstance(value, tuple) else (value,)
+        words = [word for each in several for word in (each if isinstance(each, tuple) else (each,))]
         texts = [_toml(word) for word in words]
-        said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        lines.append(f"{max(option.opts, key=len).removeprefix('--')}={said}\n")
+        shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        lines.append(f"{max(option.opts, key=len).removeprefix('--')}={shown}\n")
     text = "".join(lines)
     tomllib.loads(text)
     try:

@@ -1,30 +1,26 @@
-"""Commands on Typer: their help, their errors, their options' values, and options that several take as a group.
+"""Commands on click: their help, their errors, and options that several take as a group.
 
-A command's help is short: of panels of options that few calls need (`FOLDED`) it has the names, and
-``decision -v COMMAND --help`` explains them, too.
+A command's help is short: what few calls need are settings of one option (`SETTINGS`), ``--pictures width=3,dpi=300``.
+Each of them is an option as well, ``--width 3``, which ``decision -v COMMAND --help`` explains.
 """
 
-import functools
-import inspect
-import os
+import copy
 import re
 import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.hosts import nearest
 from decision.report.plots import Paper, drawn_for
 
+from .declared import make_command
 from .options import (
     PAPER,
     DpiOption,
@@ -48,32 +44,100 @@ if TYPE_CHECKING:
 _TYPED = "decision.typed"  # key of a context's data
 
 
-def add_command(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
-    """Register a command; `settings` are those of `typer.Typer.command`."""
-    app.command(name, cls=Command, **settings)(function)
+# Options whose values are the settings of a panel
+SETTINGS = {
+    "Time limits": "--limits",
+    "How logs are read": "--log",
+    "Many machines": "--machines",
+    "More files of the cluster": "--files",
+    "Pictures": "--pictures",
+    "Simulator": "--simulator",
+    "A table of power": "--table",
+}
+EVERYWHERE = "Every command"  # the panel of what is said once, in ``decision --help``
 
 
-class Command(TyperCommand):
+def add_command(group: click.Group, name: str, function: Callable[..., None], **settings: Any) -> None:
+    """Add a command to a group; `settings` are those of `click.Command`."""
+    group.add_command(command_of(function, name, **settings))
+
+
+def command_of(function: Callable[..., None], name: str, **settings: Any) -> "Command":
+    """A command that calls a function; `settings` are those of `click.Command`.
+
+    It has an option for each panel of `SETTINGS`, in place of those of the panel that the function takes. These are
+    hidden, and so is what each command has: `Command` makes them of the option's value before it is parsed.
+    """
+    made = make_command(function, name, Command, **settings)
+    panels = Counter(panel for option in made.params if (panel := panel_of(option)) in SETTINGS)
+    several = [panel for panel, times in panels.items() if times > 1]
+    for option in made.params:
+        if panel_of(option) in (*several, EVERYWHERE):
+            option.hidden = True  # type: ignore[attr-defined]
+    for panel in several:
+        names = ", ".join(long_name(option.opts)[2:] for option in made.params if panel_of(option) == panel)
+        name = SETTINGS[panel]
+        shown: dict[str, Any] = {"help": f"{panel}: {names}.", "metavar": "NAME=VALUE,..."}
+        of_panel = click.Option([name, f"settings_{name[2:]}"], expose_value=False, multiple=True, **shown)
+        made.params.append(of_panel)
+    return made
+
+
+def panel_of(parameter: click.Parameter) -> str:
+    """The heading under which help shows an option."""
+    return str(getattr(parameter, "panel", ""))
+
+
+class _Helped(click.Command):
+    """A command whose help has a heading for each panel of options, and keeps the lines of examples."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does."""
+        for part in filter(None, (self.help or "").replace("[bold]", "").replace("[/bold]", "").split("\n\n")):
+            formatter.write_paragraph()
+            if part.startswith(" "):
+                formatter.write("".join(f"  {line}\n" for line in part.splitlines()))
+            else:
+                with formatter.indentation():
+                    formatter.write_text(part)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: `format_options` writes them; click from 8.5 on would write them here, earlier ones nowhere."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments, and the options by panel."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            usual = "Arguments" if each.param_type_name == "argument" else "Options"
+            if (record := each.get_help_record(ctx)) is not None:
+                text = record[1].replace("[bold]", "").replace("[/bold]", "")
+                panels.setdefault(panel_of(each) or usual, []).append((record[0], text))
+        for panel, rows in panels.items():
+            if rows:
+                with formatter.section(panel):
+                    formatter.write_dl(rows)
+
+
+class Command(_Helped):
     """A command whose help is short, which takes an option once, and says which of its options repairs an error."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, as help shows them."""
-        parameters = super().get_params(ctx)
-        plain_types(parameters)
-        return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; an option that has one value is refused a second time."""
-        if not ctx.resilient_parsing:
-            self._refuse_repeated(ctx, args)
-        return super().parse_args(ctx, args)
+        args = list(self._written_out(args))
+        try:
+            if not ctx.resilient_parsing:
+                self._refuse_repeated(ctx, args)
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
         """Refuse a second value for an option that has one: the first would be lost without a word."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
         for option, times in Counter(order).items():
             if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
+                raise ConfigError(f"{long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error says which of its options repairs it."""
@@ -81,53 +145,129 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except DecisionError as error:
             options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
-            name = next((_long_name(option.opts) for option in options if option.name == error.field), None)
+            name = next((long_name(option.opts) for option in options if option.name == error.field), None)
             if name is not None:
                 error.add_note(name)
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help; of panels that few calls need the names alone, unless ``-v`` asks for all."""
-        folded = {} if ctx.find_root().params.get("verbose") else _folded(self.params)
-        epilog, options = self.epilog, [option for panel in folded.values() for option in panel]
-        if folded:
-            names = {panel: ", ".join(_long_name(option.opts) for option in of) for panel, of in folded.items()}
-            panels = [f"{panel.lower()} ({listed})" for panel, listed in names.items()]
-            command = " ".join(ctx.command_path.split()[1:])
-            self.epilog = f"More options, which decision -v {command} --help explains: {', '.join(panels)}."
+        """Print the help, with ``-v`` that of each setting."""
+        before, text, explained = self.params, self.help, self.explained()
         try:
-            for option in options:
-                option.hidden = True
+            if ctx.find_root().params.get("verbose"):
+                self.params = explained
+            else:
+                self.help, self.epilog = _brief(text or ""), " ".join(self._notes(ctx)) or None
             super().format_help(ctx, formatter)
         finally:
-            self.epilog = epilog
-            for option in options:
-                option.hidden = False
+            self.params, self.help, self.epilog = before, text, None
+
+    def explained(self) -> list[Any]:
+        """The arguments and options, each setting as an option of its own; not what is hidden."""
+        added = set(self._settings())
+        folded = {id(option) for options in self._settings().values() for option in options.values()}
+        return [
+            _shown(each)
+            for each in self.params
+            if id(each) in folded
+            or panel_of(each) == EVERYWHERE
+            or not (getattr(each, "hidden", False) or added.intersection(each.opts))
+        ]
+
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        """The options that are settings of another, by that one and by name."""
+        found: dict[str, dict[str, Any]] = {}
+        for option in self.params:
+            panel = panel_of(option)
+            if panel in SETTINGS and getattr(option, "hidden", False):
+                found.setdefault(SETTINGS[panel], {})[long_name(option.opts)[2:]] = option
+        return found
+
+    def _notes(self, ctx: Any) -> Iterator[str]:
+        """What the end of the help says of options that it does not explain."""
+        command = " ".join(ctx.command_path.split()[1:])
+        for option, settings in self._settings().items():
+            name = next((each for each, setting in settings.items() if not setting.is_flag), "")
+            yield f"{option} {name}=X is --{name} X, too: decision -v {command} --help explains each."
+            break
+        else:
+            if _brief(self.help or "") != self.help:
+                yield f"decision -v {command} --help says more."
+        if any(panel_of(each) == EVERYWHERE for each in self.params):
+            yield "--json, -q, -v and --debug: decision --help."
+
+    def _written_out(self, args: Sequence[str]) -> Iterator[str]:
+        """The arguments, with an option for each setting. Raises ConfigError for one that there is not."""
+        known = self._settings()
+        words = iter(args)
+        for word in words:
+            option, equals, text = word.partition("=")
+            if option == "--":
+                yield word
+                yield from words
+            elif option not in known:
+                yield word
+            elif (value := text if equals else next(words, None)) is None:
+                yield word  # the parser says that it needs a value
+            else:
+                # A comma ends a setting where another one follows: --submit has commas of its own
+                names = "|".join(map(re.escape, known[option]))
+                for part in re.split(rf",(?=(?:{names})(?:[=,]|$))", value):
+                    yield _as_option(option, known[option], part)
 
 
-# Panels of options that few calls need
-FOLDED = ("Time limits", "How logs are read", "Many machines", "Pictures", "SimGrid version")
+_PROSE = 8  # lines between the first paragraph and the examples that a short help still has
+_EXAMPLES = 3  # of a command whose help is cut
 
 
-def _folded(parameters: Sequence[Any]) -> dict[str, list[Any]]:
-    """The shown options of each panel of `FOLDED` that there is, by its name."""
-    shown = [option for option in parameters if not getattr(option, "hidden", False)]
-    panels = {name: [each for each in shown if getattr(each, "rich_help_panel", None) == name] for name in FOLDED}
-    return {name: options for name, options in panels.items() if options}
+def _brief(text: str) -> str:
+    """A help's first paragraph and first examples, where it is long."""
+    first, *rest = text.split("\n\n")
+    at = next((i for i, part in enumerate(rest) if part.startswith("Example")), len(rest))
+    if sum(part.count("\n") + 2 for part in rest[:at]) <= _PROSE:
+        return text
+    return "\n\n".join([first, *rest[at : at + 1 + _EXAMPLES]])
 
 
-def _long_name(names: Sequence[str]) -> str:
+def _shown(parameter: Any) -> Any:
+    """The parameter, as help shows one that is not hidden."""
+    shown = copy.copy(parameter)
+    if hasattr(shown, "hidden"):
+        shown.hidden = False
+    return shown
+
+
+def _as_option(option: str, known: Mapping[str, Any], part: str) -> str:
+    """The option that a setting stands for. Raises ConfigError."""
+    name, equals, _ = part.partition("=")
+    if name not in known:
+        raise ConfigError(f"{option} {part!r}: no such setting{nearest(name, known)}; choose from {', '.join(known)}")
+    if bool(equals) == bool(known[name].is_flag):
+        form = name if known[name].is_flag else f"{name}=VALUE"
+        raise ConfigError(f"{option} {part!r}: write it as {form}")
+    return f"--{part}"
+
+
+def long_name(names: Sequence[str]) -> str:
+    """The name of an option that is a word."""
     return next((name for name in names if name.startswith("--")), names[0])
 
 
-class Group(TyperGroup):
-    """A group of commands whose help shows flags as flags."""
+class Group(_Helped, click.Group):
+    """A group of commands, in the order in which they were added."""
 
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, as help shows them."""
-        parameters = super().get_params(ctx)
-        plain_types(parameters)
-        return parameters
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the commands."""
+        super().format_options(ctx, formatter)
+        shown = {name: each for name, each in self.commands.items() if not each.hidden}
+        if shown:
+            firsts = {name: (each.help or "").partition("\n\n")[0] for name, each in shown.items()}
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, " ".join(first.split())) for name, first in firsts.items()])
 
 
 class Deferred(Mapping[str, Any]):
@@ -135,128 +275,22 @@ class Deferred(Mapping[str, Any]):
 
     Args:
         names: says what there is, in the order of the help.
-        add: adds the command of a name to an application.
+        make: makes the command of a name.
     """
 
-    def __init__(self, names: Callable[[], Collection[str]], add: Callable[[typer.Typer, str], None]) -> None:
-        self._names, self._add = names, add
+    def __init__(self, names: Callable[[], Collection[str]], make: Callable[[str], click.Command]) -> None:
+        self._names, self._make = names, make
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> click.Command:
         if name not in self._names():
             raise KeyError(name)
-        alone = typer.Typer(add_completion=False)
-        self._add(alone, name)
-        return typer.main.get_group(alone).commands[name]
+        return self._make(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
 
     def __len__(self) -> int:
         return len(self._names())
-
-
-# How help shows values, and how they are converted without pydantic, of which Typer makes a validator for each option:
-# 0.1 s of each start.
-#
-# A value that is plainly of its option's type is taken here. Anything else, a wrong one above all, goes to Typer, which
-# knows more spellings and says what is wrong.
-
-
-def plain_types(parameters: Sequence[Any]) -> None:
-    """Let help show flags without a value, and values in words instead of Python's types; convert values quickly."""
-    for parameter in parameters:
-        parameter._runtime_param = parameter._runtime_param or PlainValues()
-        if "display_type_rich" not in vars(parameter):  # it is looked up where help is printed
-            parameter.display_type_rich = partial(_shown_type, parameter, parameter.display_type_rich)
-
-
-_TYPES = {
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "NUMBER",
-    "<float range>": "NUMBER",
-    "<str>": "TEXT",
-    "<list[str]>": "",
-    "<Path>": "PATH",
-    "<list[Path]>": "",
-}
-
-
-def _shown_type(parameter: Any, display: Callable[[Any], str | None], ctx: Any) -> str | None:
-    text = "" if getattr(parameter, "is_flag", False) else display(ctx) or ""
-    if "|" in text:  # choices, of which none is broken
-        text = text.strip("<>").removeprefix("list[").removesuffix("]").replace("|", " | ")
-    return _TYPES.get(text, text) or None
-
-
-class PlainValues:
-    """Converts an option's values, in the place where Typer keeps what does (a private part of Typer's)."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value that a command gets, the same as Typer's; errors are Typer's."""
-        kind, info = param.type_descriptor.annotation, param.type_descriptor.parameter_info
-        try:
-            if value is None:
-                return () if param.multiple or param.nargs == -1 else None
-            if get_origin(kind) is not list:
-                return plain_value(value, kind, info)
-            if isinstance(value, str) or not isinstance(value, Sequence):
-                raise NotPlainError
-            return [plain_value(each, get_args(kind)[0], info) for each in value]
-        except NotPlainError:
-            param._runtime_param = None
-            return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-
-class NotPlainError(Exception):
-    """A value is for Typer to judge."""
-
-
-def plain_value(value: Any, kind: Any, info: Any) -> Any:
-    """The value of an option.
-
-    Args:
-        value: a text, or already a value of the type.
-        kind: the type.
-        info: Typer's description of the option: its own parser, its range.
-
-    Raises:
-        NotPlainError: if it is not plainly of this type, in this range.
-    """
-    if info.parser is not None:
-        try:
-            return info.parser(value)
-        except ValueError:
-            raise NotPlainError from None
-    if kind is str and isinstance(value, str):
-        return value
-    if kind in _PLAIN_NUMBERS:
-        return _number(value, kind, info)
-    if kind is Path and isinstance(value, str | Path):
-        # Nothing is asked of it but that it can be read where it exists
-        path = Path(value)
-        asked = info.exists or info.writable or info.resolve_path or info.path_type is not None
-        if asked or not (info.file_okay and info.dir_okay) or (path.exists() and not os.access(path, os.R_OK)):
-            raise NotPlainError
-        return path
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        found = value if isinstance(value, kind) else next((each for each in kind if each.value == value), None)
-        if found is not None:
-            return found
-    raise NotPlainError
-
-
-_PLAIN_NUMBERS = {int: re.compile("-?[0-9]{1,15}"), float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")}
-
-
-def _number(value: Any, kind: Any, info: Any) -> int | float:
-    if isinstance(value, str) and _PLAIN_NUMBERS[kind].fullmatch(value):
-        value = kind(value)
-    if type(value) not in (int, kind) or info.clamp:
-        raise NotPlainError
-    if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
-        raise NotPlainError
-    return kind(value)
 
 
 # What was typed: the command, an option, a file of options.
@@ -267,18 +301,18 @@ def note_command(context: Any, arguments: Sequence[str]) -> None:
     context.meta[_TYPED] = shlex.join(["decision", *arguments])
 
 
-def typed_command(context: typer.Context) -> str:
+def typed_command(context: click.Context) -> str:
     """What was typed, for a shell."""
     return str(context.meta.get(_TYPED, ""))
 
 
-def is_given(context: typer.Context, name: str) -> bool:
+def is_given(context: click.Context, name: str) -> bool:
     """Whether the user gave an option, by its name in Python, a value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
 
 
-def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:
+def refuse_unused(context: click.Context, options: Mapping[str, bool], why: str) -> None:
     """Refuse an option that the user gave and that would do nothing in this call.
 
     Args:
@@ -308,7 +342,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
-    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.params}
+    known = {long_name(option.opts).removeprefix("--"): option for option in context.command.explained()}
     for name, value in found.items():
         if name in ("config", "help"):
             raise ConfigError(f"{path}: {name} is only for the command line; leave it out")
@@ -323,7 +357,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
     return path
 
 
-_TOML_TYPES: dict[type, tuple[tuple[type, ...], str]] = {  # by an option's type; text for all others
+_TOML_TYPES: dict[object, tuple[tuple[type, ...], str]] = {  # by an option's type; text for all others
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
@@ -332,9 +366,8 @@ _TOML_TYPES: dict[type, tuple[tuple[type, ...], str]] = {  # by an option's type
 
 def _check_values(where: str, option: Any, values: Sequence[Any]) -> None:
     """Refuse values of another type than the option's. Raises ConfigError."""
-    annotation = option.type_descriptor.annotation  # int, int | None, list[int]
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in _TOML_TYPES]
-    types, wanted = _TOML_TYPES[kinds[0]] if kinds else ((str,), "a text in quotes")
+    kind = bool if option.is_flag else getattr(option.type, "kind", str)
+    types, wanted = _TOML_TYPES.get(kind, ((str,), "a text in quotes"))
     for value in values:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = str(value).lower() if isinstance(value, bool) else repr(value)
@@ -380,33 +413,3 @@ class Drawing(NamedTuple):
     def begun(self) -> AbstractContextManager[None]:
         """A block in which pictures are drawn so."""
         return drawn_for(Paper(self.width, self.type_size, self.dpi, f".{self.suffix}"))
-
-
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, in place of each group that it takes, the group's options: the fields of a named tuple."""
-    signature = inspect.signature(command)
-    groups = {
-        name: each.annotation for name, each in signature.parameters.items() if hasattr(each.annotation, "_fields")
-    }
-    parameters: list[inspect.Parameter] = []
-    for name, each in signature.parameters.items():
-        if name not in groups:
-            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        for option, kind in groups[name].__annotations__.items():
-            default = groups[name]._field_defaults[option]
-            own = inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            parameters.append(own)
-
-    @functools.wraps(command)
-    def grouped_command(*args: Any, **kwargs: Any) -> None:
-        made = {
-            name: group(**{option: kwargs.pop(option) for option in group._fields if option in kwargs})
-            for name, group in groups.items()
-        }
-        command(*args, **made, **kwargs)
-
-    del grouped_command.__wrapped__
-    grouped_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    grouped_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return grouped_command

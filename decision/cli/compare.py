@@ -4,11 +4,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.experiments import Engine
 
-from .command import Chosen, Drawing, is_given, read_config, refuse_unused, typed_command, with_groups
+from .command import Chosen, Drawing, is_given, read_config, refuse_unused, typed_command
+from .declared import Option
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
 
 # Options of ``decision compare`` alone: what is compared, and the runs of each.
 
-_runs_option = partial(typer.Option, rich_help_panel="Runs")
+_runs_option = partial(Option, panel="Runs")
 
 Policies = Annotated[
     list[str],
-    typer.Option(
+    Option(
         "--policy",
         help="Policy to compare, as for decision run; recorded: what really happened; heuristics: every order and "
         "backfilling, with and without a bound on waiting; shipped: what the package learned. May be repeated.",
@@ -52,20 +53,20 @@ Policies = Annotated[
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option("--baseline", help="Policy that the others are compared with; the first if absent.", metavar="POLICY"),
+    Option("--baseline", help="Policy that the others are compared with; the first if absent.", metavar="POLICY"),
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--metric",
-        help="Metric named above, or a function of your own, ./mine.py:f; may be repeated.",
+        help="Metric that [bold]decision -v compare --help[/bold] names, or a function of your own, ./mine.py:f; may "
+        "be repeated.",
         metavar="METRIC",
         show_default="the first eight; of whole workloads all of them but utilization",
     ),
 ]
 Engines = Annotated[
-    list[Engine] | None,
-    typer.Option("--engine", help="Simulator, all but docker; may be repeated.", show_default="embedded"),
+    list[Engine] | None, Option("--engine", help="Simulator, all but docker; may be repeated.", show_default="embedded")
 ]
 Windows = Annotated[int, _runs_option("--windows", help="Number of random sequences of each workload's jobs.", min=0)]
 Whole = Annotated[bool, _runs_option("--whole", help="Run each workload once, as it is, and count all jobs.")]
@@ -75,7 +76,7 @@ Seeds = Annotated[
     int, _runs_option("--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1)
 ]
 PlotRows = Annotated[
-    bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
+    bool, Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
 ]
 
 WorthOption = Annotated[
@@ -88,7 +89,7 @@ WorthOption = Annotated[
 
 Config = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--config",
         help="TOML file with options: their long names without dashes, and values, lists where they may be repeated. "
         "What is typed goes first.",
@@ -99,9 +100,8 @@ Config = Annotated[
 ]
 
 
-@with_groups
 def compare_command(
-    context: typer.Context,
+    context: click.Context,
     platform: PlatformOption,
     workload: WorkloadsOption,
     policy: Policies,
@@ -303,7 +303,7 @@ def _write(output: Path, comparison: "PolicyComparison", pictures: bool) -> Path
 
 
 def _refuse_what_does_nothing(
-    context: typer.Context, in_batsim: bool, whole: bool, in_windows: bool, by_day: bool, by_copies: bool
+    context: click.Context, in_batsim: bool, whole: bool, in_windows: bool, by_day: bool, by_copies: bool
 ) -> None:
     """Refuse options that the others make useless."""
     refuse_unused(context, dict.fromkeys(("batsim", "timeout"), in_batsim), "it needs --engine batsim")

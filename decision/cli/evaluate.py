@@ -4,12 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.experiments import Engine
 from decision.model.errors import PolicyError
 
-from .command import Chosen, refuse_unused, with_groups
+from .command import Chosen, refuse_unused
+from .declared import Argument, Option
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DaysOption,
@@ -105,8 +106,7 @@ def evaluate_whole(
     """One run of the whole workload under each policy."""
     from decision.experiments.audit import standing_of_tables
     from decision.experiments.inputs import PolicyChoice
-    from decision.experiments.metric_list import summarise
-    from decision.experiments.run import run_in_batsim, run_inputs
+    from decision.experiments.run import run_whole
     from decision.policies.registry import named_policies
     from decision.rl.envs import write_metrics
 
@@ -117,16 +117,9 @@ def evaluate_whole(
     chosen = named_policies(policies)
     for n, (policy, spec) in enumerate(chosen.items(), 1):
         with working(f"{policy}, {n} of {len(chosen)} policies"):
-            choice, engine = PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit), simulator.run_engine
-            record = run_inputs(case, choice) if engine is None else run_in_batsim(case, choice, *engine)
+            choice = PolicyChoice(policy=spec, seed=seed, decide_limit=decide_limit)
+            record, summaries[policy] = run_whole(case, choice, simulator.run_engine)
         tables[policy] = record.jobs
-        summaries[policy] = summarise(
-            record.jobs,
-            len(case.platform.hosts),
-            window_gap=record.window_gap,
-            known=record,
-            lost_work=record.lost_work,
-        )
     if output is not None:
         write_metrics(output, summary_columns(summaries))
     beside = standing_of_tables(tables, case.workloads[0].nb_res, case.inputs.workloads[0].stem)
@@ -160,10 +153,10 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
         print_evaluation(estimates, episodes)
 
 
-_episodes_option = partial(typer.Option, rich_help_panel="Episodes")
+_episodes_option = partial(Option, panel="Episodes")
 _PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
 
-Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
+Policies = Annotated[list[str], Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[
     int | None,
     _episodes_option(
@@ -174,16 +167,14 @@ Placed = Annotated[
     int | None, _episodes_option("--placed", help="Number of jobs that an episode places.", min=1, show_default="1000")
 ]
 Offline = Annotated[bool, _episodes_option("--offline", help="Submit only the jobs that the episode places.")]
-Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
+Whole = Annotated[bool, Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE"),
+    Path | None, Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE")
 ]
 
 
-@with_groups
 def evaluate_command(
-    context: typer.Context,
+    context: click.Context,
     policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -279,7 +270,7 @@ def evaluate_command(
         evaluate_episodes(comparison, policies, output, as_json)
 
 
-def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bool) -> None:
+def _refuse_others(context: click.Context, by_day: bool, whole: bool, judged: bool) -> None:
     """Refuse options that are not for what is evaluated: days, the whole workload once or on copies, or episodes."""
     refuse_unused(context, {"energy": by_day}, "it needs --days")
     parts = dict.fromkeys(("episodes", "placed", "offline"), False)
@@ -293,14 +284,11 @@ def _refuse_others(context: typer.Context, by_day: bool, whole: bool, judged: bo
 
 # ``decision gates``: whether a learned policy may be deployed.
 
-Checkpoint = Annotated[
-    str, typer.Argument(help="Made by decision train; or the name of a learned policy that is shipped.")
-]
+Checkpoint = Annotated[str, Argument(help="Made by decision train; or the name of a learned policy that is shipped.")]
 
 
-@with_groups
 def gates_command(
-    context: typer.Context,
+    context: click.Context,
     checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from decision.files.text import InputFacts
 from decision.rl.learning.checkpoint import GateCheck, Manifest
 
-from .tables import FittedTable, number, policy_table, simple_table
+from .tables import FittedTable, number, print_by_policy, simple_table
 from .terminal import note, stdout
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def estimate_means(metrics: Metrics, first: "Ints", jobs: int) -> Estimates:
 def print_evaluation(estimates: Estimates, episodes: int) -> None:
     """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
     for columns, caption in ((_USUAL, None), (_TAIL, _NOTES)):
-        table = policy_table([header for _, header, _, _ in columns], caption)
-        for policy, found in estimates.items():
-            cells = (_cell(found[name], scale, interval and episodes > 1) for name, _, scale, interval in columns)
-            table.add_row(policy, *cells)
-        stdout().print(table)
+        rows = {
+            policy: [_cell(found[name], scale, interval and episodes > 1) for name, _, scale, interval in columns]
+            for policy, found in estimates.items()
+        }
+        print_by_policy([header for _, header, _, _ in columns], rows, caption)
 
 
 def evaluation_rows(estimates: Estimates, episodes: int) -> list[dict[str, Any]]:

@@ -6,21 +6,21 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from decision.model.errors import ConfigError
+
+from .declared import Option
 
 if TYPE_CHECKING:
     from decision.model.platform import Link, PowerState, SleepState, Topology
 
 
-_hosts_option = partial(typer.Option, rich_help_panel="Hosts")
+_hosts_option = partial(Option, panel="Hosts")
 _RATE = "Link bandwidth in each direction (GBps are bytes, Gbps bits)"
 
-Bandwidth = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}.", metavar="RATE")]
-Bandwidths = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}: one value, or L0,L1,L2.", metavar="RATE")]
-Latency = Annotated[str, typer.Option("--latency", help="Link latency.", metavar="TIME")]
-Latencies = Annotated[str, typer.Option("--latency", help="Link latency: one value, or L0,L1,L2.", metavar="TIME")]
+Bandwidth = Annotated[str, Option("--bandwidth", help=f"{_RATE}.", metavar="RATE")]
+Bandwidths = Annotated[str, Option("--bandwidth", help=f"{_RATE}: one value, or L0,L1,L2.", metavar="RATE")]
+Latency = Annotated[str, Option("--latency", help="Link latency.", metavar="TIME")]
+Latencies = Annotated[str, Option("--latency", help="Link latency: one value, or L0,L1,L2.", metavar="TIME")]
 HostSpeed = Annotated[str, _hosts_option("--speed", help="Host speed.", metavar="FLOPS")]
 HostPower = Annotated[
     str,

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from decision.model.computer import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
 from decision.report.plots import Paper
+
+from .declared import Argument, Option
 
 if TYPE_CHECKING:
     from decision.batsim.episodes import BatsimForEpisodes
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from decision.files.accounting.read import TraceOptions
     from decision.files.events import SeriesLayout
 
-_input_option = partial(typer.Option, rich_help_panel="Input")
-_jobs_option = partial(typer.Option, rich_help_panel="Jobs of the workload")
-_logs_option = partial(typer.Option, rich_help_panel="How logs are read")
-_limits_option = partial(typer.Option, rich_help_panel="Time limits")
-_machines_option = partial(typer.Option, rich_help_panel="Many machines")
-_pictures_option = partial(typer.Option, rich_help_panel="Pictures")
+_input_option = partial(Option, panel="Input")
+_jobs_option = partial(Option, panel="Jobs of the workload")
+_logs_option = partial(Option, panel="How logs are read")
+simulator_option = partial(Option, panel="Simulator")
+_limits_option = partial(Option, panel="Time limits")
+_machines_option = partial(Option, panel="Many machines")
+_pictures_option = partial(Option, panel="Pictures")
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -45,11 +46,12 @@ class WalltimeName(StrEnum):
 # --- Output ---------------------------------------------------------------------------------------------------------
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.")
+    bool,
+    Option(
+        "--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text.", panel="Every command"
+    ),
 ]
-PdfOption = Annotated[
-    bool, typer.Option("--pdf", help="Print the page to PDF, too, where Chromium or Chrome is at hand.")
-]
+PdfOption = Annotated[bool, Option("--pdf", help="Print the page to PDF, too, where Chromium or Chrome is at hand.")]
 
 
 def _named(text: str | Path) -> Path:
@@ -59,14 +61,13 @@ def _named(text: str | Path) -> Path:
     return Path(text)
 
 
-OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder.", metavar="FOLDER", parser=_named)]
-OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.", metavar="FILE", parser=_named)]
+OutputFolder = Annotated[Path, Option("--output", "-o", help="Output folder.", metavar="FOLDER", parser=_named)]
+OutputFile = Annotated[Path, Option("--output", "-o", help="Output file.", metavar="FILE", parser=_named)]
 
 # --- What is simulated ----------------------------------------------------------------------------------------------
 
 PlatformArgument = Annotated[
-    Path,
-    typer.Argument(help="SimGrid platform (XML), or a shipped platform's name.", metavar="FILE", parser=find_platform),
+    Path, Argument(help="SimGrid platform (XML), or a shipped platform's name.", metavar="FILE", parser=find_platform)
 ]
 PlatformOption = Annotated[
     Path,
@@ -78,10 +79,10 @@ PlatformOption = Annotated[
         parser=find_platform,
     ),
 ]
-MasterOption = Annotated[str, typer.Option("--master", help="Host on which Batsim itself runs.", metavar="HOST")]
+MasterOption = Annotated[str, Option("--master", help="Host on which Batsim itself runs.", metavar="HOST")]
 WorkloadArgument = Annotated[
     Path,
-    typer.Argument(
+    Argument(
         help="Log or accounting records of any known format, table of jobs, Batsim workload (JSON), a shipped "
         "workload's name, or - for standard input; may be compressed.",
         metavar="FILE",
@@ -113,6 +114,9 @@ EventsOption = Annotated[
     list[Path] | None, _input_option("--events", help="Batsim external events; may be repeated.", metavar="FILE")
 ]
 EnergyOption = Annotated[bool, _input_option("--energy", "-E", help="Simulate power states and energy.")]
+SharingOption = Annotated[
+    bool, _input_option("--enable-compute-sharing", help="Let several jobs compute on one host, as Batsim's option.")
+]
 SelectOption = Annotated[
     str | None, _jobs_option("--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B")
 ]
@@ -144,7 +148,7 @@ FeedbackOption = Annotated[
     ),
 ]
 ShakeOption = Annotated[
-    int, typer.Option("--shake", help="Copies of the whole log with shaken submissions.", min=1, max=1000, metavar="N")
+    int, Option("--shake", help="Copies of the whole log with shaken submissions.", min=1, max=1000, metavar="N")
 ]
 TimeFieldOption = Annotated[
     int | None,
@@ -171,7 +175,7 @@ TimeZoneOption = Annotated[
 
 PolicyOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--policy",
         help="Name listed by [bold]decision policies[/bold], checkpoint.ckpt, module:Class, ./file.py:Class or "
         "pybatsim:module:Class.",
@@ -179,15 +183,17 @@ PolicyOption = Annotated[
     ),
 ]
 SettingsOption = Annotated[
-    list[str] | None, typer.Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE")
+    list[str] | None, Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE")
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Also a checkpoint that has not passed its gates (decision gates).")
+    bool, Option("--force", help="Also a checkpoint that has not passed its gates (decision gates).")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
-BatsimOption = Annotated[str, typer.Option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")]
+SeedOption = Annotated[int, Option("--seed", help="Random seed.", min=0)]
+BatsimOption = Annotated[
+    str, simulator_option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")
+]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1)
+    int | None, Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1)
 ]
 TimeoutOption = Annotated[
     float, _limits_option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0)
@@ -204,13 +210,11 @@ DecideLimitOption = Annotated[
 
 # --- How workloads and platforms are made ---------------------------------------------------------------------------
 
-NbJobsOption = Annotated[int, typer.Option("--nb-jobs", help="Number of jobs.", min=1, max=_MOST_JOBS)]
-HostsOption = Annotated[
-    int, typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=MOST_HOSTS)
-]
+NbJobsOption = Annotated[int, Option("--nb-jobs", help="Number of jobs.", min=1, max=_MOST_JOBS)]
+HostsOption = Annotated[int, Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=MOST_HOSTS)]
 EstimatesOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--estimates",
         help="Walltimes: exact (the run times), factor:F (F times the run times), or tsafrir (a few round values, as "
         "users choose them; tsafrir:SECONDS sets the longest).",
@@ -218,16 +222,16 @@ EstimatesOption = Annotated[
     ),
 ]
 SpeedOption = Annotated[
-    str | None, typer.Option("--speed", help="Host speed, for jobs that compute, such as 11.77Gf.", metavar="FLOPS")
+    str | None, Option("--speed", help="Host speed, for jobs that compute, such as 11.77Gf.", metavar="FLOPS")
 ]
 SimgridOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--simgrid",
         help="SimGrid version that will read the file, such as 3.24, 3.28 or 4.0; by default 3.32, that of Batsim "
         "4.2.1.",
         metavar="VERSION",
-        rich_help_panel="SimGrid version",
+        panel="SimGrid version",
     ),
 ]
 
@@ -348,25 +352,22 @@ class EpisodeEngine(StrEnum):
     DOCKER = "docker"
 
 
-_simulator_option = partial(typer.Option, rich_help_panel="Simulator")
-
-
 class EpisodeOptions(NamedTuple):
     """What simulates episodes, as the user wants it."""
 
-    engine: Annotated[EpisodeEngine, _simulator_option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
+    engine: Annotated[EpisodeEngine, Option("--engine", help="What simulates.")] = EpisodeEngine.EMBEDDED
     batsim: Annotated[
         str | None,
-        _simulator_option(
+        simulator_option(
             "--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH", show_default="batsim"
         ),
     ] = None
     batsim_args: Annotated[
-        str, _simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
+        str, simulator_option("--batsim-args", help="More options of Batsim, in one text.", metavar="TEXT")
     ] = ""
     image: Annotated[
         str | None,
-        _simulator_option(
+        simulator_option(
             "--image",
             help="Batsim's Docker image, for --engine docker.",
             metavar="NAME:TAG",
@@ -444,8 +445,7 @@ def _read_share(text: str | None) -> Any:
 # Options of pictures: their file, format, width, type size, and pixels per inch.
 
 PlotFile = Annotated[
-    Path | None,
-    typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
+    Path | None, Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False)
 ]
 
 PAPER = Paper()
@@ -556,19 +556,17 @@ class Gaps(StrEnum):
 
 
 TimeColumn = Annotated[
-    str | None, typer.Option("--time-column", help="Column with the time; by default one called so.", metavar="NAME")
+    str | None, Option("--time-column", help="Column with the time; by default one called so.", metavar="NAME")
 ]
 ColumnName = Annotated[
-    str | None, typer.Option("--column", help="Column with the values; by default one called so.", metavar="NAME")
+    str | None, Option("--column", help="Column with the values; by default one called so.", metavar="NAME")
 ]
 Begin = Annotated[
     str | None,
-    typer.Option(
-        "--begin", help="Time in the table at which the simulation begins; by default its first.", metavar="TIME"
-    ),
+    Option("--begin", help="Time in the table at which the simulation begins; by default its first.", metavar="TIME"),
 ]
 GapsOption = Annotated[
-    Gaps, typer.Option("--gaps", help="What fills gaps: nothing, the value before, or a line to the next.")
+    Gaps, Option("--gaps", help="What fills gaps: nothing, the value before, or a line to the next.")
 ]
 
 

@@ -5,12 +5,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.model.errors import ConfigError
 from decision.report.plots import Paper, drawn_for
 
-from .command import Group, add_command, with_groups
+from .command import Group, add_command
+from .declared import Argument, Option
 from .network_options import LevelOptions, NetworkOptions, read_links, write_networked
 from .options import (
     PAPER,
@@ -54,25 +55,24 @@ class PowerSource(StrEnum):
     NONE = "none"
 
 
-ClusterName = Annotated[str | None, typer.Argument(help="Name of the cluster; without a name, all are listed.")]
-CoreSpeed = Annotated[Flops, typer.Option("--flops", help="Core speed: measured, or the theoretical peak.")]
-Servers = Annotated[int | None, typer.Option("--hosts", help="Number of servers; all by default.", min=1)]
-Grain = Annotated[Granularity, typer.Option("--granularity", help="What one host is: a server, or one of its cores.")]
+ClusterName = Annotated[str | None, Argument(help="Name of the cluster; without a name, all are listed.")]
+CoreSpeed = Annotated[Flops, Option("--flops", help="Core speed: measured, or the theoretical peak.")]
+Servers = Annotated[int | None, Option("--hosts", help="Number of servers; all by default.", min=1)]
+Grain = Annotated[Granularity, Option("--granularity", help="What one host is: a server, or one of its cores.")]
 Power = Annotated[
-    PowerSource | None,
-    typer.Option("--energy", help="Power: the cluster's own where measured, that of taurus, or none."),
+    PowerSource | None, Option("--energy", help="Power: the cluster's own where measured, that of taurus, or none.")
 ]
-Network = Annotated[bool, typer.Option(help="Write links; without them messages take no time.")]
+Network = Annotated[bool, Option(help="Write links; without them messages take no time.")]
 SwitchSeconds = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--switch-times",
         help="Seconds that hosts take to wake and to fall asleep; as measured by default.",
         metavar="WAKE,SLEEP",
     ),
 ]
 ClusterFile = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Output file; CLUSTER.xml by default.", metavar="FILE")
+    Path | None, Option("--output", "-o", help="Output file; CLUSTER.xml by default.", metavar="FILE")
 ]
 
 
@@ -176,28 +176,25 @@ def _has_power(name: str, energy: PowerSource | None) -> bool:
 
 # ``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network.
 
-Radix = Annotated[int | None, typer.Option("--radix", "-k", help="Number of ports of each switch; even.", metavar="K")]
+Radix = Annotated[int | None, Option("--radix", "-k", help="Number of ports of each switch; even.", metavar="K")]
 Down = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--down", help="Instead of a radix: hosts on a switch, switches in a pod, pods; any levels.", metavar="N,N,N"
     ),
 ]
 Pods = Annotated[
-    int | None, typer.Option("--pods", help="Number of pods; K by default, fewer for a pruned tree.", metavar="P")
+    int | None, Option("--pods", help="Number of pods; K by default, fewer for a pruned tree.", metavar="P")
 ]
-Dims = Annotated[str, typer.Option("--dims", help="Number of hosts in each dimension.", metavar="XxYxZ")]
-Groups = Annotated[int, typer.Option("--groups", help="Number of groups; at most the number of routers in a chassis.")]
-Chassis = Annotated[int, typer.Option("--chassis", help="Number of chassis in a group.")]
-Routers = Annotated[int, typer.Option("--routers", help="Number of routers in a chassis.")]
-Nodes = Annotated[int, typer.Option("--nodes", help="Number of hosts on a router.")]
-Cables = Annotated[
-    str, typer.Option("--cables", help="Parallel links between groups, chassis and routers.", metavar="G,C,R")
-]
-NbHosts = Annotated[int, typer.Option("--hosts", help="Number of hosts.", metavar="N")]
+Dims = Annotated[str, Option("--dims", help="Number of hosts in each dimension.", metavar="XxYxZ")]
+Groups = Annotated[int, Option("--groups", help="Number of groups; at most the number of routers in a chassis.")]
+Chassis = Annotated[int, Option("--chassis", help="Number of chassis in a group.")]
+Routers = Annotated[int, Option("--routers", help="Number of routers in a chassis.")]
+Nodes = Annotated[int, Option("--nodes", help="Number of hosts on a router.")]
+Cables = Annotated[str, Option("--cables", help="Parallel links between groups, chassis and routers.", metavar="G,C,R")]
+NbHosts = Annotated[int, Option("--hosts", help="Number of hosts.", metavar="N")]
 
 
-@with_groups
 def fat_tree_command(
     *,
     radix: Radix = None,
@@ -255,7 +252,6 @@ def _tree_of_any_sizes(down: str, links: LevelOptions) -> "FatTree":
     return full_tree([int(part) for part in parts], read_links(links, levels=len(parts)))
 
 
-@with_groups
 def torus_command(
     dims: Dims,
     links: NetworkOptions,
@@ -292,7 +288,6 @@ def _read_dims(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-@with_groups
 def dragonfly_command(
     *,
     groups: Groups,
@@ -336,11 +331,10 @@ def _read_cables(text: str) -> tuple[int, int, int]:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-@with_groups
 def flat_command(
     hosts: NbHosts,
     links: NetworkOptions,
-    network: Annotated[bool, typer.Option(help="Write links; without them messages take no time.")] = True,
+    network: Annotated[bool, Option(help="Write links; without them messages take no time.")] = True,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("flat.xml"),
     as_json: JsonOption = False,
@@ -365,11 +359,10 @@ def flat_command(
 # ``decision platform slurm``: the tree of switches of a topology.conf.
 
 TopologyFile = Annotated[
-    Path, typer.Argument(help="Slurm's file of switches, topology.conf.", metavar="FILE", dir_okay=False)
+    Path, Argument(help="Slurm's file of switches, topology.conf.", metavar="FILE", dir_okay=False)
 ]
 
 
-@with_groups
 def slurm_command(
     file: TopologyFile,
     links: LevelOptions,
@@ -440,7 +433,7 @@ def check_platform_command(
     read = None if findings else load_platform(platform, master=master)
     print_platform_findings(platform, findings, read, as_json)
     if findings:
-        raise typer.Exit(2)
+        raise click.exceptions.Exit(2)
 
 
 def show_platform_command(
@@ -492,7 +485,7 @@ def show_platform_command(
         say(f"drawn in {plot}")
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, check and show SimGrid platforms.")
+app = Group("platform", no_args_is_help=True, help="Make, check and show SimGrid platforms.")
 add_command(app, "grid5000", grid5000_command)
 add_command(app, "fat-tree", fat_tree_command)
 add_command(app, "torus", torus_command)

@@ -157,8 +157,8 @@ def print_platform_findings(path: Path, findings: Sequence[Finding], platform: P
     refusal = network_refusal(platform) if platform else ""
     if as_json:
         delay = {"least": min(delays), "most": max(delays)} if delays else None
-        told = {"path": path, "findings": findings, "message_delay": delay}
-        print_json(told | {"only_batsim_communicates": refusal or None})
+        facts = {"path": path, "findings": findings, "message_delay": delay}
+        print_json(facts | {"only_batsim_communicates": refusal or None})
         return
     lines = []
     for finding, number in grouped(findings):

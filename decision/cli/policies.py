@@ -3,11 +3,12 @@
 import math
 from typing import Annotated, Any
 
-import typer
+import click
 
 from decision.model.errors import PolicyError
 
 from .command import Chosen, Group, add_command
+from .declared import Argument, Option, make_command
 from .options import (
     DecideLimitOption,
     EventsOption,
@@ -31,11 +32,8 @@ class Policies(Group):
 
 _OPTIONS = "options"
 
-app = typer.Typer(cls=Policies, invoke_without_command=True, subcommand_metavar="[POLICY] | COMMAND [ARGS]...")
 
-
-@app.callback()
-def policies(ctx: typer.Context, as_json: JsonOption = False) -> None:
+def policies(ctx: click.Context, as_json: JsonOption = False) -> None:
     """List the policies or the options of one, or check one of your own.
 
     Prints each policy's name, what it does, and the paper that describes it;
@@ -62,8 +60,7 @@ def policies(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def options_command(
-    policy: Annotated[str, typer.Argument(help="Policy, as for decision run.", metavar="POLICY")],
-    as_json: JsonOption = False,
+    policy: Annotated[str, Argument(help="Policy, as for decision run.", metavar="POLICY")], as_json: JsonOption = False
 ) -> None:
     """List the options of a policy.
 
@@ -83,7 +80,7 @@ def options_command(
 
 
 def check_policy_command(
-    policy: Annotated[str, typer.Argument(help="Name, module:Class or ./file.py:Class.", metavar="POLICY")],
+    policy: Annotated[str, Argument(help="Name, module:Class or ./file.py:Class.", metavar="POLICY")],
     settings: SettingsOption = None,
     decide_limit: DecideLimitOption = 5.0,
     as_json: JsonOption = False,
@@ -109,30 +106,31 @@ def check_policy_command(
     findings = try_policy(lambda: find_policy(policy, chosen), decide_limit)
     if as_json:
         print_json({"policy": policy, "findings": findings})
-        raise typer.Exit(PolicyError.exit_code if findings else 0)
+        raise click.exceptions.Exit(PolicyError.exit_code if findings else 0)
     if findings:
         raise PolicyError("\n  ".join([f"{policy} breaks {count(len(findings), 'rule')}:", *findings]))
     say(f"{policy} follows the rules")
 
 
+app = make_command(
+    policies, "policies", Policies, invoke_without_command=True, subcommand_metavar="[POLICY] | COMMAND [ARGS]..."
+)
 add_command(app, "check", check_policy_command)
 add_command(app, _OPTIONS, options_command, hidden=True)
 
 # ``decision bound``: what value no schedule of a workload can exceed.
 
-Step = Annotated[float, typer.Option("--step", help="Seconds that have one price.", min=0.001, max=1e6)]
+Step = Annotated[float, Option("--step", help="Seconds that have one price.", min=0.001, max=1e6)]
 
 
-Grid = Annotated[float, typer.Option("--grid", help="Hosts that the grid powers beyond the supply.", min=0, max=1e6)]
-Stored = Annotated[float, typer.Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
+Grid = Annotated[float, Option("--grid", help="Hosts that the grid powers beyond the supply.", min=0, max=1e6)]
+Stored = Annotated[float, Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
 Charge = Annotated[
-    float | None, typer.Option("--battery-charge", help="Hosts that it takes the power of at most.", min=0, max=1e9)
+    float | None, Option("--battery-charge", help="Hosts that it takes the power of at most.", min=0, max=1e9)
 ]
-Discharge = Annotated[
-    float | None, typer.Option("--battery-discharge", help="Hosts that it powers at most.", min=0, max=1e9)
-]
+Discharge = Annotated[float | None, Option("--battery-discharge", help="Hosts that it powers at most.", min=0, max=1e9)]
 Efficiency = Annotated[
-    float, typer.Option("--battery-efficiency", help="Share of what it takes that it gives back.", min=0.01, max=1)
+    float, Option("--battery-efficiency", help="Share of what it takes that it gives back.", min=0.01, max=1)
 ]
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.model.errors import ConfigError
 
-from .command import Drawing, Group, add_command, typed_command, with_groups
+from .command import Drawing, Group, add_command, typed_command
+from .declared import Argument, Option
 from .options import JsonOption, OutputFile, OutputFolder, PdfOption
 
 if TYPE_CHECKING:
@@ -23,22 +24,21 @@ _PERIOD = 0.25  # seconds between two looks
 
 Runs = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         help="Folder or file prefix of a run, or folder of a training; a folder of folders includes all of them.",
         metavar="RUN",
     ),
 ]
 PowerPlatform = Annotated[
-    Path | None, typer.Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE")
+    Path | None, Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE")
 ]
-RunFolder = Annotated[Path, typer.Argument(help="Output folder of a run.", metavar="FOLDER")]
-Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")]
-Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
+RunFolder = Annotated[Path, Argument(help="Output folder of a run.", metavar="FOLDER")]
+Live = Annotated[bool, Option("--live", help="Update until the run ends.")]
+Checkpoint = Annotated[Path, Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
 
 
-@with_groups
 def analyse_command(
-    context: typer.Context,
+    context: click.Context,
     runs: Runs,
     platform: PowerPlatform = None,
     output: OutputFolder = Path("report"),
@@ -100,7 +100,6 @@ def analyse_command(
         say(f"printed: {paper}")
 
 
-@with_groups
 def evalys_command(
     runs: Runs, output: OutputFolder = Path("evalys"), *, drawing: Drawing, as_json: JsonOption = False
 ) -> None:
@@ -137,7 +136,7 @@ def evalys_command(
 
 def export_command(
     folder: Annotated[
-        Path, typer.Argument(help="Output folder of decision compare, evaluate or reproduce.", metavar="FOLDER")
+        Path, Argument(help="Output folder of decision compare, evaluate or reproduce.", metavar="FOLDER")
     ],
     output: OutputFile,
 ) -> None:
@@ -254,7 +253,7 @@ def _has_begun(folder: Path) -> bool:
     return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
+app = Group("report", no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
 add_command(app, "analyse", analyse_command)
 add_command(app, "evalys", evalys_command)
 add_command(app, "export", export_command)

@@ -4,12 +4,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from decision.batsim.process import Ahead, command_of_4, run_decision, started_ahead
 from decision.experiments import Engine, Verbosity
 
-from .command import Chosen, Drawing, is_given, refuse_unused, typed_command, with_groups
+from .command import Chosen, Drawing, is_given, refuse_unused, typed_command
+from .declared import Argument, Option
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -25,18 +26,22 @@ from .options import (
     PolicyOption,
     SeedOption,
     SettingsOption,
+    SharingOption,
     TimeoutOption,
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
+    simulator_option,
 )
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 
 
-EngineOption = Annotated[Engine, typer.Option("--engine", help="Simulator.")]
-Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
-LogLevel = Annotated[Verbosity, typer.Option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
+EngineOption = Annotated[Engine, Option("--engine", help="Simulator.")]
+Image = Annotated[
+    str, simulator_option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")
+]
+LogLevel = Annotated[Verbosity, simulator_option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
 
 
 class CallUnit(StrEnum):
@@ -48,19 +53,16 @@ class CallUnit(StrEnum):
 
 Calls = Annotated[
     CallUnit,
-    typer.Option(
-        "--calls", help="Round the times at which a policy is called again: ms is up to Batsim 5's milliseconds."
-    ),
+    Option("--calls", help="Round the times at which a policy is called again: ms is up to Batsim 5's milliseconds."),
 ]
 ScheduleTrace = Annotated[
-    bool, typer.Option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
+    bool, simulator_option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
 ]
-Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
+Plot = Annotated[bool, Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 
 
-@with_groups
 def run_command(
-    context: typer.Context,
+    context: click.Context,
     platform: PlatformOption,
     workload: WorkloadsOption,
     policy: PolicyOption,
@@ -71,6 +73,7 @@ def run_command(
     batsim_verbosity: LogLevel = Verbosity.QUIET,
     schedule_trace: ScheduleTrace = False,
     energy: EnergyOption = False,
+    compute_sharing: SharingOption = False,
     calls: Calls = CallUnit.US,
     events: EventsOption = None,
     *,
@@ -129,6 +132,7 @@ def run_command(
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
+        compute_sharing=compute_sharing,
         calls=calls.value,
         selection=chosen.read(),
         feedback=feedback,
@@ -163,7 +167,7 @@ _CHANGES = (
 _RECORDS = (b'"recorded"', b'"request"')  # fields of jobs that `decision.files.batsim_json` leaves out for Batsim
 
 
-def _batsim_ahead(context: typer.Context) -> Ahead | None:
+def _batsim_ahead(context: click.Context) -> Ahead | None:
     """The Batsim of a plain run, which reads its files while we load what the run needs; None where it is not plain."""
     given = context.params
     # a look at the text: to parse it would load policies, and with them numba, before Batsim starts
@@ -179,7 +183,10 @@ def _batsim_ahead(context: typer.Context) -> Ahead | None:
             fresh,
             verbosity=given["batsim_verbosity"].value,
             schedule_trace=given["schedule_trace"],
-            switches=["-E"] if given["energy"] else [],
+            switches=[
+                *(["-E"] if given["energy"] else []),
+                *(["--enable-compute-sharing"] if given["compute_sharing"] else []),
+            ],
         )
 
     return context.with_resource(started_ahead(given["batsim"], given["output"], command))
@@ -196,9 +203,8 @@ def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
     return changed
 
 
-@with_groups
 def showcase_command(
-    context: typer.Context,
+    context: click.Context,
     platform: PlatformOption = Path("taurus"),
     workload: WorkloadOption = Path("taurus_week_flops"),
     output: OutputFolder = Path("out"),
@@ -249,7 +255,7 @@ _LISTED = 20  # differences in a table; --json has all
 
 def again_command(
     place: Annotated[
-        Path, typer.Argument(help="A run.json, or the output folder of a run or a campaign.", metavar="RUN.JSON")
+        Path, Argument(help="A run.json, or the output folder of a run or a campaign.", metavar="RUN.JSON")
     ],
     output: OutputFolder,
     as_json: JsonOption = False,
@@ -283,7 +289,7 @@ def again_command(
         typed = into(words, output)
         note(f"decision {shlex.join(typed)}")
         if code := run_decision(typed, aside=as_json):
-            raise typer.Exit(code)
+            raise click.exceptions.Exit(code)
     alone = (output / RUN).is_file() or campaign_of(output) is not None
     found = compare_folders(before, output if alone else output / before.name)  # a folder of showcase's
     if as_json:

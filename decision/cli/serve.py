@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from .declared import Argument, Option
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -19,12 +18,11 @@ from .options import (
 )
 
 Endpoint = Annotated[
-    str,
-    typer.Option("--endpoint", "-s", help="ZeroMQ endpoint to listen at; Batsim's default port.", metavar="ENDPOINT"),
+    str, Option("--endpoint", "-s", help="ZeroMQ endpoint to listen at; Batsim's default port.", metavar="ENDPOINT")
 ]
 KnownPlatform = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--platform",
         "-p",
         help="Platform that Batsim simulates, for policies that use speeds, power or topology, which Batsim does not "
@@ -33,9 +31,9 @@ KnownPlatform = Annotated[
     ),
 ]
 Recording = Annotated[
-    Path | None, typer.Option("--record", help="Record all messages to this file (JSON lines).", metavar="FILE")
+    Path | None, Option("--record", help="Record all messages to this file (JSON lines).", metavar="FILE")
 ]
-Session = Annotated[Path, typer.Argument(help="Recording made by decision serve --record.", metavar="SESSION.jsonl")]
+Session = Annotated[Path, Argument(help="Recording made by decision serve --record.", metavar="SESSION.jsonl")]
 
 
 def serve_command(

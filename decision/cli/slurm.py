@@ -4,9 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from .command import Group, add_command, typed_command
+from .declared import Argument, Option
 from .options import SeedOption, TimeZoneOption
 from .starts import slurm_starts_command
 
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 
 # ``decision slurm read``: a case of a slurm.conf, a job log, and what else is known of the cluster.
 
-_files_option = partial(typer.Option, rich_help_panel="Files of the cluster")
+_files_option = partial(Option, panel="More files of the cluster")
 
 
 def _file(name: str, text: str) -> object:
     return _files_option(name, help=text, metavar="FILE", dir_okay=False)
 
 
-ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
-JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
+ConfOption = Annotated[
+    Path, Option("--conf", help="Slurm's configuration, slurm.conf.", metavar="FILE", dir_okay=False)
+]
+JobsOption = Annotated[
+    Path, Option("--jobs", help="The log: what sacct -P or sacct --json prints.", metavar="FILE", dir_okay=False)
+]
 NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
 PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
 AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]
@@ -44,10 +49,10 @@ VersionOption = Annotated[
     _files_option("--slurm-version", help="Version of Slurm, where --config does not say it: 25.05.", metavar="TEXT"),
 ]
 OldTimeZoneOption = Annotated[  # the name of 0.1.0, accepted until the next release
-    str | None, typer.Option("--timezone", help="The former name of --time-zone.", metavar="ZONE", hidden=True)
+    str | None, Option("--timezone", help="The former name of --time-zone.", metavar="ZONE", hidden=True)
 ]
-AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
-CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
+AnonymousOption = Annotated[bool, Option("--anonymous", help="Hide names of users, accounts and jobs.")]
+CaseFolder = Annotated[Path, Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
 
 
 def read_command(
@@ -201,22 +206,20 @@ def print_sweep(found: "Sweep", output: Path | None) -> None:
         say(f"best: {named_change(found.best.set)}" + (f"; see {output}/slurm.conf.diff" if output else ""))
 
 
-_CASE = typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
+_CASE = Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
 
 
 CaseArgument = Annotated[Path, _CASE]
 RunsOption = Annotated[
-    int, typer.Option("--runs", help="Guesses at what the log does not say.", min=2, max=1000, metavar="N")
+    int, Option("--runs", help="Guesses at what the log does not say.", min=2, max=1000, metavar="N")
 ]
 StartsFile = Annotated[
-    Path | None, typer.Option("--starts", help="Write the simulated starts as CSV.", metavar="FILE", dir_okay=False)
+    Path | None, Option("--starts", help="Write the simulated starts as CSV.", metavar="FILE", dir_okay=False)
 ]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write the result as JSON.", metavar="FILE", dir_okay=False)
-]
+JsonFile = Annotated[Path | None, Option("--json", help="Write the result as JSON.", metavar="FILE", dir_okay=False)]
 VaryOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--vary",
         help="Parameters and values: ; between those of which all combinations are tried, & between those that "
         "change together.",
@@ -226,18 +229,16 @@ VaryOption = Annotated[
 ]
 GoalOption = Annotated[
     str,
-    typer.Option(
-        "--goal", help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group."
-    ),
+    Option("--goal", help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group."),
 ]
 GuardOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--not-worse", help="What must not get worse, and by how much: partition=debug:mean-wait:5%. May be repeated."
     ),
 ]
 SweepFolder = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER")
+    Path | None, Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER")
 ]
 
 
@@ -295,7 +296,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def sweep_command(
-    context: typer.Context,
+    context: click.Context,
     case: CaseArgument,
     vary: VaryOption = None,
     goal: GoalOption = "mean-wait",
@@ -349,18 +350,18 @@ def sweep_command(
 
 OrderArgument = Annotated[
     str,
-    typer.Option(
+    Option(
         "--order",
         help="Order to come near to: fcfs, sjf, saf, f1 to f4, ..., or a CSV with the columns job and number.",
     ),
 ]
 ScriptFolder = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Folder for slurm.conf.diff and job_submit.lua.", metavar="FOLDER")
+    Path | None, Option("--output", "-o", help="Folder for slurm.conf.diff and job_submit.lua.", metavar="FOLDER")
 ]
 
 
 def order_command(
-    context: typer.Context,
+    context: click.Context,
     case: CaseArgument,
     order: OrderArgument,
     runs: RunsOption = 20,
@@ -425,7 +426,7 @@ def order_command(
         say(found.script)
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="What if, for your own Slurm.")
+app = Group("slurm", no_args_is_help=True, help="What if, for your own Slurm.")
 add_command(app, "read", read_command)
 add_command(app, "agree", agree_command)
 add_command(app, "sweep", sweep_command)

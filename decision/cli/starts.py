@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+import click
 
 from decision.model.errors import ConfigError
 
-from .command import Chosen, typed_command, with_groups
+from .command import Chosen, typed_command
+from .declared import Argument, Option
 from .options import (
     JsonOption,
     PlatformOption,
@@ -25,32 +26,29 @@ if TYPE_CHECKING:
     from decision.forecasts.answer import Starts
     from decision.forecasts.cluster import Suggestion
 
-AtOption = Annotated[
-    str, typer.Option("--at", help="The moment: seconds since the log began, or a date.", metavar="TIME")
-]
+AtOption = Annotated[str, Option("--at", help="The moment: seconds since the log began, or a date.", metavar="TIME")]
 RecordedOption = Annotated[
-    bool, typer.Option("--recorded", help="Take what ran and waited then from the log, not from the policy.")
+    bool, Option("--recorded", help="Take what ran and waited then from the log, not from the policy.")
 ]
 QuantilesOption = Annotated[
-    str, typer.Option("--quantiles", help="Percent of the cases in which a job has started by then.", metavar="P,P,P")
+    str, Option("--quantiles", help="Percent of the cases in which a job has started by then.", metavar="P,P,P")
 ]
 BeforeOption = Annotated[
-    str | None, typer.Option("--before", help="Say the chance of a start before this time.", metavar="TIME")
+    str | None, Option("--before", help="Say the chance of a start before this time.", metavar="TIME")
 ]
-FuturesOption = Annotated[int, typer.Option("--futures", help="How many futures are simulated.", min=10, max=10_000)]
+FuturesOption = Annotated[int, Option("--futures", help="How many futures are simulated.", min=10, max=10_000)]
 MomentsOption = Annotated[
-    int, typer.Option("--moments", help="Earlier moments of the log by which forecasts are calibrated; 0: none.", min=0)
+    int, Option("--moments", help="Earlier moments of the log by which forecasts are calibrated; 0: none.", min=0)
 ]
-JobOption = Annotated[list[str] | None, typer.Option("--job", help="Only this job; may be repeated.", metavar="ID")]
+JobOption = Annotated[list[str] | None, Option("--job", help="Only this job; may be repeated.", metavar="ID")]
 PageOption = Annotated[
-    Path | None, typer.Option("--page", help="Write a page with a bar for each job.", metavar="FILE", dir_okay=False)
+    Path | None, Option("--page", help="Write a page with a bar for each job.", metavar="FILE", dir_okay=False)
 ]
 _SOON = 1.5  # seconds after which a first answer is printed
 
 
-@with_groups
 def starts_command(
-    context: typer.Context,
+    context: click.Context,
     platform: PlatformOption,
     workload: WorkloadOption,
     policy: PolicyOption,
@@ -206,7 +204,7 @@ def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
 
 QueueOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--queue",
         help="The queue now: what squeue --json, scontrol show job or squeue -o prints; as the case recorded it else.",
         metavar="FILE",
@@ -214,25 +212,22 @@ QueueOption = Annotated[
     ),
 ]
 WhenOption = Annotated[
-    str | None,
-    typer.Option("--at", help="The moment, as a date; when the queue was printed by default.", metavar="TIME"),
+    str | None, Option("--at", help="The moment, as a date; when the queue was printed by default.", metavar="TIME")
 ]
-SuggestOption = Annotated[bool, typer.Option("--suggest", help="Say what would help each job of --job and --new most.")]
+SuggestOption = Annotated[bool, Option("--suggest", help="Say what would help each job of --job and --new most.")]
 NewOption = Annotated[
     str | None,
-    typer.Option("--new", help="A job that is not submitted yet, by options of sbatch.", metavar="'-N 4 -t 2:00:00'"),
+    Option("--new", help="A job that is not submitted yet, by options of sbatch.", metavar="'-N 4 -t 2:00:00'"),
 ]
 WatchOption = Annotated[
     float | None,
-    typer.Option("--watch", help="Do it again each so many minutes, with the queue file as it then is.", min=0.1),
+    Option("--watch", help="Do it again each so many minutes, with the queue file as it then is.", min=0.1),
 ]
 
 
 def slurm_starts_command(
-    context: typer.Context,
-    case: Annotated[
-        Path, typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
-    ],
+    context: click.Context,
+    case: Annotated[Path, Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)],
     queue: QueueOption = None,
     at: WhenOption = None,
     job: JobOption = None,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison
     from decision.experiments.metric_list import Summary
     from decision.model.platform import Platform
+    from decision.model.table import Table as TextTable
     from decision.model.workload import Workload
     from decision.policies.options import OptionLine, PolicyLine
 
@@ -149,7 +150,7 @@ def print_json(document: Any) -> None:
         text.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
-    typer.echo(text)
+    click.echo(text)
 
 
 def _plain(value: Any) -> Any:
@@ -169,6 +170,14 @@ def simple_table(*headers: str, title: str | None = None, caption: str | None = 
     return table
 
 
+def print_table(table: "TextTable", caption: str | None = None, names: int = 1) -> None:
+    """Print a table; arguments as of `simple_table`."""
+    shown = simple_table(*table.columns, title=table.title or None, caption=caption, names=names)
+    for row in table.rows:
+        shown.add_row(*row)
+    stdout().print(shown)
+
+
 def number(value: float) -> str:
     """A number with thousands apart and as many decimals as say something; a dash for nan."""
     if math.isnan(value):
@@ -185,13 +194,13 @@ def count(number: int, what: str) -> str:
 # --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
-def policy_table(headers: Iterable[str], caption: str | None = None) -> FittedTable:
-    """An empty table of figures, a row for each policy."""
-    table = simple_table(caption=caption)
-    table.add_column("policy")
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    return table
+def print_by_policy(headers: Iterable[str], rows: Mapping[str, Iterable[str]], caption: str | None = None) -> None:
+    """Print figures, a row for each policy; nothing where there are no rows."""
+    if rows:
+        table = simple_table("policy", *(f">{header}" for header in headers), caption=caption)
+        for policy, cells in rows.items():
+            table.add_row(policy, *cells)
+        stdout().print(table)
 
 
 def print_comparison(comparison: "PolicyComparison") -> None:
@@ -199,19 +208,12 @@ def print_comparison(comparison: "PolicyComparison") -> None:
 
     Single runs have that alone.
     """
-    from decision.report.comparison import cells, headers, heading, notes, tables
+    from decision.report.comparison import metric_tables, notes
 
     if comparison.judged or comparison.single:
         _print_at_a_glance(comparison)
-    for metric, workload, rows in () if comparison.single else tables(comparison):
-        table = simple_table(title=heading(metric, workload))
-        table.add_column("policy")
-        for header in headers(rows)[1:-1]:
-            table.add_column(header, justify="right", no_wrap=True)
-        table.add_column("")
-        for row in rows:
-            table.add_row(*cells(row))
-        stdout().print(table)
+    for table in metric_tables(comparison):
+        print_table(table)
     stdout().print("\n".join(notes(comparison)), highlight=False)
 
 
@@ -241,10 +243,8 @@ def _print_at_a_glance(comparison: "PolicyComparison") -> None:
         say(f"{workload}: one run" if comparison.single else workload)
         for begin in range(0, len(metrics), _ACROSS):
             shown = slice(begin, begin + _ACROSS)
-            table = policy_table([f"{name}\n{metric_named(name).unit}" for name in metrics[shown]])
-            for policy, *own in rows:
-                table.add_row(policy, *own[shown])
-            stdout().print(table)
+            heads = [f"{name}\n{metric_named(name).unit}" for name in metrics[shown]]
+            print_by_policy(heads, {policy: figures[shown] for policy, *figures in rows})
 
 
 def print_logs(platform: "Platform", workloads: Sequence["Workload"], policies: Iterable[str]) -> None:
@@ -261,8 +261,8 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
     for workload in workloads:
         if workload.dropped:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
-        for said in workload.notes:
-            note(f"{workload.path}: {said}")
+        for remark in workload.notes:
+            note(f"{workload.path}: {remark}")
 
 
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
@@ -379,7 +379,7 @@ waste bound: the least of any shutdown with the same starts, all being known bef
 _RATED = ("energy\nMJ", "carbon\nkg", "cost")
 _RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
 
-_GAP = "gap of\nwindows, %"
+_GAP = ("gap of\nwindows, %",)
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
 
 
@@ -389,68 +389,47 @@ def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None
     `beside` says how far what really happened, if it is among them, can be compared with the others.
     """
     for headers, values, caption in ((_SUMMARY, _values, _SUMMARY_NOTES), (_TAIL, _tail_values, _TAIL_NOTES)):
-        table = policy_table(headers, caption)
-        for policy, summary in summaries.items():
-            table.add_row(policy, *values(summary))
-        stdout().print(table)
-    _print_waste(summaries)
-    _print_rated(summaries)
-    _print_worth(summaries)
-    _print_gaps(summaries)
+        print_by_policy(headers, {policy: values(summary) for policy, summary in summaries.items()}, caption)
+    for heads, more_values, caption in (
+        (_WASTE, _waste_values, _WASTE_NOTES),
+        (_RATED, _rated_values, _RATED_NOTES),
+        (_WORTH, _worth_values, _WORTH_NOTES),
+        (_GAP, _gap_values, _GAP_NOTES),
+    ):
+        rows = {policy: cells for policy, summary in summaries.items() if (cells := more_values(summary))}
+        if any(cell != "-" for cells in rows.values() for cell in cells):
+            print_by_policy(heads, rows, caption)
     if beside is not None:
         from decision.experiments.audit import standing_text
 
         say(standing_text(beside))
 
 
-def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
-    """A row for each policy whose hosts may sleep, where energy was simulated."""
-    known = {policy: summary for policy, summary in summaries.items() if not math.isnan(summary.waste_bound)}
-    if known:
-        table = policy_table(_WASTE, _WASTE_NOTES)
-        for policy, summary in known.items():
-            table.add_row(policy, number(summary.energy_waste / 1e6), number(summary.waste_bound / 1e6))
-        stdout().print(table)
+def _waste_values(summary: "Summary") -> list[str]:
+    """Of a policy whose hosts may sleep, where energy was simulated."""
+    known = not math.isnan(summary.waste_bound)
+    return [number(each / 1e6) for each in (summary.energy_waste, summary.waste_bound)] if known else []
 
 
-def _print_rated(summaries: Mapping[str, "Summary"]) -> None:
-    """A row for each policy, where something says what its energy emitted or cost."""
-    known = {
-        policy: each for policy, each in summaries.items() if not math.isnan(each.carbon) or not math.isnan(each.cost)
-    }
-    if known:
-        table = policy_table(_RATED, _RATED_NOTES)
-        for policy, summary in known.items():
-            table.add_row(policy, *map(number, (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)))
-        stdout().print(table)
+def _rated_values(summary: "Summary") -> list[str]:
+    """Of a policy where something says what its energy emitted or cost."""
+    known = not (math.isnan(summary.carbon) and math.isnan(summary.cost))
+    return [number(each) for each in (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)] if known else []
 
 
-def _print_worth(summaries: Mapping[str, "Summary"]) -> None:
-    """A row for each policy whose jobs have values or deadlines, or that had a supply of power."""
-    rows = {policy: list(_worth_values(summary)) for policy, summary in summaries.items()}
-    if any(cell != "-" for cells in rows.values() for cell in cells):
-        table = policy_table(_WORTH, _WORTH_NOTES)
-        for policy, cells in rows.items():
-            table.add_row(policy, *cells)
-        stdout().print(table)
+def _worth_values(summary: "Summary") -> list[str]:
+    return [
+        number(summary.value),
+        number(100 * summary.value_share),
+        number(summary.violations),
+        number(summary.lost_work / 3600) if summary.lost_work else "-",
+        number(summary.grid / 3600),
+    ]
 
 
-def _worth_values(summary: "Summary") -> Iterator[str]:
-    yield number(summary.value)
-    yield number(100 * summary.value_share)
-    yield number(summary.violations)
-    yield number(summary.lost_work / 3600) if summary.lost_work else "-"
-    yield number(summary.grid / 3600)
-
-
-def _print_gaps(summaries: Mapping[str, "Summary"]) -> None:
-    """A row for each policy that knows how far from the best its windows are."""
-    gaps = {policy: summary.window_gap for policy, summary in summaries.items() if not math.isnan(summary.window_gap)}
-    if gaps:
-        table = policy_table((_GAP,), _GAP_NOTES)
-        for policy, gap in gaps.items():
-            table.add_row(policy, number(100 * gap))
-        stdout().print(table)
+def _gap_values(summary: "Summary") -> list[str]:
+    """Of a policy that knows how far from the best its windows are."""
+    return [] if math.isnan(summary.window_gap) else [number(100 * summary.window_gap)]
 
 
 def _values(summary: "Summary") -> Iterator[str]:

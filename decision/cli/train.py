@@ -1,7 +1,7 @@
 """``decision train``: one training of a scheduler, or one for each of several seeds and settings."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
@@ -9,12 +9,14 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
-from .command import Chosen, refuse_unused, typed_command, with_groups
+from .command import Chosen, refuse_unused, typed_command
+from .declared import Argument, Option
 from .options import (
     EpisodeOptions,
     EventsOption,
@@ -26,24 +28,23 @@ from .options import (
     Spread,
     WorkloadOption,
     read_days,
-    read_range,
 )
-from .tables import number, simple_table
-from .terminal import Pace, has_bars, paced, stderr, stdout
+from .tables import number, print_table
+from .terminal import Pace, has_bars, paced, stderr
 
 if TYPE_CHECKING:
-    from decision.experiments.inputs import Inputs, LoadedInputs
+    from decision.experiments.inputs import LoadedInputs
     from decision.experiments.tasks import How
     from decision.rl.learning.config import TrainConfig
 
 # Options of ``decision train`` alone: what is trained, from which settings, seeds, days and recorded choices.
 
-_learning_option = partial(typer.Option, rich_help_panel="Learning")
+_learning_option = partial(Option, panel="Learning")
 
 
 Learned = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
         "or your own; or one of its presets.",
         metavar="SCHEDULER",
@@ -63,7 +64,8 @@ Changes = Annotated[
     list[str] | None,
     _learning_option(
         "--set",
-        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each.",
+        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each; with "
+        "--search also ranges, KEY=LOW..HIGH and KEY=LOW..HIGH:log.",
         metavar="KEY=VALUE",
     ),
 ]
@@ -91,6 +93,14 @@ TrainingSeeds = Annotated[
         "--seeds", help="A training for each random seed from A to B - 1, and for each value of --set.", metavar="A:B"
     ),
 ]
+SearchOption = Annotated[
+    str | None,
+    _learning_option(
+        "--search",
+        help="Search the values of --set with so many trainings, by optuna from those before, or N:random.",
+        metavar="N",
+    ),
+]
 Data = Annotated[
     Path | None,
     _learning_option(
@@ -103,84 +113,9 @@ Resume = Annotated[
     bool, _learning_option("--resume", help="Resume the training in FOLDER; a larger --steps extends it.")
 ]
 
-# ``decision train`` with several seeds or values of settings: many trainings, their table and their curves.
 
-
-def read_seeds(text: str | None) -> list[int]:
-    """The seeds of ``--seeds A:B``; none where the option was not given. Raises ConfigError."""
-    chosen = read_range(text, "--seeds")
-    if chosen is None:
-        return []
-    seeds = list(range(chosen.start or 0, chosen.stop or 0))
-    if not seeds or seeds[0] < 0:
-        raise ConfigError(
-            f"{text!r} names no seed; write the first one and that after the last, like 0:5", field="seeds"
-        )
-    return seeds
-
-
-def train_combinations(
-    preset: str,
-    changes: Sequence[str],
-    seeds: Sequence[int],
-    inputs: "Inputs",
-    output: Path,
-    data: Path | None,
-    spread: Spread,
-    as_json: bool,
-    command: str = "",
-) -> None:
-    """Do the trainings, print their table, and draw their curves on one page."""
-    from decision.experiments.training import combinations, train_all, training_folders
-
-    from .tables import print_json, simple_table
-    from .terminal import announce_compilation, counting, say, stdout
-
-    trainings = combinations(preset, changes, seeds)
-    announce_compilation()
-    with counting("trainings") as show, spread.begun() as how:
-        rows = train_all(trainings, inputs, output, data=data, progress=show, **how)
-    page = _draw(training_folders(trainings, output), output, command)
-    if as_json:
-        print_json({"trainings": rows})
-        return
-    names = [name for name in rows[0] if name != "checkpoint_sha256"]
-    settings = trainings[0].own
-    table = simple_table(*(name if name in settings else f">{_header(name)}" for name in names))
-    for row in rows:
-        table.add_row(*(row[name] if name in settings else _figure(row[name]) for name in names))
-    stdout().print(table)
-    say(f"trainings.csv and a folder for each training are in {output}")
-    if page is not None:
-        say(f"their curves: {page}")
-
-
-def _header(name: str) -> str:
-    return name.replace("_", "\n", 1).replace("_", " ")
-
-
-def _figure(text: str) -> str:
-    from .tables import number
-
-    return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
-
-
-def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
-    from .terminal import can_draw, working
-
-    if not can_draw("no report.html"):
-        return None
-    from decision.experiments.results import load_trainings
-    from decision.report.pages import analyse
-    from decision.rl.learning.checkpoint import kind_of
-
-    with working("drawing"):
-        return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]
-
-
-@with_groups
 def train_command(
-    context: typer.Context,
+    context: click.Context,
     scheduler: Learned,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -193,6 +128,7 @@ def train_command(
     seeds: TrainingSeeds = None,
     resume: Resume = False,
     *,
+    search: SearchOption = None,
     chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
@@ -235,6 +171,11 @@ def train_command(
     row of each, and FOLDER/report.html their curves. One training by evolution
     lets the workers of --on play its candidates.
 
+    With --search N, there are N trainings with values from the ranges in --set,
+    each proposed by optuna from what those before came to by their validation.
+    One that falls behind is given up. The same command goes on; FOLDER/search.csv
+    has a row of each, and FOLDER/report.html pictures.
+
     Examples:
 
       decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
@@ -259,13 +200,16 @@ def train_command(
 
       decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
           --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
+
+      decision train dbf-compact -p cluster.xml -w log.swf -o searched \\
+          --search 20 --set learn.lr=1e-5..1e-3:log --set learn.envs=8,16,32
     """
     from decision.experiments.inputs import Inputs, load_inputs
-    from decision.model.errors import ConfigError
     from decision.rl.learning import require_learning
-    from decision.rl.learning.config import alternatives, load_config, preset_names
+    from decision.rl.learning.config import alternatives, load_config, preset_names, range_of, read_space
     from decision.rl.schedulers import find_scheduler
 
+    from .many_trainings import Many, read_search, read_seeds, search_combinations, train_combinations
     from .tables import print_dropped
 
     if preset is None and scheduler in preset_names():
@@ -274,25 +218,31 @@ def train_command(
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
     if days is not None:
         changes.append(f"env.days={_checked_days(scheduler, days)}")
-    many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
-    config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
+    searched = None if search is None else (*read_search(search), read_space(changes))
+    if searched is None and (ranges := [change for change in changes if range_of(change)]):
+        raise ConfigError(f"{ranges[0]} is a range; say with --search how many trainings look for its best value")
+    many = searched is not None or seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
+    first = [alternatives(change)[0] for change in changes] if searched is None else searched[2].first
+    config = load_config(preset, first, seed=seed)
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    selection = chosen.read()
-    energy = find_scheduler(scheduler).energy
-    supply = tuple(events or ())
-    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
+    energy, supply = find_scheduler(scheduler).energy, tuple(events or ())
+    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=chosen.read())
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
     if many:
-        refuse_unused(context, dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False), _ONE)
+        of_batsim = dict.fromkeys(("engine", "batsim", "batsim_args", "image", "timeout"), False)
+        refuse_unused(context, of_batsim, "many trainings run in the embedded engine")
         refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
-        train_combinations(
-            preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context)
-        )
+        asked = Many(preset, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json, typed_command(context))
+        if searched is None:
+            train_combinations(asked, changes)
+        else:
+            refuse_unused(context, {"share": False}, "what is tried next depends on all trainings before")
+            search_combinations(asked, *searched)
         return
     several = "it needs --seeds, or several values in --set"
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
@@ -300,11 +250,8 @@ def train_command(
     _train_one(context, case, config, output, data, resume, spread, simulator, as_json)
 
 
-_ONE = "many trainings run in the embedded engine"
-
-
 def _train_one(
-    context: typer.Context,
+    context: click.Context,
     case: "LoadedInputs",
     config: "TrainConfig",
     output: Path,
@@ -318,7 +265,7 @@ def _train_one(
     from decision.batsim.signals import stop_on_signals
     from decision.experiments.inputs import first_log
     from decision.experiments.tasks import share_out
-    from decision.experiments.training import check_resumable, train_to_folder
+    from decision.experiments.training import Players, check_resumable, train_to_folder
 
     from .tables import print_json
     from .terminal import announce_compilation, note
@@ -340,8 +287,7 @@ def _train_one(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
-            share_out=None if executor is None else partial(share_out, executor),
-            engine=batsim,
+            players=Players(batsim, None if executor is None else partial(share_out, executor)),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -354,7 +300,6 @@ def _train_one(
 
 def _checked_days(scheduler: str, text: str) -> list[int]:
     """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
-    from decision.model.errors import ConfigError
     from decision.rl.schedulers import find_scheduler
 
     if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
@@ -364,9 +309,6 @@ def _checked_days(scheduler: str, text: str) -> list[int]:
 
 
 # What is shown of a training: its progress while it runs, and its curve.
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager
@@ -416,11 +358,11 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
     headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
     headers += [text for name, text, _ in _MEANS if name in known]
-    table = simple_table(*headers)
     first = [row for row in rows if not row["steps"]]
-    for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
-        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged))
-    stdout().print(table)
+    bounds = sorted({round(len(rows[len(first) :]) * k / parts) for k in range(parts + 1)})
+    shown = [first] * bool(first) + [rows[len(first) :][begin:end] for begin, end in pairwise(bounds)]
+    body = [[f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged)] for part in shown]
+    print_table(Table("", headers, body))
 
 
 _VALIDATED = {
@@ -450,12 +392,6 @@ _AVERAGED = (  # column of the curves, header, scale; mean over episodes
 )
 
 
-def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
-    bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
-    for begin, end in pairwise(bounds):
-        yield rows[begin:end]
-
-
 def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
     for name in (each for each in _VALIDATED if each in rows[0]):
         known = [row[name] for row in rows if not isnan(row[name])]
@@ -482,11 +418,11 @@ def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]
 _MOST = 100_000_000
 
 Policies = Annotated[
-    list[str] | None, typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
+    list[str] | None, Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
 ]
 Session = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--from",
         help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote, "
         "or in a run of Batsim's: its folder, or the prefix of its files.",
@@ -494,19 +430,18 @@ Session = Annotated[
     ),
 ]
 Transitions = Annotated[
-    int, typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
+    int, Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
 ]
 Shares = Annotated[
     list[float] | None,
-    typer.Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
+    Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
 ]
 ForPreset = Annotated[
-    str,
-    typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
+    str, Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET")
 ]
 Minari = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--minari",
         help="Also give Minari a data set of what the preset's network sees, for learners of other libraries.",
         metavar="GROUP/NAME-v0",
@@ -514,7 +449,6 @@ Minari = Annotated[
 ]
 
 
-@with_groups
 def collect_command(
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -566,8 +500,8 @@ def collect_command(
     from decision.rl.learning import require_learning
     from decision.rl.learning.config import load_config
 
-    from .tables import print_dropped, print_json, simple_table
-    from .terminal import announce_compilation, note, stdout, working
+    from .tables import print_dropped, print_json
+    from .terminal import announce_compilation, note, working
 
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
@@ -606,10 +540,8 @@ def collect_command(
     if as_json:
         print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
         return
-    table = simple_table("policy", ">episodes", ">transitions")
-    for source in sources:
-        table.add_row(source.policy, f"{source.episodes:,}", f"{source.transitions:,}")
-    stdout().print(table)
+    rows = [(source.policy, f"{source.episodes:,}", f"{source.transitions:,}") for source in sources]
+    print_table(Table("", ("policy", ">episodes", ">transitions"), rows))
     note(f"{output}: {Path(output).stat().st_size:,} bytes")
     if session is not None:
         note(f"one episode: train with --set env.jobs={setup.rules.jobs} --set env.online=false")

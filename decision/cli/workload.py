@@ -5,12 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
 from decision.model.errors import ConfigError
 from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command
+from .declared import Option
 from .options import (
     PAPER,
     Begin,
@@ -54,37 +53,32 @@ if TYPE_CHECKING:
 # ``decision workload supply``: power that comes and goes, as external events.
 
 _MOST = 1_000_000  # more are a mistake
-_table_option = partial(typer.Option, rich_help_panel="A table of power")
+_table_option = partial(Option, panel="A table of power")
 
 Hosts = Annotated[
-    int | None, typer.Option("--hosts", help="Number of hosts; by default what --for is made for.", min=1, max=_MOST)
+    int | None, Option("--hosts", help="Number of hosts; by default what --for is made for.", min=1, max=_MOST)
 ]
 Steps = Annotated[
-    int | None,
-    typer.Option("--steps", help="Number of steps; by default as many as --for needs, and 60.", min=1, max=_MOST),
+    int | None, Option("--steps", help="Number of steps; by default as many as --for needs, and 60.", min=1, max=_MOST)
 ]
-For = Annotated[
-    Path | None, typer.Option("--for", help="Workload that the supply is for.", metavar="FILE", dir_okay=False)
-]
-Step = Annotated[float, typer.Option("--step", help="Length of a step in seconds.", min=0.001, max=1e6)]
-Day = Annotated[float, typer.Option("--day", help="Seconds from midnight to midnight.", min=1, max=1e9)]
-Sun = Annotated[float, typer.Option("--sun", help="Share of the hosts that a clear noon powers.", min=0, max=100)]
-Wind = Annotated[float, typer.Option("--wind", help="Share of the hosts that wind powers on average.", min=0, max=100)]
-Battery = Annotated[float, typer.Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
-Floor = Annotated[int, typer.Option("--floor", help="Number of hosts that the grid always powers.", min=0, max=_MOST)]
+For = Annotated[Path | None, Option("--for", help="Workload that the supply is for.", metavar="FILE", dir_okay=False)]
+Step = Annotated[float, Option("--step", help="Length of a step in seconds.", min=0.001, max=1e6)]
+Day = Annotated[float, Option("--day", help="Seconds from midnight to midnight.", min=1, max=1e9)]
+Sun = Annotated[float, Option("--sun", help="Share of the hosts that a clear noon powers.", min=0, max=100)]
+Wind = Annotated[float, Option("--wind", help="Share of the hosts that wind powers on average.", min=0, max=100)]
+Battery = Annotated[float, Option("--battery", help="Host-hours that a battery can hold.", min=0, max=1e9)]
+Floor = Annotated[int, Option("--floor", help="Number of hosts that the grid always powers.", min=0, max=_MOST)]
 Forecast = Annotated[
-    int, typer.Option("--forecast", help="Steps of each forecast; 0: none, and events at changes only.", min=0, max=64)
+    int, Option("--forecast", help="Steps of each forecast; 0: none, and events at changes only.", min=0, max=64)
 ]
 Error = Annotated[
-    float, typer.Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10)
+    float, Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10)
 ]
 Rate = Annotated[
-    float | None,
-    typer.Option("--battery-rate", help="Hosts that the battery powers, or takes, at most.", min=0, max=1e9),
+    float | None, Option("--battery-rate", help="Hosts that the battery powers, or takes, at most.", min=0, max=1e9)
 ]
 Efficiency = Annotated[
-    float,
-    typer.Option("--battery-efficiency", help="Share of what the battery takes that it gives back.", min=0.01, max=1),
+    float, Option("--battery-efficiency", help="Share of what the battery takes that it gives back.", min=0.01, max=1)
 ]
 Table = Annotated[
     Path | None,
@@ -259,7 +253,7 @@ class _Source(NamedTuple):
 
 Predictors = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--predictor",
         help="What predicts: walltime, last2, regression, quantiles, actual or noise:S; may be repeated.",
         show_default="the first four",
@@ -268,7 +262,7 @@ Predictors = Annotated[
 ]
 PredictedFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "-o",
         "--output",
         help="Write the workload as Batsim's JSON, with predictions as the jobs' estimate.",
@@ -401,16 +395,16 @@ def predict_command(
         print_errors(errors, history, coverage)
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, convert and describe workloads.")
+app = Group("workload", no_args_is_help=True, help="Make, convert and describe workloads.")
 add_command(app, "convert", convert_command)
 add_command(app, "audit", audit_command)
 add_command(app, "clean", clean_command)
 add_command(app, "outages", outages_command)
 add_command(app, "fetch", fetch_command)
-add_command(app, "sacct", sacct_command)
-add_command(app, "to-swf", to_swf_command)
 for _name, _command in OLD_NAMES.items():
     add_command(app, _name, _command, hidden=True)
+add_command(app, "to-swf", to_swf_command, hidden=True)  # convert -o FILE.swf
+add_command(app, "sacct", sacct_command, hidden=True)  # prints what the guide of logs shows
 add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
@@ -419,8 +413,8 @@ add_command(app, "failures", failures_command)
 add_command(app, "carbon", carbon_command)
 add_command(app, "price", price_command)
 
-_presets = typer.Typer(
-    cls=Group,
+_presets = Group(
+    "preset",
     no_args_is_help=True,
     help="Make the workloads of published papers: grid5000-like, and those of decision reproduce, which are "
     "predicted-runtimes, green (jobs with value) and topology.",
@@ -429,4 +423,4 @@ add_command(_presets, "predicted-runtimes", predicted_runtimes_command, hidden=T
 add_command(_presets, "grid5000-like", grid5000_like_command)
 add_command(_presets, "green", green_command, hidden=True)
 add_command(_presets, "topology", topology_jobs_command, hidden=True)
-app.add_typer(_presets, name="preset")
+app.add_command(_presets)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from decision.model.errors import ConfigError
 
-from .command import with_groups
+from .declared import Argument, Option
 from .options import JsonOption, LogReading, OutputFile, SpeedOption, TimeFieldOption, read_speed
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from decision.experiments.conversion import Oddities
 
 
-@with_groups
 def audit_command(
     files: SourceFiles,
     *,
@@ -78,9 +77,9 @@ def print_audit(found: "Audit", files: list[Path]) -> None:
     table = simple_table("cannot answer", "because")
     for question, reason in found.cannot.items():
         table.add_row(question, reason)
-    told = {each.what for each in found.not_simulated}
+    listed = {each.what for each in found.not_simulated}
     for what, jobs in found.lost.items():
-        if what not in told:
+        if what not in listed:
             table.add_row(f"{what}", f"{jobs:,} jobs have some that a workload cannot say")
     if table.row_count:
         stdout().print(table)
@@ -141,7 +140,7 @@ def _print_edges(found: "Audit") -> None:
 
 Without = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--filter",
         help="Jobs to remove, in the language of the Parallel Workloads Archive: user=68 and (job>=58 and job<=564); "
         "also submit (seconds or dates), proc, app, queue, part and status.",
@@ -149,12 +148,10 @@ Without = Annotated[
     ),
 ]
 Target = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Output file: a log if it ends in .swf, else JSON.", metavar="FILE"),
+    Path | None, Option("--output", "-o", help="Output file: a log if it ends in .swf, else JSON.", metavar="FILE")
 ]
 
 
-@with_groups
 def clean_command(
     file: SourceFile,
     without: Without = None,
@@ -226,7 +223,6 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - 10:,} more" if len(names) > 10 else ""
 
 
-@with_groups
 def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading, as_json: JsonOption = False) -> None:
     """Propose when a machine was out of order, as external events.
 
@@ -261,12 +257,12 @@ def outages_command(file: SourceFile, target: OutputFile, *, reading: LogReading
     say(f"fitted: {as_percent(before)} without them, {as_percent(after)} with them")
 
 
-Name = Annotated[str | None, typer.Argument(help="Log of the Parallel Workloads Archive.", metavar="NAME")]
+Name = Annotated[str | None, Argument(help="Log of the Parallel Workloads Archive.", metavar="NAME")]
 Mirror = Annotated[
-    str | None, typer.Option("--from", help="Folder or URL where NAME.swf.gz or NAME.swf is.", metavar="FOLDER|URL")
+    str | None, Option("--from", help="Folder or URL where NAME.swf.gz or NAME.swf is.", metavar="FOLDER|URL")
 ]
-Listed = Annotated[bool, typer.Option("--list", help="List the logs that are known.")]
-Copy = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", metavar="FILE")]
+Listed = Annotated[bool, Option("--list", help="List the logs that are known.")]
+Copy = Annotated[Path | None, Option("--output", "-o", help="File to write.", metavar="FILE")]
 
 
 def fetch_command(
@@ -309,9 +305,9 @@ def fetch_command(
         say(f"{path}: {log.name}, {log.jobs:,} usable jobs on {log.hosts:,} hosts; {log.odd}")
 
 
-Hashed = Annotated[bool, typer.Option("--hashed", help="Replace the names of users and accounts by hashes.")]
-Since = Annotated[str, typer.Option("--from", help="First day.", metavar="DATE")]
-Until = Annotated[str, typer.Option("--to", help="Day after the last one.", metavar="DATE")]
+Hashed = Annotated[bool, Option("--hashed", help="Replace the names of users and accounts by hashes.")]
+Since = Annotated[str, Option("--from", help="First day.", metavar="DATE")]
+Until = Annotated[str, Option("--to", help="Day after the last one.", metavar="DATE")]
 
 
 def sacct_command(hashed: Hashed = False, since: Since = "2026-01-01", until: Until = "now") -> None:
@@ -328,4 +324,4 @@ def sacct_command(hashed: Hashed = False, since: Since = "2026-01-01", until: Un
     """
     from decision.files.accounting.sacct import sacct_script
 
-    typer.echo(sacct_script(hashed, since, until))
+    click.echo(sacct_script(hashed, since, until))

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from decision.model.computer import find_workload
 from decision.model.errors import ConfigError
 
-from .command import with_groups
+from .declared import Argument, Option
 from .options import (
     JsonOption,
     LogReading,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 # Options of conversions of workloads: which jobs, their times, their profiles; and how their values are read.
 
-_jobs_option = partial(typer.Option, rich_help_panel="Selection of jobs")
-_times_option = partial(typer.Option, rich_help_panel="Times of jobs")
-_tasks_option = partial(typer.Option, rich_help_panel="Profiles of jobs")
+_jobs_option = partial(Option, panel="Selection of jobs")
+_times_option = partial(Option, panel="Times of jobs")
+_tasks_option = partial(Option, panel="Profiles of jobs")
 
 
 class ProfileName(StrEnum):
@@ -179,7 +179,7 @@ def read_tasks(
     return Tasks(kind=profile.value, speed=read_speed(speed), comm_ratio=comm_ratio, bandwidth=rate)
 
 
-def given_options(context: typer.Context) -> str:
+def given_options(context: click.Context) -> str:
     """The options that the user gave and that change the result, as on the command line."""
     parts: list[str] = []
     for option in context.command.params:
@@ -189,7 +189,7 @@ def given_options(context: typer.Context) -> str:
     return " ".join(parts)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
+def _is_given(context: click.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -198,20 +198,18 @@ def _value(value: Any) -> list[str]:
     return [] if value is True else [str(value)]
 
 
-SourceFile = Annotated[
-    Path, typer.Argument(help="Input file.", metavar="FILE", show_default=False, parser=find_workload)
-]
+SourceFile = Annotated[Path, Argument(help="Input file.", metavar="FILE", show_default=False, parser=find_workload)]
 _BATSIMS = ("4", "5")
 
 
 SourceFiles = Annotated[
-    list[Path], typer.Argument(help="Input file.", metavar="FILE...", show_default=False, parser=find_workload)
+    list[Path], Argument(help="Input file.", metavar="FILE...", show_default=False, parser=find_workload)
 ]
 
 
 def _convert(
     given: str | None,
-    context: typer.Context,
+    context: click.Context,
     files: SourceFiles,
     target: OutputFile,
     *,
@@ -281,9 +279,8 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
     signature = inspect.signature(_convert)
     parameters = [each for name, each in signature.parameters.items() if name != "given"]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = text
-    return with_groups(command)
+    return command
 
 
 convert_command = _from(
@@ -331,7 +328,7 @@ OLD_NAMES = {  # of commands that read one format; `convert` reads them all
 
 
 def to_swf_command(
-    context: typer.Context,
+    context: click.Context,
     file: SourceFile,
     target: OutputFile,
     jobs: Select = None,

@@ -4,8 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from .declared import Argument, Option
 from .options import (
     Begin,
     ColumnName,
@@ -37,11 +36,10 @@ class JobClasses(StrEnum):
 
 
 Classes = Annotated[
-    JobClasses,
-    typer.Option("--classes", help="Fit: to all jobs, to one class, or both classes together (named in 'queue')."),
+    JobClasses, Option("--classes", help="Fit: to all jobs, to one class, or both classes together (named in 'queue').")
 ]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE")
+    list[str] | None, Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE")
 ]
 
 
@@ -172,42 +170,36 @@ class TraceName(StrEnum):
 
 
 Name = Annotated[
-    WorkloadName, typer.Option("--workload", help="Workload: 80 % (WL1) or 20 % (WL2) of the jobs on a single node.")
+    WorkloadName, Option("--workload", help="Workload: 80 % (WL1) or 20 % (WL2) of the jobs on a single node.")
 ]
 Accuracy = Annotated[
     RequestAccuracy,
-    typer.Option("--accuracy", help="Run times: as requested, half of it, or a random part, half on average."),
+    Option("--accuracy", help="Run times: as requested, half of it, or a random part, half on average."),
 ]
-Part = Annotated[Half | None, typer.Option("--half", help="Part: the first or the second 1,000 jobs; all by default.")]
+Part = Annotated[Half | None, Option("--half", help="Part: the first or the second 1,000 jobs; all by default.")]
 SingleShare = Annotated[
-    float | None,
-    typer.Option("--single", help="Share of jobs on a single node, in place of the workload's.", min=0, max=1),
+    float | None, Option("--single", help="Share of jobs on a single node, in place of the workload's.", min=0, max=1)
 ]
 ScaledLoad = Annotated[
-    float | None,
-    typer.Option("--load", help="Offered load that gaps are scaled to; theirs by default.", min=0.001, max=1000),
+    float | None, Option("--load", help="Offered load that gaps are scaled to; theirs by default.", min=0.001, max=1000)
 ]
-ClusterName = Annotated[TraceName, typer.Argument(help="Cluster of the trace.")]
+ClusterName = Annotated[TraceName, Argument(help="Cluster of the trace.")]
 Days = Annotated[
-    str | None, typer.Option("--days", help="Range of the days that have submissions; all by default.", metavar="A:B")
+    str | None, Option("--days", help="Range of the days that have submissions; all by default.", metavar="A:B")
 ]
 Rate = Annotated[
-    float, typer.Option("--rate", help="Requested host time, in percent of the hosts' time.", min=0.001, max=1e6)
+    float, Option("--rate", help="Requested host time, in percent of the hosts' time.", min=0.001, max=1e6)
 ]
 Largest = Annotated[
-    int | None, typer.Option("--most-hosts", help="Size of the largest job; half of all hosts by default.", min=1)
+    int | None, Option("--most-hosts", help="Size of the largest job; half of all hosts by default.", min=1)
 ]
 LongestSteps = Annotated[
-    int, typer.Option("--most-steps", help="Length of the longest job, in time steps.", min=1, max=_MOST)
+    int, Option("--most-steps", help="Length of the longest job, in time steps.", min=1, max=_MOST)
 ]
-Step = Annotated[float, typer.Option("--step", help="Length of a time step in seconds.", min=0.001, max=1e6)]
-HighestValue = Annotated[
-    int, typer.Option("--most-value", help="Highest value per host and time step.", min=1, max=_MOST)
-]
+Step = Annotated[float, Option("--step", help="Length of a time step in seconds.", min=0.001, max=1e6)]
+HighestValue = Annotated[int, Option("--most-value", help="Highest value per host and time step.", min=1, max=_MOST)]
 
-PriceOption = Annotated[
-    Price, typer.Option("--price", help="Value per host and time step: drawn, or growing with the QoS.")
-]
+PriceOption = Annotated[Price, Option("--price", help="Value per host and time step: drawn, or growing with the QoS.")]
 
 
 def predicted_runtimes_command(
@@ -372,27 +364,23 @@ def topology_jobs_command(
 
 _LEAST, _MOST_FAILURES = 1e-3, 1e12  # seconds
 
-For = Annotated[
-    Path | None, typer.Option("--for", help="Workload that hosts fail during.", metavar="FILE", dir_okay=False)
-]
-Hosts = Annotated[int | None, typer.Option("--hosts", help="Number of hosts, each on its own.", min=1, max=1_000_000)]
+For = Annotated[Path | None, Option("--for", help="Workload that hosts fail during.", metavar="FILE", dir_okay=False)]
+Hosts = Annotated[int | None, Option("--hosts", help="Number of hosts, each on its own.", min=1, max=1_000_000)]
 Platform = Annotated[
-    Path | None, typer.Option("--platform", "-p", help="Platform; hosts of one server fail together.", metavar="FILE")
+    Path | None, Option("--platform", "-p", help="Platform; hosts of one server fail together.", metavar="FILE")
 ]
 Mtbf = Annotated[
     float,
-    typer.Option(
+    Option(
         "--mtbf", help="Mean seconds from a repair to the next failure of a server.", min=_LEAST, max=_MOST_FAILURES
     ),
 ]
-Repair = Annotated[float, typer.Option("--repair", help="Mean seconds of a repair.", min=_LEAST, max=_MOST_FAILURES)]
-Shape = Annotated[
-    float, typer.Option("--shape", help="Weibull shape of times to failure; 1: exponential.", min=0.1, max=20)
-]
-RepairShape = Annotated[float, typer.Option("--repair-shape", help="Weibull shape of repairs.", min=0.1, max=20)]
+Repair = Annotated[float, Option("--repair", help="Mean seconds of a repair.", min=_LEAST, max=_MOST_FAILURES)]
+Shape = Annotated[float, Option("--shape", help="Weibull shape of times to failure; 1: exponential.", min=0.1, max=20)]
+RepairShape = Annotated[float, Option("--repair-shape", help="Weibull shape of repairs.", min=0.1, max=20)]
 Length = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--length",
         help="Seconds in which failures begin; by default twice as long as jobs come.",
         min=1,
@@ -473,11 +461,11 @@ _KWH_PER_MWH = 1000.0
 _CARBON = ("carbon_intensity", "avg_ci", "value")
 _PRICE = ("price", "energy_price", "value")
 
-Table = Annotated[Path, typer.Argument(help="Table by time, CSV or Parquet.", metavar="FILE", dir_okay=False)]
+Table = Annotated[Path, Argument(help="Table by time, CSV or Parquet.", metavar="FILE", dir_okay=False)]
 PriceFor = Annotated[
-    Path | None, typer.Option("--for", help="Workload that the table must last for.", metavar="FILE", dir_okay=False)
+    Path | None, Option("--for", help="Workload that the table must last for.", metavar="FILE", dir_okay=False)
 ]
-PerMwh = Annotated[bool, typer.Option("--per-mwh", help="The table has prices per MWh.")]
+PerMwh = Annotated[bool, Option("--per-mwh", help="The table has prices per MWh.")]
 
 
 def carbon_command(

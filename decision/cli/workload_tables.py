@@ -140,8 +140,8 @@ def print_converted(converted: "Converted", missing: str, as_json: bool) -> None
     from decision.policies.runtimes.walltimes import missing_text
 
     print_dropped([converted.workload])
-    if missing and (said := missing_text(converted.source, missing)):
-        note(f"{converted.source.path}: {said}")
+    if missing and (remark := missing_text(converted.source, missing)):
+        note(f"{converted.source.path}: {remark}")
     if (reading := converted.source.reading) is not None and reading.format not in ("json", "swf", "oar"):
         note(f"{converted.source.path}: {reading.format}, {_hosts_text(converted.source)}")
     if as_json:

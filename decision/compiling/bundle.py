@@ -127,7 +127,7 @@ class Bundle:
                 return int(places[0]) if places else 0
         words = np.zeros(len(cells), np.int64)
         for i, (name, number) in enumerate(given.items()):
-            self.__dict__[name] = words[i : i + 1].view(self._dtypes[name]).reshape(())
+            self.__dict__[name] = np.ndarray((), self._dtypes[name], words, 8 * i)
             self.__dict__[name][()] = number
         return int(words.ctypes.data)
 

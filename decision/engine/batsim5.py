@@ -61,7 +61,6 @@ class Batsim5Engine(EmbeddedEngine):
         self._asked_at = 0.0  # seconds, of the last question
         self._stopped = False
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
-        self._starts: list[int] = []  # jobs, in the order in which they were started
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
 
@@ -160,7 +159,7 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
-        return words5.with_busy_hosts(record, self, self._starts, self._at_once)
+        return words5.with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
@@ -241,6 +240,16 @@ class Batsim5Engine(EmbeddedEngine):
         for alarm in alarms:
             self._alarm(alarm)
             times.append(times[-1] if times else self._asked_at)
+        self._await_stroke()
+
+    def _await_stroke(self) -> None:
+        """Let the engine know which hosts are measured at the next stroke, and when the one after it is."""
+        sim, (stroke, following) = self.world.sim, self._calls.awaited
+        sim.stroke, sim.nb_probed, sim.next_stroke_time = stroke.number, 0, following.time
+        sim.next_stroke = following.number
+        if stroke.number:
+            probed = list(dict.fromkeys(self._calls.probed(stroke)))
+            sim.probed[: len(probed)], sim.nb_probed = probed, len(probed)
 
     def _alarm(self, alarm: "Alarm") -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
@@ -281,7 +290,6 @@ class Batsim5Engine(EmbeddedEngine):
             computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
             if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
                 raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
-            self._starts.append(read.job)
             if isinstance(command, m.ExecuteJob):
                 read = self._placed(read, command.data)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
@@ -330,14 +338,15 @@ class Batsim5Engine(EmbeddedEngine):
 #
 # Batsim 5 has one clock for all that is periodic: it strikes at the multiples of the shortest period, which divides all
 # others, and then lets all calls and probes act whose period it is, calls first, each kind by name. A probe measures
-# from its second time on. An alarm is a call of the engine under a number of ours.
+# from its second time on. An alarm is a call of the engine under a number of ours. The clock waits for its next stroke
+# as soon as the server has heard of one, so that the engine must know that stroke before we hear of this one.
 
 
 class Alarm(NamedTuple):
-    """When the engine is to wake us, under which number."""
+    """When the engine is to wake us, under which number; 0 for none."""
 
-    number: int
-    time: float  # seconds
+    number: int = 0
+    time: float = 0.0  # seconds
 
 
 class _Series(msgspec.Struct):
@@ -365,6 +374,7 @@ class Calls:
         self._strokes: dict[int, int] = {}  # milliseconds, by number of the alarm
         self._calls: dict[str, _Series] = {}
         self._probes: dict[str, _Series] = {}
+        self.awaited = Alarm(), Alarm()  # the next stroke, and the one after it if nothing changes before
 
     @property
     def endless(self) -> bool:
@@ -407,18 +417,45 @@ class Calls:
         """
         periods = self._periods()
         if not periods:
-            return [], self._forget(())
+            void = self._forget(())
+            self.awaited = Alarm(), Alarm()
+            return [], void
         # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
         period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
         wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
-        void = self._forget(wanted) if nexts else []
-        known = set(self._strokes.values())
+        following = [self._stroke_after(wanted[-1])] if nexts else []
+        void = self._forget((*wanted, *following)) if nexts else []
+        known = {time: number for number, time in self._strokes.items()}
         alarms = []
         for time in wanted:
             if time not in known:
                 alarms.append(self._alarm(time / 1000))
                 self._strokes[alarms[-1].number] = time
+        if nexts:
+            self.awaited = self._numbered(wanted[-1]), self._numbered(following[0])
         return alarms, void
+
+    def _numbered(self, time: int) -> Alarm:
+        """The alarm of a stroke in milliseconds, which may be new; of 0 none."""
+        numbers = [number for number, known in self._strokes.items() if known == time]
+        alarm = Alarm(numbers[0], time / 1000) if numbers else self._alarm(time / 1000) if time else Alarm()
+        if time:
+            self._strokes[alarm.number] = time
+        return alarm
+
+    def _stroke_after(self, time: int) -> int:
+        """The stroke after one in milliseconds, at which calls and probes may come for the last time; 0 if none is."""
+        last = [id(series) for _, series in self._acting(self._calls, time) if series.left == 1]
+        last += [id(series) for _, series in self._acting(self._probes, time) if series.left == 1 and series.ready]
+        series = (*self._calls.values(), *self._probes.values())
+        periods = [each.period for each in series if id(each) not in last]
+        return (time // min(periods) + 1) * min(periods) if periods else 0
+
+    def probed(self, stroke: Alarm) -> Iterator[int]:
+        """The hosts that probes measure at a stroke, in order; one may come twice."""
+        for _, series in self._acting(self._probes, self._strokes[stroke.number]):
+            if series.ready and series.probe is not None:
+                yield from parse_hosts(series.probe.hosts)
 
     def due(self, number: int, now: float) -> Iterator[m.BatsimEvent]:
         """What an alarm means, at `now` seconds."""
@@ -459,11 +496,13 @@ class Calls:
         return Alarm(self._last, time)
 
     def _forget(self, wanted: object) -> list[int]:
-        """Drop the strokes that nobody waits for; their numbers."""
+        """Drop the strokes that nobody waits for; the numbers of those for which the clock waits already."""
         void = [number for number, time in self._strokes.items() if time not in wanted]  # type: ignore[operator]
+        awaited, following = self.awaited
+        idle = following.number if awaited.number in self._strokes else 0
         for number in void:
             del self._strokes[number]
-        return void
+        return [number for number in void if number != idle]
 
 
 # --- Where executors run: on any number of hosts, by a strategy, by hand, or by part of a sequence -------------------

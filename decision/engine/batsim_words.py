@@ -29,7 +29,7 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
         nb_resources=len(platform.hosts) + len(platform.storage),
         nb_compute_resources=len(platform.hosts),
         nb_storage_resources=len(platform.storage),
-        allow_compute_sharing=False,
+        allow_compute_sharing=options.compute_sharing,
         allow_storage_sharing=True,
         config=_config(options),
         compute_resources=tuple(_resource(host) for host in platform.hosts),

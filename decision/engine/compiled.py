@@ -8,7 +8,6 @@ becomes a `RunRecord`.
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -22,7 +21,7 @@ from decision.engine.kernels import commands as c
 from decision.engine.kernels import links
 from decision.engine.kernels.network import flows
 from decision.engine.kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, engine
-from decision.model.columns import Texts
+from decision.model.columns import HostSets, Texts
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.platform import Platform
@@ -159,8 +158,8 @@ class Allocations:
         over[[job for job in _named(world) if job < len(over)]] = False
         self._put(world.state, over)
 
-    def intervals(self, state: ClusterState, jobs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first and last hosts of all intervals of jobs (n,) of a run that is over, job by job."""
+    def intervals(self, state: ClusterState, jobs: I4) -> tuple[I4, I4, I4]:
+        """Of jobs (n,) of a run that is over: first and last hosts of all intervals, job by job; each job's number."""
         if self._spool.length:
             self._put(state, np.ones(len(state.job_state), bool))
         begin, count = state.alloc_first[jobs], state.alloc_count[jobs]
@@ -169,9 +168,9 @@ class Allocations:
         end = np.cumsum(count)
         which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)
         if not self._spool.length:
-            return state.interval_first[which], state.interval_last[which]
+            return state.interval_first[which], state.interval_last[which], count
         taken = self._spool.take(which)
-        return taken["first"], taken["last"]
+        return taken["first"], taken["last"], count
 
     def _put(self, state: ClusterState, over: NDArray[np.bool_]) -> None:
         held = state.nb_intervals
@@ -232,12 +231,17 @@ class CompiledEngine:
         truth, self.names = build_truth(workloads, lists, rules.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
-        if options.may_register or truth.leaf_bytes.any():
-            self._network = links.new_network(platform)
-            self.world.sim.network, self.world.sim.flows = self._network.address, flows.address
+        if options.may_register or options.shares_hosts or truth.leaf_bytes.any():
+            self._lay_network()
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         self._ask(BEGIN_RUN)
+
+    def _lay_network(self) -> None:
+        """Let jobs communicate and share hosts."""
+        network = links.new_network(self.platform)
+        self._network = links.with_flows(network, len(self.state.size)) if self.options.shares_hosts else network
+        self.world.sim.network, self.world.sim.flows = self._network.address, flows.address
 
     def _event_lists(self, events: Sequence[MachineEvent]) -> list[list[MachineEvent]]:
         """The events by who tells of them: one does of all."""
@@ -327,11 +331,13 @@ class CompiledEngine:
             intervals = 2 * state.nb_intervals + room  # half of them, or they are put aside all the time
         if sim.rates_changed and self._network.nb_flows:
             self._network = links.grow_network(self._network)
-            sim.network = self._network.address
         running = int(state.nb_ended + state.nb_running) + planned
         if sim.nb_suspending and (jobs := self._ask(COUNT_JOBS)) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
+        if self.options.shares_hosts:  # any number of jobs may compute
+            self._network = links.with_flows(self._network, len(state.size))
+        sim.network = self._network.address
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
             rows=a.grow_rows(rows, sim, 2 * room),
@@ -345,6 +351,9 @@ class CompiledEngine:
         if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
+            if self.options.shares_hosts:
+                self._network = links.with_flows(self._network, len(state.size))
+                sim.network = self._network.address
         short = commands > len(plan.kind) or intervals > len(plan.first)
         if short or len(sim.command_time) < len(plan.kind):
             plan = p.new_plan(state, commands, intervals)
@@ -369,6 +378,8 @@ class CompiledEngine:
 
     def set_leaves(self, number: int, leaves: tuple[LeafTask, ...]) -> None:
         """Let job `number` do `leaves`, on one host each of its allocation, instead of its profile."""
+        if not self.has_network and any(leaf.executors for leaf in leaves):
+            self._lay_network()
         at = int(self.world.sim.truth_of[number])
         self.names.set_leaves(at, leaves)
         self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves, moldable=True))
@@ -431,7 +442,7 @@ class CompiledEngine:
         return (
             rules.phase_refusal(facts.id, "start", self._phase(job))
             or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
-            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
+            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options)
             or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
         )
 
@@ -443,7 +454,7 @@ class CompiledEngine:
 
     def _host(self, host: int) -> HostNow:
         state, job = self.state, int(self.state.host_job[host])
-        doing = self.job(job).id if job >= 0 else ""
+        doing = (self.job(job).id,) if job >= 0 else ()
         return HostNow(self.platform.hosts[host], HostState(state.host_state[host]), doing, int(state.pstate[host]))
 
     def _phase(self, job: int) -> JobPhase:
@@ -465,7 +476,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     """The arrays of a simulation that has not begun."""
     hosts = len(platform.hosts)
     facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
-    state = new_state(facts, pstates, max(nb_jobs, 64))
+    state = new_state(facts, pstates, max(nb_jobs, 64), options.shares_hosts)
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.root = engine.address
     sim.energy_on = options.energy
@@ -473,6 +484,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.changes_once = options.rules.tells_switches_apart
     sim.calls_in_ms = options.rules.calls_in_ms or options.calls == "ms"
     sim.trace_on = options.trace
+    sim.stays_computing = not options.rules.frees_hosts
     sim.acknowledges = options.acknowledge_dynamic_jobs
     sim.registration_open = options.dynamic_jobs
     if options.energy:
@@ -539,7 +551,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
-        allocation=Texts(partial(_allocations, engine.allocations, state), ended),
+        allocation=HostSets(partial(engine.allocations.intervals, state), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )
@@ -551,13 +563,6 @@ def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
     for row in np.flatnonzero(engine.state.nth_rest[jobs]).tolist():
         texts[row] = getattr(engine.job(int(jobs[row])), field)
     return texts
-
-
-def _allocations(allocations: Allocations, state: ClusterState, jobs: I4) -> list[str]:
-    """The hosts of jobs (n,), as Batsim writes them."""
-    first, last = allocations.intervals(state, jobs)
-    runs, ends = list(zip(first.tolist(), last.tolist(), strict=True)), np.cumsum(state.alloc_count[jobs])
-    return [format_intervals(runs[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:

@@ -50,6 +50,7 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     dynamic_jobs: bool = False  # --enable-dynamic-jobs: the decision process may register jobs
     acknowledge_dynamic_jobs: bool = False  # --acknowledge-dynamic-jobs: they are reported to it as any job
     profile_reuse: bool = False  # --enable-profile-reuse
+    compute_sharing: bool = False  # --enable-compute-sharing: several jobs may compute on one host
     forward_profiles: bool = False  # --forward-profiles-on-submission
     forward_unknown_events: bool = False  # --forward-unknown-events
     sched_config: str = ""  # --sched-cfg
@@ -63,6 +64,11 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     def may_register(self) -> bool:
         """Whether the decision process may register jobs; Batsim 5 takes them whether it asked for that or not."""
         return self.dynamic_jobs or not self.rules.asks_to_register
+
+    @property
+    def shares_hosts(self) -> bool:
+        """Whether several jobs may compute on one host, which Batsim 5 never refuses."""
+        return self.compute_sharing or self.rules.shares_hosts
 
     @property
     def keeps_profiles(self) -> bool:
@@ -139,7 +145,7 @@ class AnyHost(Protocol):
     @property
     def state(self) -> HostState: ...
     @property
-    def job(self) -> str: ...  # id of the job that it computes, "" where there is none
+    def jobs(self) -> Sequence[str]: ...  # ids of the jobs that it computes
     @property
     def pstate(self) -> int: ...
 
@@ -149,7 +155,7 @@ class HostNow(NamedTuple):
 
     facts: Host
     state: HostState
-    job: str
+    jobs: Sequence[str]
     pstate: int
 
 
@@ -163,14 +169,15 @@ def size_refusal(job_id: str, size: int, moldable: bool, given: int, what: str =
     return "" if given == size or moldable else f"{job_id} needs {size} {what}, {given} given"
 
 
-def start_refusal(job_id: str, alloc: str, hosts: Sequence[AnyHost], energy: bool) -> str:
+def start_refusal(job_id: str, alloc: str, hosts: Sequence[AnyHost], options: EngineOptions) -> str:
     """Why a job cannot start on these hosts, which were given as `alloc`; empty if it can."""
+    able = (HostState.IDLE, HostState.COMPUTING) if options.shares_hosts else (HostState.IDLE,)
     for host in hosts:
-        if host.job:
-            reason = f"computes {host.job}"
-        elif host.state is not HostState.IDLE:
+        if host.jobs and not options.shares_hosts:
+            reason = f"computes {host.jobs[0]}"
+        elif host.state not in able:
             reason = f"is {_name(host.state)}"
-        elif energy and not host.facts.is_computing_pstate(host.pstate):
+        elif options.energy and not host.facts.is_computing_pstate(host.pstate):
             reason = f"cannot compute in pstate {host.pstate}"
         else:
             continue
@@ -197,8 +204,8 @@ def _switch_reason(host: AnyHost, pstate: int) -> str:
         return f"it is {_name(host.state)}"
     if computes and to_compute:
         return ""
-    if host.job:
-        return f"it computes {host.job}"
+    if host.jobs:
+        return f"it computes {host.jobs[0]}"
     if host.state is HostState.UNAVAILABLE:
         return "it is unavailable"
     if not computes and not to_compute:

@@ -44,6 +44,7 @@ class LeafKind(IntEnum):
     FLOPS_EACH = 1  # flop per executor
     FLOPS_TOTAL = 2  # flop in all, spread evenly over the executors
     FLOPS_VECTOR = 3  # one amount per executor
+    FLOPS_EXECUTORS = 4  # one amount per host of the job, and how it is spread over the executors there
 
 
 class LeafTask(msgspec.Struct, frozen=True):
@@ -52,11 +53,13 @@ class LeafTask(msgspec.Struct, frozen=True):
     profile: str  # the leaf's own profile
     kind: LeafKind
     amount: float  # seconds or flop, by kind; 0 where `flops` says it
-    flops: tuple[float, ...] = ()  # (n,) flop per executor, with FLOPS_VECTOR only
+    flops: tuple[float, ...] = ()  # (n,) flop per executor with FLOPS_VECTOR, per host with FLOPS_EXECUTORS
     exit_code: int = 0  # once the leaf is over: 0 goes on to the next leaf, anything else ends the job
     path: tuple[tuple[str, int], ...] = ()  # enclosing composed profiles, outermost first, and which of their tasks
     sent: float = 0.0  # byte from each executor to each other; in all with FLOPS_TOTAL; the most with FLOPS_VECTOR
-    matrix: tuple[float, ...] = ()  # (n * n,) byte from each executor to each, with FLOPS_VECTOR that sends only
+    matrix: tuple[float, ...] = ()  # (n * n,) byte from each to each, with FLOPS_VECTOR, FLOPS_EXECUTORS that send
+    most: tuple[float, ...] = ()  # (n * n,) the most from one executor to another, with FLOPS_EXECUTORS that send
+    executors: tuple[tuple[int, float], ...] = ()  # host, counted in the job, and flop of each, with FLOPS_EXECUTORS
 
 
 def flatten(name: str, workload: Workload, no_network: str = "") -> tuple[LeafTask, ...]:
@@ -171,18 +174,23 @@ def on_hosts(leaf: LeafTask, places: Sequence[int], nb_hosts: int) -> LeafTask:
     """
     if leaf.kind is LeafKind.DELAY:
         return leaf
-    flops, matrix = [0.0] * nb_hosts, [0.0] * nb_hosts**2
-    for place, amount in zip(places, amounts(leaf, len(places)), strict=True):
+    flops, matrix, most = [0.0] * nb_hosts, [0.0] * nb_hosts**2, [0.0] * nb_hosts**2
+    executors = tuple(zip(places, amounts(leaf, len(places)), strict=True))
+    for place, amount in executors:
         flops[place] += amount
+    alone = sorted(places) == [*range(nb_hosts)]  # each on a host of its own
     for sender, receiver, sent in sendings(leaf, len(places)):
-        matrix[places[sender] * nb_hosts + places[receiver]] += sent
+        pair = places[sender] * nb_hosts + places[receiver]
+        matrix[pair], most[pair] = matrix[pair] + sent, max(most[pair], sent)
     return msgspec.structs.replace(
         leaf,
-        kind=LeafKind.FLOPS_VECTOR,
+        kind=LeafKind.FLOPS_VECTOR if alone else LeafKind.FLOPS_EXECUTORS,
         amount=0.0,
         flops=tuple(flops),
         sent=max(matrix),
         matrix=tuple(matrix) if max(matrix) > 0 else (),
+        most=() if alone or max(matrix) == 0 else tuple(most),
+        executors=() if alone else executors,
     )
 
 
@@ -477,9 +485,13 @@ class _Profiles:
             self._exit_code.append(leaf.exit_code)
             self._vector.append(self._first_flop + len(self._flops))
             self._flops.extend(leaf.flops)
+            if leaf.executors:
+                self._flops.append(len(leaf.executors))
+                self._flops.extend(number for executor in leaf.executors for number in executor)
             self._sent.append(leaf.sent)
             self._matrix.append(self._first_byte + len(self._bytes))
             self._bytes.extend(leaf.matrix)
+            self._bytes.extend(leaf.most)
         return number
 
     def _add_delays(self, durations: NDArray[np.float64]) -> int:

@@ -20,8 +20,8 @@ from decision.model.columns import columns_of
 from decision.model.dates import clock_at_zero, date_text
 from decision.model.demand import offered_load
 from decision.model.errors import ConfigError
-from decision.model.notebook import rows_html
 from decision.model.reshape import dropped_text, shake_of
+from decision.model.table import Table
 from decision.policies.registry import find_policy
 
 from .audit import Unsimulated, better_command
@@ -86,7 +86,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         changes = [[row.change.get(metric) for metric in WEIGHED.values()] for row in self.rows]
         texts = [["-" if each is None else f"{each.value:+.1%}" for each in part] for part in changes]
         rows = [(row.policy, *part) for row, part in zip(self.rows, texts, strict=True)]
-        return rows_html(rows, header, self.sentence)
+        return Table(self.sentence, header, rows).html()
 
 
 def weighed_changes(row: AdviceRow, wish: Wish) -> list[Estimate]:
@@ -121,12 +121,12 @@ def advice_sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
             f"{wish.longest_wait:g} times its own."
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
-    who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
+    paid_by = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
     begin = "Use" if any(each.high < 0 for each in weighed_changes(best, wish)) else "Perhaps use"
     return (
         f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
         f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
-        f"and the longest wait {longest}{who}."
+        f"and the longest wait {longest}{paid_by}."
     )
 
 

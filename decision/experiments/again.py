@@ -116,7 +116,7 @@ def _unequal(one: Mapping[str, str], other: Mapping[str, str]) -> list[Differenc
 
 def _setup(facts: RunFacts) -> dict[str, str]:
     files = {"platform": [facts.platform], "workload": facts.workloads, "events": facts.events}
-    own = {} if facts.policy_file is None else {"policy's file": _content(facts.policy_file)}
+    policy_file = {} if facts.policy_file is None else {"policy's file": _content(facts.policy_file)}
     plain = {"version": facts.decision, "policy": facts.name, "seed": facts.seed, "engine": facts.engine}
     return (
         {name: str(value) for name, value in plain.items()}
@@ -125,7 +125,7 @@ def _setup(facts: RunFacts) -> dict[str, str]:
             for kind, every in files.items()
             for n, each in enumerate(every)
         }
-        | own
+        | policy_file
     )
 
 
@@ -141,8 +141,8 @@ def _in_file(name: str, before: Path, one: RunFacts, again: Path, other: RunFact
     for folder, facts in ((before, one), (again, other)):
         size, path = facts.files.get(name), folder / Path(name).name
         there = path.stat().st_size if path.is_file() else None
-        said = "not written" if size is None else "not there" if there is None else "changed after the run"
-        contents.append((path, "") if size is not None and there == size else (None, said))
+        state = "not written" if size is None else "not there" if there is None else "changed after the run"
+        contents.append((path, "") if size is not None and there == size else (None, state))
     (left, why), (right, why_again) = contents
     if left is None or right is None:
         yield Difference(what=name, before=why or "there", again=why_again or "there")

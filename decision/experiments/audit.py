@@ -5,6 +5,7 @@
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ _MEANT = {
     "partitions": "jobs run on any hosts, and no partition goes first or limits a job",
     "queues": "all jobs wait in one queue, and no queue goes first",
     "qualities of service": "they give no priority and set no limits",
+    "limits": "none holds a job back",
     "memory": "hosts have room for any job",
     "gpus": "a host is a host, with a GPU or without",
     "shared nodes": "hosts are alike, whatever node they are of, and each has one job at a time",
@@ -39,6 +41,8 @@ _MEANT = {
 
 
 _NOUNS = {"gpus": "GPUs"}
+# sacct's Reason of a job that a limit of its partition, QOS, association or array held back
+_LIMITED = re.compile(r"(Assoc|QOS)\w*(Limit|Mins|Not)\w*|Partition(Node|Time)Limit|JobArrayTaskLimit|MaxMemPerLimit")
 
 
 class Unsimulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +71,9 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     """What a log says that is not simulated, with the jobs that it touches, from the largest share of host-seconds.
 
     Touched are, of partitions, queues and qualities of service, the jobs that name one, where jobs name several; of
-    memory and GPUs the jobs that asked for some; of shared nodes those that had a node together with another job at
-    one time; of dependencies those that had to wait for another job. What no job says is left out: a workload without
-    records has an empty list. Policies ``slurm`` read a whole case of their own, and do simulate these.
+    memory and GPUs those that asked for some; of shared nodes those that had a node together with another job at one
+    time; of dependencies and limits those that had to wait for another job or for one, as sacct's Reason says. What no
+    job says is left out. Policies ``slurm`` read a whole case of their own, and do simulate these.
 
     Args:
         workload: as it was read, with its `trace`; jobs may have been left out since.
@@ -85,27 +89,25 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     except ConfigError:
         seconds = np.full(len(workload.jobs), np.nan)
     work = sizes(workload) * seconds
-    found = [_of_names(field, names, work) for field, names in _names(workload, trace)]
-    found += [_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)]
-    return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
-
-
-def _names(workload: Workload, trace: Trace) -> list[tuple[str, Sequence[str]]]:
     extra = getattr(workload.jobs, "extra", None)
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
         queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
-    return [
-        ("partitions", trace.texts("request", "partition")),
-        ("queues", queues),
-        ("qualities of service", trace.texts("request", "qos")),
+    held = [reason if _LIMITED.fullmatch(reason) else "" for reason in trace.texts("request", "reason")]
+    found = [
+        _of_names("partitions", trace.texts("request", "partition"), work),
+        _of_names("queues", queues, work),
+        _of_names("qualities of service", trace.texts("request", "qos"), work),
+        _of_names("limits", held, work, least=1),
+        *(_of_rows(field, touched, work) for field, touched in _touched(workload, trace, seconds)),
     ]
+    return sorted((each for each in found if each.jobs), key=lambda each: (-np.nan_to_num(each.share), -each.jobs))
 
 
-def _of_names(what: str, names: Sequence[str], work: Floats) -> Unsimulated:
-    """Of what jobs name: nothing where they all name the same."""
+def _of_names(what: str, names: Sequence[str], work: Floats, least: int = 2) -> Unsimulated:
+    """Of what jobs name: nothing where they name fewer things than `least`."""
     values = Counter(name for name in names if name)
-    if len(values) < 2:
+    if len(values) < least:
         return Unsimulated(what=what, jobs=0, share=0.0)
     found = _of_rows(what, np.array([bool(name) for name in names]), work)
     return msgspec.structs.replace(found, values=dict(values.most_common(_MOST_VALUES)))
@@ -183,8 +185,8 @@ def unanswered_questions(workload: Workload) -> dict[str, str]:
         why["estimates"] = "no job has a requested time, so backfilling with the users' estimates cannot be tried"
     users = named_users(workload)
     if len(users) < 2:
-        said = "every job has the same user" if users else "no job names its user"
-        why["users"] = f"{said}, so fairness, fair share and users' habits cannot be studied"
+        reason_of_users = "every job has the same user" if users else "no job names its user"
+        why["users"] = f"{reason_of_users}, so fairness, fair share and users' habits cannot be studied"
     if not any(trace.texts("recorded", "nodes")):
         why["topology"] = "no job says on which nodes it ran, so placement and sharing cannot be compared"
     for question, fields, what in (
@@ -532,15 +534,11 @@ def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
 
 def rank_correlation(a: Floats, b: Floats) -> float:
     """Spearman's: the correlation of ranks, equal values having the mean of theirs; nan where one is constant."""
-    x, y = _ranks(a), _ranks(b)
-    if x.std() == 0 or y.std() == 0:
-        return math.nan
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[which]
+    ranks = []
+    for values in (a, b):
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((np.cumsum(counts) - (counts - 1) / 2)[which])
+    return math.nan if 0 in (ranks[0].std(), ranks[1].std()) else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
@@ -564,7 +562,7 @@ def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) ->
         np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, np.asarray(table.size, np.float64)
     )
     known = dict(zip(table.id, wait.tolist(), strict=True))
-    runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
+    runs = [(policy, _nearness(rows, known)) for policy, rows in tables.items() if policy != RECORDED]
     return _standing(jobs, hosts, name, runs)
 
 

@@ -132,11 +132,11 @@ def _flurries(jobs: _Jobs) -> list[Flurry]:
         if user:
             rows.setdefault(user, []).append(row)
     found = []
-    for user, own in rows.items():
-        if len(own) < _LEAST:
+    for user, of_user in rows.items():
+        if len(of_user) < _LEAST:
             continue
-        gaps = np.flatnonzero(np.diff(jobs.submit[own]) >= _GAP) + 1
-        for part in np.split(np.array(own), gaps):
+        gaps = np.flatnonzero(np.diff(jobs.submit[of_user]) >= _GAP) + 1
+        for part in np.split(np.array(of_user), gaps):
             if len(part) >= _LEAST and (flurry := _flurry(jobs, user, part)) is not None:
                 found.append((int(part[0]), flurry))
     return [flurry for _, flurry in sorted(found, key=lambda pair: pair[0])]

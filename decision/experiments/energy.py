@@ -28,7 +28,7 @@ class EnergySplit(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     total: float  # as the run says; with servers the sum of the others
-    computing: float  # hosts of jobs, while they ran, and the others of their server
+    computing: float  # hosts of jobs, while they ran, and the others of their server; nan where jobs shared servers
     idle: float  # hosts of servers that could compute and had no job, storage hosts and unavailable hosts
     switching: float  # hosts that fell asleep or woke up
     sleeping: float
@@ -77,10 +77,11 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     last = float((jobs.start_time + jobs.runtime).max())
     if any(platform.servers) or begin is not None:
         return _split_by_server(record.pstates, jobs, platform, first, max(last, all_off(record.pstates, platform)))
-    joules = _joules(_stays(record.pstates, hosts, first, last), host_uses(jobs))
+    uses = host_uses(jobs)
+    joules = _joules(_stays(record.pstates, hosts, first, last), uses)
     return EnergySplit(
         total=record.joules,
-        computing=float(jobs.energy.sum()),
+        computing=record.joules - float(joules.sum()) if _shared(uses, jobs) else float(jobs.energy.sum()),
         idle=float(joules[HostState.IDLE]),
         switching=float(joules[HostState.SWITCHING_ON] + joules[HostState.SWITCHING_OFF]),
         sleeping=float(joules[HostState.SLEEPING]),
@@ -103,7 +104,9 @@ def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, fir
     stays, uses = _stays(table, (*platform.hosts, *platform.storage), first, last), host_uses(jobs)
     alone, shared = _joules(stays, _uses_of_servers(uses, platform)), _joules(stays, uses)
     switching = float(alone[HostState.SWITCHING_ON] + alone[HostState.SWITCHING_OFF])
-    computing = float(jobs.energy.sum()) + float(shared[HostState.IDLE] - alone[HostState.IDLE])
+    # A job's joules are those of its hosts, whoever else computes there: their sum says nothing of shared hosts.
+    of_jobs = math.nan if _shared(uses, jobs) else float(jobs.energy.sum())
+    computing = of_jobs + float(shared[HostState.IDLE] - alone[HostState.IDLE])
     idle, sleeping = float(alone[HostState.IDLE]), float(alone[HostState.SLEEPING])
     total = computing + idle + switching + sleeping
     return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
@@ -228,10 +231,25 @@ def _pairs(sets: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def host_uses(jobs: JobTable) -> HostUses:
-    """Which jobs ran on each host, and when."""
+    """When a job ran on each host; where jobs shared hosts, the union of their times."""
     job, host = _pairs(jobs.allocation)
     order = np.lexsort((jobs.start_time[job], host))
-    return HostUses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
+    uses = HostUses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
+    if not _overlap(uses):
+        return uses
+    owner, begin, end = busy_periods(uses, np.arange(int(host.max()) + 1))
+    return HostUses(owner, begin, end - begin)
+
+
+def _shared(uses: HostUses, jobs: JobTable) -> bool:
+    """Whether the uses of some jobs are fewer than their hosts."""
+    return len(uses.host) < len(_pairs(jobs.allocation)[0])
+
+
+def _overlap(uses: HostUses) -> bool:
+    """Whether two jobs ran on one host at a time; what is less than a microsecond is rounding."""
+    begins_early = uses.start[1:] < (uses.start + uses.runtime)[:-1] - 1e-6
+    return bool((begins_early & (uses.host[1:] == uses.host[:-1])).any())
 
 
 def _busy(stays: _Stays, uses: HostUses) -> Floats:

@@ -43,11 +43,11 @@ class Stopped(BaseException):
 
 def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, command: str) -> RunFacts:
     """What is about to run, and how. Raises InputError if a file cannot be read."""
-    own, inputs = choice.spec.file, case.inputs
+    policy_file, inputs = choice.spec.file, case.inputs
     facts = _describe(choice.policy, choice.settings, choice.seed, input_files(inputs), inputs.selection, command)
     return replace(
         facts,
-        policy_file=None if own is None else file_facts(own),
+        policy_file=None if policy_file is None else file_facts(policy_file),
         engine=engine.value,
         energy=inputs.energy,
         events=tuple(map(file_facts, inputs.events)),

@@ -215,8 +215,8 @@ def _jobs_of(check: GateCheck) -> tuple[object, ...]:
 def idle_gate(policy: str, platform: Platform, workload: Workload) -> Gate:
     """The gate on a nearly idle machine with the same jobs."""
     idle = _nearly_idle(platform, workload)
-    own, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
-    return make_gate("jobs that wait on a nearly idle machine", ((own > NO_WAIT) & (easy <= NO_WAIT)).sum(), 0)
+    waits, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
+    return make_gate("jobs that wait on a nearly idle machine", ((waits > NO_WAIT) & (easy <= NO_WAIT)).sum(), 0)
 
 
 def _nearly_idle(platform: Platform, workload: Workload) -> Workload:

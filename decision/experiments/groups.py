@@ -6,16 +6,18 @@ A run's folder has them as ``groups.csv``, since Batsim's files do not say whose
 import csv
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from decision.files.text import csv_text, read_bytes, write_files
+from decision.files.text import read_bytes, write_files
 from decision.model.columns import Labelled, columns_of
 from decision.model.errors import InputError
 from decision.model.record import JobTable
+from decision.model.table import csv_text
 from decision.model.trace import of_jobs
 from decision.model.workload import Workload
 
@@ -55,12 +57,15 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
     """
     if sum(len(each.jobs) for each in workloads) > _MOST_JOBS:
         return {}
-    names_of: dict[str, dict[str, str]] = {}
+    named: dict[str, list[tuple[Sequence[str], Sequence[str]]]] = {}  # ids and names, workload by workload
     for workload in workloads:
-        ids = list(columns_of(workload.jobs).id)
         for kind, names in _names(workload):
-            names_of.setdefault(kind, {}).update(zip(ids, names, strict=True))
-    return {kind: _membership(names, most) for kind, names in names_of.items() if len(set(names.values()) - {""}) > 1}
+            named.setdefault(kind, []).append((columns_of(workload.jobs).id, names))
+    return {
+        kind: _membership(dict(chain.from_iterable(zip(ids, names, strict=True) for ids, names in parts)), most)
+        for kind, parts in named.items()
+        if len(set().union(*(names for _, names in parts)) - {""}) > 1
+    }
 
 
 def _names(workload: Workload) -> Iterable[tuple[str, Sequence[str]]]:

@@ -31,6 +31,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[Path, ...]
     events: tuple[Path, ...] = ()
     energy: bool = False
+    compute_sharing: bool = False  # whether several jobs may compute on one host
     calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
     feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended

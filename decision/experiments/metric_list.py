@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
-from decision.model.notebook import rows_html
 from decision.model.platform import FatTree, Flat, Platform
 from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, JobTable, RunRecord, lost_work
+from decision.model.table import Table
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, emitted, paid, peak_power, split_energy, waste_bound
@@ -355,7 +355,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_html(self, caption: str = "") -> str:
         """The table in HTML, as a notebook shows it."""
-        return rows_html(self._rows(), caption=caption)
+        return Table(caption, ("", "", ""), self._rows()).html()
 
     def _repr_html_(self) -> str:
         return self.as_html()

@@ -2,10 +2,11 @@
 
 import csv
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -297,3 +298,69 @@ def _values(columns: Columns, name: str) -> tuple[Floats, Floats]:
     values = columns.get(name, np.zeros(0))
     known = np.flatnonzero(np.isfinite(values))
     return columns["steps"][known], values[known]
+
+
+# What the trials of a search for settings came to (`decision.experiments.search`).
+
+
+class SearchTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice of settings, and what became of it."""
+
+    number: int  # from 1 on
+    settings: Mapping[str, str]  # those that are varied
+    state: Literal["finished", "pruned", "refused"]
+    steps: int = 0  # of its trainings, the fewest
+    judged: Mapping[str, float] = {}  # the last values of the columns that judge, means over the seeds
+    folders: Sequence[Path] = ()  # one for each seed
+    values: Sequence[float] = ()  # the first of these columns at each validation, mean over the seeds
+    reason: str = ""  # why it was refused
+
+    @property
+    def changes(self) -> str:
+        """Its settings as they are typed."""
+        return " ".join(f"--set {key}={value}" for key, value in self.settings.items())
+
+
+def best_trial(trials: Sequence[SearchTrial]) -> SearchTrial:
+    """The finished trial with the best last value; of equal ones the first. Raises ConfigError if none is finished."""
+    finished = [trial for trial in trials if trial.state == "finished" and math.isfinite(score_of(trial))]
+    if not finished:
+        raise ConfigError("no trial has ended with a validation; look at the curves of the trainings")
+    return min(finished, key=score_of)
+
+
+def judged_by(trials: Sequence[SearchTrial]) -> str:
+    """The column that decides which trial is best."""
+    return next((name for trial in trials for name in trial.judged), "reward")
+
+
+def more_is_better(column: str) -> bool:
+    """Whether what a column of the curves says should be high."""
+    return column in ("validation_value_share", "reward")
+
+
+def table_rows(trials: Sequence[SearchTrial]) -> list[dict[str, object]]:
+    """The trials as rows of one table."""
+    columns: Mapping[str, float] = next((trial.judged for trial in trials if trial.judged), {})
+    return [
+        {
+            "trial": trial.number,
+            "state": trial.state,
+            **trial.settings,
+            "steps": trial.steps,
+            **{name: trial.judged.get(name, math.nan) for name in columns},
+            "folders": " ".join(f"{folder.parent.name}/{folder.name}" for folder in trial.folders),
+            "reason": trial.reason,
+        }
+        for trial in trials
+    ]
+
+
+def sign_of(judged: Mapping[str, float]) -> int:
+    """-1 where the first of these columns should be high, else 1."""
+    return -1 if more_is_better(next(iter(judged), "")) else 1
+
+
+def score_of(trial: SearchTrial) -> float:
+    """What a search minimises: the first of the columns that it judges by."""
+    return sign_of(trial.judged) * next(iter(trial.judged.values()), math.nan)

@@ -166,6 +166,7 @@ def options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptio
     return EngineOptions(
         energy=case.inputs.energy,
         calls=case.inputs.calls,
+        compute_sharing=case.inputs.compute_sharing,
         dynamic_jobs=suspends or feedback,
         profile_reuse=feedback,
         forward_unknown_events=are_forwarded(case.events),
@@ -327,6 +328,7 @@ def _switches(options: EngineOptions) -> list[str]:
         "-E": options.energy,
         "--enable-dynamic-jobs": options.dynamic_jobs,
         "--enable-profile-reuse": options.profile_reuse,
+        "--enable-compute-sharing": options.compute_sharing,
         "--forward-unknown-events": options.forward_unknown_events,
     }
     return [word for word, is_on in words.items() if is_on]
@@ -440,6 +442,15 @@ def run_in_batsim(case: LoadedInputs, choice: PolicyChoice, engine: Engine, bats
         return read_run_record(folder)
 
 
+def run_whole(
+    case: LoadedInputs, choice: PolicyChoice, batsim: tuple[Engine, RealBatsim] | None = None
+) -> tuple[RunRecord, Summary]:
+    """Run a policy once over a whole workload, here or in a Batsim, and write nothing; errors as `run_to_folder`."""
+    record = run_inputs(case, choice) if batsim is None else run_in_batsim(case, choice, *batsim)
+    hosts, gap, lost = len(case.platform.hosts), record.window_gap, record.lost_work
+    return record, summarise(record.jobs, hosts, window_gap=gap, known=record, lost_work=lost)
+
+
 def real_batsim(batsim: "BatsimForEpisodes") -> tuple[Engine, RealBatsim]:
     """How `run_in_batsim` runs what environments would start for each episode."""
     real = RealBatsim(command=batsim.command, image=batsim.image, arguments=batsim.arguments, timeout=batsim.timeout)
@@ -472,7 +483,8 @@ def run_inputs(
         agent = agent_of(case, choice, loop=loop)
     elif choice.own is None:
         agent = find_agent(choice.spec)
-    options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
+    inputs = case.inputs
+    options = EngineOptions(energy=inputs.energy, calls=inputs.calls, compute_sharing=inputs.compute_sharing)
     if agent is not None:
         options = options_by_messages(case, choice)
     if agent is None:

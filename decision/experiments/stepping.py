@@ -15,6 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from decision.compiling.entry import Interface
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.engine.compiled import Allocations, HostRows
 from decision.engine.kernels import arrays as a
@@ -24,10 +25,11 @@ from decision.files.outputs_read import read_run_record
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
-from decision.policies.policy import Plan
-from decision.policies.prepared import check_plan
+from decision.policies.policy import Plan, empty
+from decision.policies.prepared import check_plan, first_fault
 from decision.simulation import JobNames
-from decision.state.plan_arrays import clear
+from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import FINE, PlanArrays
 from decision.state.view import ClusterView
 
 from .inputs import LoadedInputs, PolicyChoice
@@ -65,11 +67,12 @@ class EmbeddedSource:
         """The same as of `QuestionSource`."""
         engine = self._engine
         if self._question is not None:
-            check_plan(engine.state, engine.facts, engine.plan, JobNames(engine))
+            if _has_fault.from_python(engine.state.address, engine.facts.address, engine.plan.address):
+                check_plan(engine.state, engine.facts, engine.plan, JobNames(engine))
             engine.reply(float(engine.state.now))
             if engine.advance() == a.DONE:
                 return None
-        clear(engine.plan, engine.state)
+        empty.from_python(engine.plan.address, engine.state.address)
         self._question = self._here()
         return self._question
 
@@ -102,6 +105,12 @@ class EmbeddedSource:
 
     def close(self) -> None:
         """Nothing runs beside the embedded engine."""
+
+
+@Interface(int, ClusterState, PlatformFacts, PlanArrays).entry
+def _has_fault(state, facts, plan):
+    """Whether `check_plan` refuses the plan, without numba's start."""
+    return 0 if first_fault(state, facts, plan)[1] == FINE else 1
 
 
 def _copied(bundle: Any, kept: dict[int, Any]) -> Any:

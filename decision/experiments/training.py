@@ -1,7 +1,6 @@
 """A training, from files to a folder that is locked meanwhile and says what made its files; and many, as tasks."""
 
-import csv
-import io
+import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.batsim.episodes import BatsimForEpisodes
+from decision.files.run_facts import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
+from decision.model.table import csv_text
 from decision.rl.learning.checkpoint import read_manifest
 from decision.rl.learning.config import PpoConfig, TrainConfig, all_settings, alternatives, load_config
 from decision.rl.learning.schedulers import ShareOut, TrainingInputs, train_scheduler, training_of
@@ -37,6 +38,13 @@ def check_resumable(folder: Path) -> None:
         )
 
 
+class Players(NamedTuple):
+    """Who plays the episodes of a training."""
+
+    engine: BatsimForEpisodes | None = None  # what simulates; None for the embedded engine
+    share_out: ShareOut | None = None  # as of `decision.rl.learning.schedulers.train_scheduler`
+
+
 def train_to_folder(
     log: LogOnHosts,
     config: TrainConfig,
@@ -48,8 +56,7 @@ def train_to_folder(
     report: Callable[[Report], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     command: str = "",
-    share_out: ShareOut | None = None,
-    engine: BatsimForEpisodes | None = None,
+    players: Players = Players(),  # noqa: B008 - immutable
 ) -> Path:
     """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
 
@@ -61,8 +68,7 @@ def train_to_folder(
         resume: as of `decision.rl.learning.training.run_training`, like `stop` and `report`.
         note: gets a line if more steps give another result than one training of so many, and on recorded choices.
         command: what the user typed, for ``run.json``.
-        share_out: as of `decision.rl.learning.schedulers.train_scheduler`.
-        engine: what simulates; None for the embedded engine.
+        players: who plays the episodes.
 
     Returns:
         The checkpoint.
@@ -84,7 +90,7 @@ def train_to_folder(
                 events=log.events,
                 selection=log.selection,
                 data=data,
-                engine=engine,
+                engine=players.engine,
             ),
             config,
             output,
@@ -92,7 +98,7 @@ def train_to_folder(
             stop=stop,
             report=report,
             note=note,
-            share_out=share_out,
+            share_out=players.share_out,
         )
         if (steps := read_manifest(checkpoint).steps) < config.steps:
             raise Stopped(f"{steps:,} of {config.steps:,} steps are done")
@@ -135,8 +141,9 @@ def _difference(folder: Path, config: TrainConfig) -> str:
 # the seeds of a combination learn together (`decision.rl.learning.stack`), as each learns alone to rounding.
 
 TABLE = "trainings.csv"
-_RESULTS, _TRAININGS = "runs", "trainings"  # folders
-_SHOWN = "validation_"  # how the columns of curves begin that judge what was learned
+_TRAININGS = "trainings"  # the folder of their folders
+_LONGEST = 200  # characters of a folder's name, of which file systems have 255
+VALIDATED = "validation_"  # how the columns of curves begin that judge what was learned
 
 
 class Combination(NamedTuple):
@@ -163,19 +170,39 @@ def combinations(preset: str, changes: Sequence[str], seeds: Sequence[int]) -> l
     for chosen in itertools.product(*varied):
         settings = dict(change.split("=", 1) for change, every in zip(chosen, varied, strict=True) if len(every) > 1)
         for seed in seeds:
-            config = load_config(preset, chosen, seed=seed)
-            if getattr(config.learn, "threads", 1) == 0:
-                config = replace(config, learn=replace(config.learn, threads=1))
-            mine = settings | ({"seed": str(seed)} if len(seeds) > 1 or not settings else {})
-            name = ",".join(f"{key}={value}" for key, value in mine.items()).replace("/", "_")
-            found.append(Combination(name, settings | {"seed": str(seed)}, config))
+            found.append(combination(preset, chosen, settings, seed, len(seeds) > 1 or not settings))
     twice = next((each.name for each in found if sum(each.name == other.name for other in found) > 1), None)
     if twice is not None:
         raise ConfigError(f"{twice} is there twice; name each value once", field="changes")
     return found
 
 
-class _Training(msgspec.Struct, frozen=True, kw_only=True):
+def combination(
+    preset: str, changes: Sequence[str], settings: dict[str, str], seed: int, named_by_seed: bool
+) -> Combination:
+    """One training of many: with one thread, unless ``learn.threads`` says otherwise.
+
+    Args:
+        preset: as of `decision.rl.learning.config.load_config`.
+        changes: its changes, each with one value.
+        settings: those of them that tell it from the others, by key.
+        seed: of the training.
+        named_by_seed: whether its name has the seed.
+
+    Raises:
+        ConfigError: if the changes do not fit.
+    """
+    config = load_config(preset, changes, seed=seed)
+    if getattr(config.learn, "threads", 1) == 0:
+        config = replace(config, learn=replace(config.learn, threads=1))
+    mine = settings | ({"seed": str(seed)} if named_by_seed else {})
+    name = ",".join(f"{key}={value}" for key, value in mine.items()).replace("/", "_")
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return Combination(name, settings | {"seed": str(seed)}, config)
+
+
+class TrainingTask(msgspec.Struct, frozen=True, kw_only=True):
     """One training as a task."""
 
     inputs: Inputs
@@ -191,7 +218,7 @@ class _Training(msgspec.Struct, frozen=True, kw_only=True):
 
     def files(self) -> list[tuple[Path, str]]:
         """What it reads, each with its digest."""
-        return list(zip(_files(self.inputs, self.data), self.digests, strict=True))
+        return list(zip(read_files(self.inputs, self.data), self.digests, strict=True))
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
@@ -199,7 +226,7 @@ class _Training(msgspec.Struct, frozen=True, kw_only=True):
         return {"training": msgspec.to_builtins(self.config), "selection": selection, "digests": self.digests}
 
 
-def _files(inputs: Inputs, data: Path | None) -> list[Path]:
+def read_files(inputs: Inputs, data: Path | None) -> list[Path]:
     return [inputs.platform, *inputs.workloads, *inputs.events, *([data] if data else [])]
 
 
@@ -229,25 +256,21 @@ def train_all(
         RunsFailedError: if trainings have failed, when all others are done.
         ConfigError, InputError: as of `decision.experiments.training.train_to_folder` and `run_tasks`.
     """
-    digests = tuple(map(file_digest, _files(inputs, data)))
+    digests = tuple(map(file_digest, read_files(inputs, data)))
     folders = training_folders(trainings, writable_folder(output))
     tasks = [
-        _Training(inputs=inputs, config=each.config, data=data, folder=folder, digests=digests)
+        TrainingTask(inputs=inputs, config=each.config, data=data, folder=folder, digests=digests)
         for each, folder in zip(trainings, folders, strict=True)
     ]
     if _together(trainings, data) and not how.get("executor") and not how.get("share"):
         groups = [_Group(trainings=tuple(group)) for _, group in itertools.groupby(tasks, _but_its_seed)]
-        found = run_tasks(_train_group, groups, output / _RESULTS, progress=progress, **how)
+        found = run_tasks(_train_group, groups, output / RESULTS, progress=progress, **how)
         results = [one for group in found for one in group["trainings"]]
     else:
-        results = list(run_tasks(_train, tasks, output / _RESULTS, progress=progress, **how))
+        results = list(run_tasks(_train, tasks, output / RESULTS, progress=progress, **how))
     texts = [{name: "" if value is None else str(value) for name, value in result.items()} for result in results]
     rows = [{**training.own, **text} for training, text in zip(trainings, texts, strict=True)]
-    text = io.StringIO()
-    table = csv.DictWriter(text, rows[0], lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    write_files({output / TABLE: [utf8(text.getvalue())]})
+    write_files({output / TABLE: [utf8(csv_text(rows))]})
     return rows
 
 
@@ -256,7 +279,7 @@ def training_folders(trainings: Sequence[Combination], output: Path) -> list[Pat
     return [output.resolve() / _TRAININGS / training.name for training in trainings]
 
 
-def _train(task: _Training) -> Result:
+def _train(task: TrainingTask) -> Result:
     """Do a training, or go on with it."""
     begun = (task.folder / STATE).is_file()
     checkpoint = train_to_folder(
@@ -268,7 +291,7 @@ def _train(task: _Training) -> Result:
 class _Group(msgspec.Struct, frozen=True, kw_only=True):
     """Trainings whose seeds alone differ, as one task."""
 
-    trainings: tuple[_Training, ...]
+    trainings: tuple[TrainingTask, ...]
 
     @property
     def title(self) -> str:
@@ -284,7 +307,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
         return {"together": [training.definition() for training in self.trainings]}
 
 
-def _but_its_seed(training: _Training) -> TrainConfig:
+def _but_its_seed(training: TrainingTask) -> TrainConfig:
     return replace(training.config, seed=0)
 
 
@@ -303,12 +326,16 @@ def _train_group(task: _Group) -> Result:
 
 def _result(folder: Path, checkpoint: Path) -> Result:
     curves = read_curves(folder / CURVES)
-    return {"steps": int(curves["steps"][-1]), **dict(_judged(curves)), "checkpoint_sha256": file_digest(checkpoint)}
+    return {
+        "steps": int(curves["steps"][-1]),
+        **dict(last_judged(curves)),
+        "checkpoint_sha256": file_digest(checkpoint),
+    }
 
 
-def _judged(curves: Columns) -> Iterator[tuple[str, float]]:
-    """The last value of each column that judges what was learned; the reward's where there is none."""
-    names = [name for name in curves if name.startswith(_SHOWN)] or ["reward"]
+def last_judged(curves: Columns) -> Iterator[tuple[str, float]]:
+    """The last value of each column that judges what was learned: validations; the reward where there is none."""
+    names = [name for name in curves if name.startswith(VALIDATED)] or ["reward"]
     for name in names:
         known = [float(value) for value in curves[name] if math.isfinite(value)]
         yield name, known[-1] if known else math.nan

@@ -2,6 +2,10 @@
 
 A process that is killed, or takes too long, is replaced, and the process that gave it work hears which part of the
 work it was at; the others go on. `concurrent.futures.ProcessPoolExecutor` ends with the first process that is killed.
+
+Rejected: pebble (5.2), which keeps a limit and knows a loss, of a whole task. Ours are of a part of a chunk (`mark`),
+or each of 10,000 short runs would be sent alone, and an audit needs another process than that which did it first. Of
+this module `_tend` and `_Worker.do`, 50 lines, would go, and as many come.
 """
 
 import ctypes

@@ -43,7 +43,7 @@ _NEW_NAMES = {new: old for old, new, _ in reversed(_PROFILES)}
 _NOT_IMPLEMENTED = ("ForkJoinCompositionProfile", "ParallelTaskMergeCompositionProfile")
 _TRACES = {"smpi": "SMPI", "usage_trace": "FractionalComputation"}
 _JOB = ("id", "subtime", "res", "profile", "walltime")
-_TOLD = ("user", "estimate", *Worth.__struct_fields__)  # what a policy may know of a job
+_FORWARDED = ("user", "estimate", *Worth.__struct_fields__)  # what a policy may know of a job
 
 
 def is_of_5(data: bytes) -> bool:
@@ -103,15 +103,19 @@ def _job_for_4(job: dict[str, Any], path: str) -> dict[str, Any]:
         raise InputError(f"{path}: job {job.get('id')!r}, field 'walltime': {reason}")
     extra = job.get(_EXTRA)
     if not job.keys() <= {*_JOB, _EXTRA}:  # which Batsim 5 does not forward, where Batsim 4 does
-        told = _told_of(extra)
-        return {**job, _EXTRA: "" if extra is None else extra, **{name: told[name] for name in _TOLD if name in told}}
+        forwarded = _forwarded_fields(extra)
+        return {
+            **job,
+            _EXTRA: "" if extra is None else extra,
+            **{name: forwarded[name] for name in _FORWARDED if name in forwarded},
+        }
     if not isinstance(extra, dict) or not extra or not extra.keys().isdisjoint(job):
-        told = _told_of(extra)
-        return {**job, **{name: told[name] for name in _TOLD if name in told and name not in job}}
+        forwarded = _forwarded_fields(extra)
+        return {**job, **{name: forwarded[name] for name in _FORWARDED if name in forwarded and name not in job}}
     return {**{name: value for name, value in job.items() if name != _EXTRA}, **extra}
 
 
-def _told_of(extra: Any) -> dict[str, Any]:
+def _forwarded_fields(extra: Any) -> dict[str, Any]:
     """The fields of a text that is a JSON object, or of the object itself."""
     if isinstance(extra, str):
         try:
@@ -127,10 +131,10 @@ def _job_for_5(job: dict[str, Any], path: str) -> dict[str, Any]:
     if fields.get("walltime") == -1:
         rest["walltime"] = fields.pop("walltime")
     if _EXTRA in rest:
-        told = _told_of(rest[_EXTRA])
+        forwarded = _forwarded_fields(rest[_EXTRA])
         if rest[_EXTRA] == "":  # as `_job_for_4` left it
             return {name: value for name, value in job.items() if name != _EXTRA}
-        if all(name == _EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
+        if all(name == _EXTRA or (name in _FORWARDED and forwarded.get(name) == value) for name, value in rest.items()):
             return {**fields, _EXTRA: rest[_EXTRA]}
     return {**fields, _EXTRA: rest} if rest else fields
 

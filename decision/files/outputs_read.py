@@ -212,7 +212,7 @@ def find_run(place: Place) -> RunFiles:
     return _checked(_files(str(tables[0]).removesuffix("jobs.csv")))
 
 
-def _said(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     """What ``run.json`` says; nan where it does not."""
     return math.nan if value is None else value
 
@@ -277,8 +277,8 @@ def read_run_record(place: Place) -> RunRecord:
         host_states=read_host_table(files.machine_states, nb_hosts),
         energy=energy,
         pstates=None if energy is None else read_pstate_table(files.pstate_changes, energy),
-        window_gap=math.nan if facts is None else _said(facts.window_gap),
-        lost_work=math.nan if facts is None else _said(facts.lost_work),
+        window_gap=math.nan if facts is None else _or_nan(facts.window_gap),
+        lost_work=math.nan if facts is None else _or_nan(facts.lost_work),
         time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
         joules=figure("consumed_joules"),
         nb_switches=int(figure("nb_machine_switches")),

@@ -195,7 +195,7 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     yield json_bytes(_head(workload))[:-1] + b',\n"jobs":[\n'
     jobs = (
         _ENCODER.encode(_job_fields(job, workload.name) | worth)
-        for job, worth in zip(workload.jobs, _said(workload), strict=False)
+        for job, worth in zip(workload.jobs, _records(workload), strict=False)
     )
     yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'
@@ -204,7 +204,7 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     yield b"\n}}\n"
 
 
-def _said(workload: Workload) -> Iterator[dict[str, Any]]:
+def _records(workload: Workload) -> Iterator[dict[str, Any]]:
     """What was recorded of each job."""
     if workload.trace is None:
         yield from repeat({})

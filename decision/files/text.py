@@ -1,9 +1,7 @@
 """Whole files: read with clear errors, written to a temporary file and renamed."""
 
-import csv
 import errno
 import hashlib
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -142,16 +140,6 @@ def _remove(paths: Iterable[Path]) -> None:
 def is_plain_number(text: str) -> bool:
     """Whether a text is the usual spelling of a whole number of at most 15 digits, which a float keeps."""
     return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
-
-
-def csv_text(rows: Iterable[Mapping[str, object]]) -> str:
-    """Rows of the same columns as CSV, under the columns' names."""
-    rows = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 # What a file was that a run or a training began with.

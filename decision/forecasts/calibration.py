@@ -105,7 +105,7 @@ _USUAL = 15  # jobs of a moment
 _WIDEST = 0.7  # logarithm: twice as wide, or half
 _MOST_OPEN = 400  # moments whose jobs have not all started
 
-FUTURES, ALIKE, QUEUE, ERRORS = range(4)
+FUTURES, LIKE_JOBS, QUEUE, ERRORS = range(4)
 # how much columns count when cases are alike: size, limit, waited, jobs ahead, their work, running jobs, their work
 # left, median wait of like jobs
 _QUEUE_COLUMNS, _QUEUE_WEIGHTS = [0, 1, 2, 3, 4, 5, 7], np.array([1, 1, 1, 1, 1.5, 0.3, 1, 1])
@@ -187,7 +187,7 @@ class Blend:
 
     @property
     def weights(self) -> F8:
-        """(4,) how much each forecaster is believed: FUTURES, ALIKE, QUEUE, ERRORS."""
+        """(4,) how much each forecaster is believed: FUTURES, LIKE_JOBS, QUEUE, ERRORS."""
         known = 4 if self._analogs_since >= 0 else 2
         if not self._loss[FUTURES]:
             return np.eye(4)[FUTURES]
@@ -258,7 +258,7 @@ class Blend:
     def _learn_errors(self, each: _Moment, left: F8, new: np.ndarray) -> None:
         since = self._analogs_since
         for kind, (own, raw) in enumerate(zip(self._own, each.raw, strict=True)):
-            if kind in (FUTURES, ALIKE) or 0 <= since <= each.number:
+            if kind in (FUTURES, LIKE_JOBS) or 0 <= since <= each.number:
                 own.learn(raw[new], left[new])
         queue, errors = _columns(each.evidence)
         logs, middle = _logs(left[new]), _logs(each.evidence.futures[new, MEDIAN])

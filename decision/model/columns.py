@@ -7,12 +7,14 @@ lists that they stand for, and are equal to them.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
 
 import numpy as np
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
+from .hosts import format_intervals
 from .workload import Delay, Job, Profile, Worth
 
 # Sequences kept as arrays: each item is made when it is asked for.
@@ -85,6 +87,40 @@ class Texts(Column[str]):
     def take(self, rows: Rows) -> "Texts":
         """The texts of these rows."""
         return Texts(self._make, self._numbers[rows])
+
+
+class HostSets(Column[str]):
+    """Sets of hosts in Batsim's notation, ``0-3 7``, made of their intervals.
+
+    Args:
+        intervals: of sets by their numbers (n,), the first and the last host of all intervals, set by set, and how many
+            each set has (n,).
+        numbers: (n,) which sets.
+    """
+
+    def __init__(self, intervals: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]], numbers: Numbers) -> None:
+        self._intervals, self._numbers = intervals, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def item(self, row: int) -> str:
+        """The text of a row."""
+        return self.take(slice(row, row + 1)).made()[0]
+
+    def made(self) -> list[str]:
+        """All texts, as a list."""
+        first, last, count = self.intervals()
+        runs, ends = list(zip(first.tolist(), last.tolist(), strict=True)), np.cumsum(count)
+        return [format_intervals(runs[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
+
+    def intervals(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Of all rows: the first and last hosts (m,) of the intervals, and how many each has (n,)."""
+        return self._intervals(self._numbers)
+
+    def take(self, rows: Rows) -> "HostSets":
+        """The sets of these rows."""
+        return HostSets(self._intervals, self._numbers[rows])
 
 
 def numbered(workload: str, numbers: Numbers) -> Texts:

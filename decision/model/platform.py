@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ConfigError
-from .notebook import rows_html
 from .record import Floats, Ints
+from .table import Table
 
 # Topologies: how many hops apart two hosts are, and which hosts share a switch or a pod.
 #
@@ -320,7 +320,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
             ("power", "known" if self.has_power else "unknown"),
             ("topology", network),
         ]
-        return rows_html(rows, caption=repr(self).strip("<>"))
+        return Table(repr(self).strip("<>"), ("", ""), rows).html()
 
     @property
     def has_power(self) -> bool:

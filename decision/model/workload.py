@@ -38,7 +38,7 @@ class Worth(msgspec.Struct, frozen=True, gc=False):
     expected: float = math.nan  # seconds that it is expected to run
 
 
-def _said_worth(worth: Worth) -> dict[str, float]:
+def _worth_fields(worth: Worth) -> dict[str, float]:
     """The fields of a job's JSON object that say its worth, whole numbers as such."""
     known = {name: number for name, number in msgspec.structs.asdict(worth).items() if not math.isnan(number)}
     return {
@@ -87,7 +87,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             fields["user"] = self.user
         if not math.isnan(self.estimate):
             fields["estimate"] = self.estimate
-        return fields if self.worth is None else fields | _said_worth(self.worth)
+        return fields if self.worth is None else fields | _worth_fields(self.worth)
 
 
 class Delay(msgspec.Struct, frozen=True):

@@ -14,16 +14,12 @@ from decision.experiments.statistics import Estimate
 from decision.experiments.store import Result
 from decision.experiments.tasks import CachedTask, How, run_tasks, task_key
 from decision.files.text import write_files
+from decision.model.table import Table
 
 # What a reproduction returns, and how one of many parts does them.
 
 
-class ResultTable(NamedTuple):
-    """A table of texts, the first column of which names the row."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+ResultTable = Table  # the name under which papers import it
 
 
 class Findings(NamedTuple):
@@ -48,17 +44,9 @@ class Parts(NamedTuple):
         return {"processes": self.processes, **self.others}
 
 
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
-    header, *body = (f"| {' | '.join(row)} |" for row in (columns, *rows))
-    return [header, f"|{'---|' * len(columns)}", *body]
-
-
 def tables_markdown(tables: Sequence[ResultTable]) -> str:
     """Several tables in Markdown, each under its title."""
-    return "\n".join(
-        line for each in tables for line in (f"## {each.title}", "", *markdown_table(each.columns, each.rows), "")
-    )
+    return "\n".join(line for each in tables for line in each.markdown(2))
 
 
 class FilePart(CachedTask, Protocol):

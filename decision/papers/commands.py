@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
 from rich.measure import Measurement
 from rich.table import Table
 
-from decision.cli.command import Drawing, with_groups
+from decision.cli.command import Drawing
+from decision.cli.declared import Option
 from decision.cli.options import JsonOption, Spread, TimeFieldOption
 from decision.cli.tables import print_json, simple_table
 from decision.cli.terminal import announce_compilation, counting, stdout
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
 
     from .campaign import Campaign, Findings, Parts, ResultTable
 
-Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
+Data = Annotated[Path, Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
 PartsFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", help="Folder for finished parts and results; out/NAME by default.", metavar="FOLDER"
-    ),
+    Option("--output", "-o", help="Folder for finished parts and results; out/NAME by default.", metavar="FOLDER"),
 ]
 Log = Annotated[
-    Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
+    Path, Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
 ]
 BudgetOption = Annotated[
     Literal["smoke", "standard", "first", "full"],
-    typer.Option(
+    Option(
         "--budget",
         help="Number and length of trainings: a minute or hours; first and full: the paper's, days or weeks.",
     ),
 ]
-Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
+Finished = Annotated[bool, Option("--finished", help="Train nothing; show the finished runs.")]
 
 
 # What commands do alike: parts in a folder, a count while they run, and findings as tables or JSON.
@@ -82,7 +80,6 @@ def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any,
     """
 
     def make(campaign: "Callable[[], Campaign[Any, Any]]") -> Callable[..., None]:
-        @with_groups
         def command(
             budget: budgets = "smoke",
             output: PartsFolder = None,
@@ -108,7 +105,7 @@ def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any,
 def _print_findings(findings: "Findings", as_json: bool) -> None:
     """A reproduction's tables and what they say."""
     if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
+        print_json({"tables": [table.as_data() for table in findings.tables], "notes": findings.notes})
         return
     tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
     if findings.side_by_side:
@@ -138,13 +135,10 @@ def _result_table(found: "ResultTable", whole: bool) -> Table:
 
 _DbfBudget = Annotated[
     Literal["smoke", "standard", "splits", "first", "full"],
-    typer.Option(
-        "--budget", help="Number of runs: minutes or hours; first and full: the paper's networks, days or weeks."
-    ),
+    Option("--budget", help="Number of runs: minutes or hours; first and full: the paper's networks, days or weeks."),
 ]
 
 
-@with_groups
 def dbf_command(
     swf: Log,
     budget: _DbfBudget = "smoke",
@@ -216,7 +210,7 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
 
 _LaunchpadBudget = Annotated[
     Literal["smoke", "standard", "steady", "battery", "violations", "first", "full"],
-    typer.Option(
+    Option(
         "--budget",
         help="Number and length of trainings: standard: hours, steady: with full power, battery: with one, violations: "
         "late jobs cost their value; first and full: the paper's, days.",
@@ -247,7 +241,7 @@ def launchpad_command() -> "Campaign[Any, Any]":
 
 _PackingBudget = Annotated[
     Literal["smoke", "standard", "first", "tuned", "full"],
-    typer.Option(
+    Option(
         "--budget", help="Number and length of trainings: a minute or hours; first, full, tuned (a grid): the paper's."
     ),
 ]
@@ -273,14 +267,11 @@ def packing_command() -> "Campaign[Any, Any]":
     return PACKING
 
 
-@with_groups
 def predictsim_command(
-    swf: Annotated[
-        Path, typer.Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")
-    ],
+    swf: Annotated[Path, Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")],
     name: Annotated[
         str,
-        typer.Option(
+        Option(
             "--published",
             help="Log whose published figures are shown, where the file's name does not begin with it: KTH-SP2, "
             "CTC-SP2, SDSC-SP2 or SDSC-BLUE.",
@@ -318,7 +309,6 @@ def predictsim_command(
     )
 
 
-@with_groups
 def rlscheduler_table_command(
     data: Data = Path(), output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
 ) -> None:
@@ -333,19 +323,14 @@ def rlscheduler_table_command(
     reproduce("rlscheduler", output, lambda parts: reproduce_rlscheduler(data, parts), as_json, spread)
 
 
-@with_groups
 def topology_command(
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", help="Folder of the authors' hpcschedule_jobs.txt, which is not shipped.", metavar="FOLDER"
-        ),
+        Option("--data", help="Folder of the authors' hpcschedule_jobs.txt, which is not shipped.", metavar="FOLDER"),
     ] = None,
     budget: Annotated[
         Literal["smoke", "standard", "first", "full"],
-        typer.Option(
-            "--budget", help="Number of runs: a minute or an hour; first and full: the paper's networks, days."
-        ),
+        Option("--budget", help="Number of runs: a minute or an hour; first and full: the paper's networks, days."),
     ] = "smoke",
     output: PartsFolder = None,
     *,
@@ -358,6 +343,9 @@ def topology_command(
     of their text. A second run goes on where the first was stopped. Without
     --data, jobs of the authors' generator take the place of their list. A
     program named batsim, where there is one, runs jobs that communicate, too.
+
+    decision reproduce hpcschedule gives the published program's figures to the
+    digit.
 
     Example:
 

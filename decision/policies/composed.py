@@ -501,7 +501,7 @@ class ComposedPolicy(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            return new_memory(state, self.config)._replace(prices=self._prices, **slots_of(self.config))
+            return new_memory(state, self.config, self._prices, **slots_of(self.config))
         return grown_memory(memory, state, self.config)
 
     def __repr__(self) -> str:

@@ -442,12 +442,12 @@ def ends_since(state, memory):
     return ended if as_planned else -1
 
 
-def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
-    """An empty memory with room for every job and host of `state`."""
+def new_memory(state: ClusterState, config: PolicyConfig, prices: F8x2 | None = None, **slots: int) -> Memory:
+    """An empty memory with room for every job and host of `state`; prices of allocations, addresses of slots."""
     hosts = nb_hosts(state)
     memory = Memory(
-        **config._asdict(),
-        prices=np.zeros((0, 0)),
+        **config._asdict() | slots,
+        prices=np.zeros((0, 0)) if prices is None else prices,
         chosen=np.zeros(hosts, np.int32),
         release_time=np.zeros(2 * hosts + 1),
         release_hosts=np.zeros(2 * hosts + 1, np.int32),

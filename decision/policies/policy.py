@@ -7,11 +7,23 @@ from typing import Protocol
 
 import numpy as np
 
+from decision.compiling.entry import Interface
 from decision.model.errors import PolicyError
 from decision.model.platform import Platform
-from decision.state.bitmap import count_hosts, remove_interval
+from decision.state.bitmap import remove_interval
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
-from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
+from decision.state.plan_arrays import (
+    CALL_AT,
+    KILL,
+    REJECT,
+    SET_PSTATE,
+    START,
+    SUSPEND,
+    PlanArrays,
+    add,
+    add_interval,
+    clear,
+)
 from decision.state.view import ClusterView, JobView, hosts_in
 
 from .allocation import take_lowest
@@ -74,7 +86,7 @@ class Plan:
     @property
     def nb_free(self) -> int:
         """Hosts that are still free."""
-        return int(count_hosts(self.arrays.free))
+        return int.from_bytes(self.arrays.free.tobytes()).bit_count()
 
     @property
     def free_hosts(self) -> list[int]:
@@ -97,7 +109,7 @@ class Plan:
         if size > self.nb_free:
             raise PolicyError(f"{self._when()}: {_name(job)} needs {size} hosts, {self.nb_free} free")
         self._keep_room(self.arrays.nb_intervals + size - 1, len(self.arrays.first), "intervals of hosts")
-        take_lowest(self.arrays, self._add(START, job), size)
+        _take_lowest.from_python(self.arrays.address, self._add(START, job), size)
 
     def reject(self, job: Job) -> None:
         """Turn a waiting job away."""
@@ -188,7 +200,7 @@ class Plan:
 
     def _append(self, kind: int, number: int = -1) -> int:
         self._keep_room(self.arrays.nb_actions, len(self.arrays.kind), "actions")
-        return int(add(self.arrays, kind, number))
+        return int(_add.from_python(self.arrays.address, kind, number))
 
     def _write_hosts(self, action: int, hosts: Iterable[int]) -> None:
         kinds, pstate = self._facts.pstate_kind, int(self.arrays.value[action])
@@ -196,10 +208,8 @@ class Plan:
         computes = is_known and bool((kinds[:, pstate] == PSTATE_COMPUTING).any())
         for host in hosts:
             self._keep_room(self.arrays.nb_intervals, len(self.arrays.first), "intervals of hosts")
-            add_interval(self.arrays, action, host, host)
             # Hosts that start a job or fall asleep are no longer free for the next action.
-            if not computes:
-                remove_interval(self.arrays.free, host, host)
+            _add_host.from_python(self.arrays.address, action, host, int(computes))
 
     def _keep_room(self, used: int, room: int, what: str) -> None:
         if used >= room:
@@ -216,3 +226,33 @@ def _name(job: Job) -> str:
 def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
     """The power state of an action that switches hosts."""
     plan.value[action] = pstate
+
+
+# How Python writes a plan: by the addresses of these. A call of the kernels themselves would load numba, which takes
+# most of a start, and a few microseconds for each bundle.
+
+
+@Interface(int, PlanArrays, ClusterState).entry
+def empty(plan, state):
+    """As `decision.state.plan_arrays.clear`; returns 0."""
+    clear(plan, state)
+    return 0
+
+
+@Interface(int, PlanArrays, int, int).entry
+def _add(plan, kind, job):
+    return add(plan, kind, job)
+
+
+@Interface(int, PlanArrays, int, int, int).entry
+def _add_host(plan, action, host, stays_free):
+    add_interval(plan, action, host, host)
+    if not stays_free:
+        remove_interval(plan.free, host, host)
+    return 0
+
+
+@Interface(int, PlanArrays, int, int).entry
+def _take_lowest(plan, action, size):
+    take_lowest(plan, action, size)
+    return 0

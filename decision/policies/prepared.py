@@ -54,7 +54,6 @@ from decision.state.plan_arrays import (
     SUSPEND,
     PlanArrays,
     changes_speed_only,
-    clear,
     interval_fault,
     start_fault,
     switch_fault,
@@ -62,7 +61,7 @@ from decision.state.plan_arrays import (
 from decision.state.view import ClusterView
 
 from .loading import Deadline, TookTooLong, failure, name_of, source_line
-from .policy import Plan, Policy
+from .policy import Plan, Policy, empty
 
 # Whether a plan can be carried out; what is impossible is said in one line, before anybody else sees it.
 #
@@ -188,7 +187,8 @@ def _start_fault(state, plan, at, free, taken):
         return _TAKEN, host
     if reason != FINE:
         return reason, host
-    for i in range(plan.begin[at], plan.end[at]):
+    # Where jobs share hosts, the plan may start another one there.
+    for i in range(plan.begin[at], plan.end[at] if state.shares == 0 else plan.begin[at]):
         remove_interval(free, plan.first[i], plan.last[i])
         insert_interval(taken, plan.first[i], plan.last[i])
     return (FINE if host == state.size[plan.job[at]] else WRONG_NUMBER), host
@@ -465,7 +465,7 @@ class _InPython(_Prepared):
 
     def _ask(self) -> None:
         state, plan = self._state, self._plan
-        clear(plan, state)
+        empty.from_python(plan.address, state.address)
         view, to_fill = ClusterView(state, self._facts, self._names), Plan(plan, state, self._facts)
         try:
             if self._deadline is None:

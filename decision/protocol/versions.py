@@ -61,6 +61,8 @@ class Version(Struct, frozen=True, kw_only=True):
     switches_without_energy: bool = False  # whether hosts may change their pstate where energy is not simulated
     kills_once: bool = False  # whether a kill of a job that is being killed stops Batsim
     checks_sizes: bool = True  # whether a job must get as many hosts, and executors, as it asks for
+    shares_hosts: bool = False  # whether several jobs may compute on one host without being allowed to
+    frees_hosts: bool = True  # whether a host is idle once its jobs have ended, and not computing until it switches
     asks_to_register: bool = True  # whether jobs may be registered only where that was asked for
 
 
@@ -86,6 +88,8 @@ V5 = Version(
     switches_without_energy=True,
     kills_once=True,
     checks_sizes=False,
+    shares_hosts=True,
+    frees_hosts=False,
     asks_to_register=False,
 )
 PROTOCOL_VERSIONS = (V3, V4, V5)

@@ -73,10 +73,6 @@ def _table(advice: Any, metrics: Sequence[str], standings: Sequence[str]) -> str
     return table(headers, rows, "policies", values=values)
 
 
-def _rounded(found: Estimate | None, scale: float) -> str:
-    return "-" if found is None else rounded(Estimate(*(scale * each for each in found)))[0]
-
-
 def _values(row: Any, metrics: Sequence[str], standing: str) -> dict[str, object]:
     """A row for programs, in each metric's own unit."""
     found: dict[str, object] = {"policy": row.policy}

@@ -11,18 +11,22 @@ from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, Policy
 from decision.experiments.metric_list import METRICS, metric_named
 from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
 from decision.files.json_text import json_bytes
-from decision.files.text import csv_text, read_bytes, utf8, write_files
+from decision.files.text import read_bytes, utf8, write_files
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import SHORTEST_RUNTIME
+from decision.model.table import Table, csv_text
 
 MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": "", "not comparable": ""}
 
 
 def markdown(comparison: PolicyComparison) -> str:
     """The comparison as Markdown tables, one per metric and workload, and how to read them; above, all at a glance."""
-    glance = _glance(comparison) if comparison.judged or comparison.single else []
-    several = [] if comparison.single else _tables(comparison)
-    return "\n".join([*glance, *several, *(f"- {line}" for line in notes(comparison)), ""])
+    lines: list[str] = []
+    for each in _glance(comparison) if comparison.judged or comparison.single else ():
+        lines += each.markdown(2)
+    for each in metric_tables(comparison):
+        lines += each.markdown(3)
+    return "\n".join([*lines, *(f"- {line}" for line in notes(comparison)), ""])
 
 
 def notes(comparison: PolicyComparison) -> list[str]:
@@ -80,11 +84,6 @@ def tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
     return [(*key, list(rows)) for key, rows in groupby(comparison.rows, key=lambda row: (row.metric, row.workload))]
 
 
-_SPECIAL = str.maketrans(
-    {each: f"\\{each}" for each in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
-)
-
-
 def latex_table(comparison: PolicyComparison, metric: str | None = None) -> str:
     """A table for a paper, with booktabs: a row per policy, a column per metric, an estimate with its interval each.
 
@@ -96,17 +95,15 @@ def latex_table(comparison: PolicyComparison, metric: str | None = None) -> str:
         raise ConfigError(f"metric: {metric} is not compared (compared are {', '.join(metrics)})", field="metric")
     metrics = metrics if metric is None else [metric]
     found = {(row.workload, row.contender, row.metric): row for row in comparison.rows}
+    heads = [f"{name.replace('_', ' ')}{f' ({unit})' if (unit := metric_named(name).unit) else ''}" for name in metrics]
     lines = []
     for workload in dict.fromkeys(row.workload for row in comparison.rows):
-        lines += [f"% {workload}", r"\begin{tabular}{l" + "r" * len(metrics) + "}", r"\toprule"]
-        heads = [
-            f"{name.replace('_', ' ')} {f'({unit})' if (unit := metric_named(name).unit) else ''}" for name in metrics
+        policies = dict.fromkeys(row.contender for row in comparison.rows if row.workload == workload)
+        rows = [
+            [policy, *(_with_interval(found.get((workload, policy, name)), comparison.single) for name in metrics)]
+            for policy in policies
         ]
-        lines += [_latex_line(["policy", *map(str.strip, heads)]), r"\midrule"]
-        for policy in dict.fromkeys(row.contender for row in comparison.rows if row.workload == workload):
-            rows = [found.get((workload, policy, name)) for name in metrics]
-            lines.append(_latex_line([policy, *(_with_interval(row, comparison.single) for row in rows)]))
-        lines += [r"\bottomrule", r"\end{tabular}", ""]
+        lines += Table(workload, ("policy", *(f">{head}" for head in heads)), rows).latex()
     return "\n".join(lines)
 
 
@@ -115,10 +112,6 @@ def _with_interval(row: Row | None, single: bool) -> str:
         return "--"
     value, low, high = rounded(row.score)
     return figure(row.score.value) if single else f"{value} [{low}, {high}]"
-
-
-def _latex_line(cells: Sequence[str]) -> str:
-    return " & ".join(cell.translate(_SPECIAL) for cell in cells) + r" \\"
 
 
 def heading(metric: str, workload: str) -> str:
@@ -136,25 +129,17 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
 
 
-def _tables(comparison: PolicyComparison) -> list[str]:
-    lines = []
-    for metric, workload, rows in tables(comparison):
-        lines += [f"### {heading(metric, workload)}", ""]
-        lines += [_line(headers(rows)), "|---|--:|--:|--:|--:|---|", *(_line(cells(row)) for row in rows), ""]
-    return lines
+def metric_tables(comparison: PolicyComparison) -> list[Table]:
+    """A table of each metric on each workload; none of single runs, which have no intervals."""
+    found = [] if comparison.single else tables(comparison)
+    return [Table(heading(metric, log), headers(rows), list(map(cells, rows))) for metric, log, rows in found]
 
 
-def _glance(comparison: PolicyComparison) -> list[str]:
-    lines = []
+def _glance(comparison: PolicyComparison) -> Iterator[Table]:
     for workload, metrics, rows in at_a_glance(comparison):
         units = [metric_named(name).unit for name in metrics]
-        names = ["policy", *(f"{n}{f' ({unit})' if unit else ''}" for n, unit in zip(metrics, units, strict=True))]
-        lines += [f"## {workload}", "", _line(names), "|---" + "|--:" * len(metrics) + "|", *map(_line, rows), ""]
-    return lines
-
-
-def _line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(texts) + " |"
+        names = [f">{name}{f' ({unit})' if unit else ''}" for name, unit in zip(metrics, units, strict=True)]
+        yield Table(workload, ("policy", *names), rows)
 
 
 def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -177,10 +162,10 @@ def _glanced(row: Row | None, single: bool) -> str:
 
 
 def headers(rows: Sequence[Row]) -> tuple[str, ...]:
-    """What the cells of rows are."""
+    """What the cells of rows are, the columns of a `Table`."""
     if rows[0].improvement is None:
-        return ("policy", "estimate", "95 %", "change", "95 %", "")
-    return ("policy", "IQM", "95 %", "P(better)", "95 %", "")
+        return ("policy", ">estimate", ">95 %", ">change", ">95 %", "")
+    return ("policy", ">IQM", ">95 %", ">P(better)", ">95 %", "")
 
 
 def cells(row: Row) -> list[str]:

@@ -19,19 +19,34 @@ from decision import __version__
 from decision.experiments.comparison import ALL, PolicyComparison, Row
 from decision.experiments.groups import SHOWN_GROUPS, GroupFigures, folded, mean_figures
 from decision.experiments.metric_list import Summary, definition, metric_named, symbols
-from decision.experiments.results import CURVES, JOBS_FILE, LearningCurve, NamedRun, folders_with, runs_in, summaries_of
+from decision.experiments.results import (
+    CURVES,
+    JOBS_FILE,
+    LearningCurve,
+    NamedRun,
+    SearchTrial,
+    best_trial,
+    folders_with,
+    judged_by,
+    runs_in,
+    summaries_of,
+    table_rows,
+)
 from decision.files.json_text import json_bytes
 from decision.files.run_facts import campaign_of, what_a_campaign_has
-from decision.files.text import csv_text, utf8, write_files
+from decision.files.text import utf8, write_files
 from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals, without_folders
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
+from decision.model.table import csv_text
 from decision.report.plots.figures import JOB_COLORS, Picture, drawn, job_color, wait_unit
 from decision.report.plots.results import draw_rows, learning_curves, slowdown_buckets, waits_by_size_and_length
 from decision.report.plots.schedules import draw_schedule, hosts_and_power, load_over_time, reservation_timeline
+from decision.report.plots.search import search_picture
 from decision.report.plots.workloads import power_over_time
+from decision.rl.learning.config import Space
 
 from .comparison import at_a_glance, cells, headers, heading, notes, read_comparison, row_values, tables
 from .plots import paper
@@ -422,6 +437,48 @@ def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, 
     return pictures
 
 
+# The page of a search for settings.
+
+_OF_A_SEARCH = (
+    "The trials were judged by jobs that they were learned from: what the best one is worth, decision evaluate and "
+    "decision gates say on others.",
+    "A training's result depends on its seed, too: train the best settings again with --seeds before you trust them.",
+)
+
+
+def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Space, command: str = "") -> Path:
+    """Write ``report.html`` and the picture ``search`` of the trials below a folder.
+
+    Raises:
+        ConfigError: if a file cannot be written, or no trial is finished.
+    """
+    best, shown = best_trial(trials), search_picture(trials, space)
+    value = f"{judged_by(trials).replace('_', ' ')} {best.judged[judged_by(trials)]:,.6g}"
+    lead = f"Best: trial {best.number} of {len(trials)}, {value}: <code>{html.escape(best.changes)}</code>"
+    suffix = ".png" if paper().suffix == ".png" else ".svg"
+    rows = table_rows(trials)
+    refused = any(row["reason"] for row in rows)
+    names = [name for name in rows[0] if name != "folders" and (refused or name != "reason")]  # all are in the CSV
+    cells = [[_trial_cell(name, row[name], row["trial"] == best.number) for name in names] for row in rows]
+    headers = [html.escape(name).replace("validation_", "validation<br>").replace("_", " ") for name in names]
+    parts = [
+        f'<p class="lead">{lead}</p>',
+        section("search", "Trials", embedded(shown, suffix)),
+        section("table", "Each trial", table(headers, cells, "search", values=rows)),
+        section("notes", "What this does not say", bullets(_OF_A_SEARCH, "caveats")),
+    ]
+    title = f"A search of {len(trials)} trials"
+    picture = folder / f"search{paper().suffix}"
+    write_files({picture: [shown.drawn(paper().suffix)], folder / REPORT: [page(title, parts, command)]})
+    return folder / REPORT
+
+
+def _trial_cell(name: str, value: object, best: bool) -> Cell:
+    if isinstance(value, float):
+        return Cell("-" if math.isnan(value) else f"{value:,.6g}", best)
+    return Cell(f"{value:,}" if name == "steps" else str(value), best)
+
+
 # The page of a comparison, and its pictures as files.
 
 
@@ -517,7 +574,8 @@ def _groups(comparison: PolicyComparison, workload: str) -> dict[str, list[Group
 
 def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
     picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
-    return f"{picture}\n{table(headers(rows), map(cells, rows), f'{metric}-{workload}', values=map(row_values, rows))}"
+    names = [name.removeprefix(">") for name in headers(rows)]
+    return f"{picture}\n{table(names, map(cells, rows), f'{metric}-{workload}', values=map(row_values, rows))}"
 
 
 def _definitions(metrics: Sequence[str]) -> str:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.bundle import I8
 from decision.model.dates import DAY
 from decision.model.errors import ConfigError
 from decision.slurm.kernels import world as at
-from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
 from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 
 from .case import Case
@@ -19,7 +19,7 @@ from .jobs import ALL_MEMORY, SlurmJob
 from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
-from .switches import Switch
+from .switches import switch_arrays, topology_of
 from .text import read_hosts
 from .versions import VERSION_RULES
 
@@ -41,52 +41,59 @@ def zero_of(case: Case) -> int:
 def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays that change, besides the `parts` that do not: no job submitted, but those that ran before."""
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
-    words, nb_parts = nb_words(case), len(case.partitions)
+    words = nb_words(case)
     # records of the table are bounded; each window may split two slots besides
     slots = parts["table_size"] + 2 * len(parts["window_times"]) + 8
     # a job holds no more nodes than cores, and its place in the pool is fixed: nothing is allocated while it runs
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
-    job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     now = case.begin - _LEAD - zero_of(case)
     interval = parts["sched_interval"]
-    # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
-    timers = {
+    far, never = ("eligible", "end", "expected_end", "grace_end"), ("start", "first_start")
+    pool = int(room.sum()) + 1
+    state: dict[str, Any] = {
+        # phases of slurmctld's periodic threads: what the log does not say, and `simulate` guesses
         "now": now,
         "last_main": now,
         "last_full": now - interval + int(settings.number("main_phase")) % interval,
         "next_calc": now + int(settings.number("calc_phase")) % settings.calc_period,
+        "next_backfill": now + settings.number("bf_phase"),
         "changed": 1,
+        "tree": -1,
+        **{name: np.full(nb_jobs, FAR, np.int64) for name in far},
+        **{name: np.full(nb_jobs, -1, np.int64) for name in never},
+        **_zeros(
+            nb_jobs,
+            *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
+            *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
+        ),
+        **_zeros(
+            nb_nodes,
+            *("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores", "trial_cores", "trial_memory"),
+            *("trial_jobs", "spots", "room_left", "order_weight"),
+        ),
+        "reserved_by": np.full(nb_nodes, -1, np.int64),
+        **_zeros(len(case.partitions), "seen_part", "kept_part", "failed"),
+        **{name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")},
+        **_zeros(slots, "slot_begin", "slot_end"),
+        "slot_mask": np.zeros((slots, words), np.uint64),
+        **_zeros((slots, len(parts["licence_total"])), "slot_licences"),
+        **_zeros((_KINDS_KEPT, nb_nodes), "room_from", "room_order"),
+        **{name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")},
+        **_zeros(nb_entries, "priority", "pending"),
+        "queue": np.full(nb_entries, -1, np.int64),
+        **{f"free_{name}": parts[f"node_{name}"].copy() for name in ("cores", "memory", "gres")},
+        "trial_gres": parts["node_gres"].copy(),
+        "alloc_begin": begin.astype(np.int64),
+        **_zeros(pool, "alloc_node", "alloc_cores", "held_node", "held_cores", "held_memory"),
+        **_zeros(nb_jobs + 1, "held_begin"),
     }
-    times = ("eligible", "end", "expected_end", "grace_end")
-    names = dict.fromkeys(times, FAR) | {"start": -1, "first_start": -1}
-    zero = (
-        *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
-        *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
-    )
-    state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
-    state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
-    state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
-    state["order_weight"] = node()
-    state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
-    state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
-    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
-    state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
-    state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
-    state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}
-    state |= {"slot_mask": np.zeros((slots, words), np.uint64), **timers}
-    state["slot_licences"] = np.zeros((slots, len(parts["licence_total"])), np.int64)
-    state["next_backfill"] = now + settings.number("bf_phase")
-    state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
-    state["queue"] = np.full(nb_entries, -1, np.int64)
-    state |= {"free_cores": parts["node_cores"].copy(), "free_memory": parts["node_memory"].copy()}
-    state |= {"free_gres": parts["node_gres"].copy(), "trial_gres": parts["node_gres"].copy()}
-    state["alloc_begin"] = begin.astype(np.int64)
-    size = int(room.sum()) + 1
-    pools = ("alloc_node", "alloc_cores", "held_node", "held_cores", "held_memory")
-    state |= {name: np.zeros(size, np.int64) for name in pools} | {"held_begin": np.zeros(nb_jobs + 1, np.int64)}
     _place_running(case, state, parts, settings.linear)
     return state
+
+
+def _zeros(shape: int | tuple[int, ...], *names: str) -> dict[str, NDArray[np.int64]]:
+    return {name: np.zeros(shape, np.int64) for name in names}
 
 
 def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any], linear: bool) -> None:
@@ -106,57 +113,6 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
             unit, share = parts["node_unit"][host], cores // len(hosts) + (i < cores % len(hosts))
             state["alloc_cores"][begin + i] = 1 if linear else -(-share // unit) * unit
         state["alloc_count"][number] = len(hosts)
-
-
-# The switches of a case as arrays of the model: topology/tree.
-
-
-def topology_of(case: Case, settings: Settings) -> int:
-    """Whether switches choose nodes: always, for jobs that ask for few of them, or never (0)."""
-    if not case.switches or "tree" not in settings.text("TopologyPlugin").lower():
-        return 0
-    # slurm.conf(5), TopologyParam=TopoOptional: only for jobs with --switches
-    optional = "topooptional" in settings.text("TopologyParam").lower()
-    return IF_ASKED if optional else ALWAYS
-
-
-def switch_arrays(case: Case, settings: Settings) -> dict[str, Any]:
-    """What `World` has of switches and of the jobs that ask for few."""
-    switches = case.switches
-    home = {node: number for number, switch in enumerate(switches) for node in switch.nodes}
-    # slurm.conf(5), max_switch_wait: bounds what a user may ask for
-    longest = settings.number("max_switch_wait")
-    scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
-    return {
-        "node_switch": np.array([home.get(node.name, -1) for node in case.nodes], np.int64),
-        "switch_level": np.array([switch.level for switch in switches], np.int64),
-        "switch_above": np.array([switch.above for switch in switches], np.int64),
-        "switch_apart": _apart(switches),
-        "max_switches": np.array([job.switches for job in case.jobs], np.int64),
-        "switch_wait": np.array([int(min(job.switch_wait, longest)) for job in case.jobs], np.int64),
-        "wanted": np.zeros(4, np.int64),
-    } | {name: np.zeros(len(switches), np.int64) for name in scratch}
-
-
-def _apart(switches: Sequence[Switch]) -> I8:
-    """(S, S) links on the way from each switch to each other one."""
-    way = [_up(switches, number) for number in range(len(switches))]
-    apart = np.full((len(switches), len(switches)), FAR, np.int64)
-    for one, first in enumerate(way):
-        for other, second in enumerate(way):
-            common = next((switch for switch in first if switch in second), None)
-            if common is not None:
-                apart[one, other] = first[common] + second[common]
-    return apart
-
-
-def _up(switches: Sequence[Switch], number: int) -> dict[int, int]:
-    """The switches from one up to the highest above it, and how many links each is away."""
-    way: dict[int, int] = {}
-    while number >= 0:
-        way[number] = len(way)
-        number = switches[number].above
-    return way
 
 
 # The columns of a case's jobs: what they ask for, in cores and nodes, their times, and what they wait for.
@@ -219,7 +175,8 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
 
 
 NEED_COLUMNS = (
-    *("nodes_min", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+    *("nodes_min", "nodes_wanted", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory"),
+    *("memory_per_core", "exclusive", "own_user"),
 )
 _JOB_COLUMNS = (
     *NEED_COLUMNS,
@@ -267,6 +224,12 @@ class _Cores:
         self._largest = max(case.units(node) for node in case.nodes)
         cpus = {node.name: node.cores * node.threads for node in case.nodes}
         self._largest_of = {each.name: max((cpus[name] for name in each.nodes), default=1) for each in case.partitions}
+        gpus = {node.name: node.gres for node in case.nodes}
+        self._most_of = {
+            (each.name, kind): max((gpus[name].get(kind, 0) for name in each.nodes), default=0)
+            for each in case.partitions
+            for kind in gres_names(case)
+        }
         self._tasks_bound = settings.version >= VERSION_RULES["first_node"].since
 
     def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
@@ -279,20 +242,33 @@ class _Cores:
             nodes = max(job.nodes, -(-job.cpus // self._largest_of[partition.name]))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
-            return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
+            return self._row(nodes, nodes, nodes, nodes, 1, False, 1, 0, False, False, False)
+        nodes = self._nodes(job, partition)
         # SelectTypeParameters=CR_Core...: a core is not divided, so that cpus are rounded up to cores
         per_task = -(-job.cpus_per_task // self._threads)
-        cores = max(-(-job.cpus // self._threads), job.nodes)
+        cores = max(-(-job.cpus // self._threads), nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
+        own = job.own_user or partition.own_user
         # with memory per cpu or tasks per node a node counts in whole tasks
         in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
         # without -N a job has no more nodes than tasks
         if self._tasks_bound and not job.nodes_max:
             most = min(most, -(-job.cpus // job.cpus_per_task))
-        most = max(most, job.nodes)
-        return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
+        most = max(most, nodes)
+        wanted = most if job.nodes_max > job.nodes else nodes
+        return self._row(nodes, wanted, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive, own)
+
+    def _nodes(self, job: SlurmJob, partition: Partition) -> int:
+        """The fewest nodes of a job: with resources for all of them together, on as many as hold these, or had them."""
+        if not job.gres_in_all or job.nodes_max:
+            return job.nodes
+        # sbatch(1), --gpus: Slurm takes what nodes have until it is enough; how many that are depends on who else runs
+        most = [(count, self._most_of.get((partition.name, kind), 0)) for kind, count in job.gres.items()]
+        needed = max((-(-count // each) for count, each in most if each), default=1)
+        had = min(len(read_hosts(job.hosts)), max(job.gres.values(), default=1)) if job.started else 1
+        return max(job.nodes, needed, had)
 
     def _row(self, *values: Any) -> dict[str, Any]:
         return dict(zip(NEED_COLUMNS, values, strict=True))
@@ -399,53 +375,50 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
         **_licences(case, settings),
         **_shares(tree),
         **_windows(case, begin),
-        **switch_arrays(case, settings),
+        **switch_arrays(case.switches, case.nodes, case.partitions, case.jobs, settings),
     }
     parts["entry_kind"] = _kinds(parts)
+    parts["nodes_owned"] = int(parts["own_user"].any())
     return {name: np.array(part) for name, part in parts.items()}
+
+
+# parameters that are as slurm.conf has them
+_NUMBERS = (
+    *("default_queue_depth", "partition_job_depth", "sched_max_job_start", "bf_max_job_test", "bf_max_job_user"),
+    *("bf_max_job_part", "bf_max_job_assoc", "bf_max_job_user_part", "bf_max_job_start", "bf_max_job_array_resv"),
+    *("bf_min_age_reserve", "bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear", "requeue_order"),
+)
+_AT_LEAST_A_SECOND = ("sched_interval", "bf_interval", "bf_resolution")
+_FLAGS = (
+    *("defer", "assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),
+)
+_COSTS = ("test_cost", "cycle_cost")
 
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     whole, flags = settings.whole, settings.priority_flags
     # sched/builtin with priority/basic and one tier is a plain list in 22.05
     tiers = {partition.tier for partition in case.partitions}
-    select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
     planned = settings.flag("bf_licenses")
     # slurm.conf(5): 0 is no decay at all
     half = settings.seconds("PriorityDecayHalfLife")
     return {
+        **{name: whole(name) for name in _NUMBERS},
+        **{name: max(1, whole(name)) for name in _AT_LEAST_A_SECOND},
+        **{name: settings.flag(name) for name in _FLAGS},
+        **{name: settings.number(name) for name in _COSTS},
+        **{name: rule.since <= settings.version for name, rule in VERSION_RULES.items()},
         "linear": settings.linear,
         "builtin": settings.builtin,
         "multifactor": settings.multifactor,
         "fifo": settings.builtin and not settings.multifactor and len(tiers) == 1,
         "has_memory": _has_memory(case, settings) and not settings.linear,
-        "lln": "CR_LLN" in select,
-        "sched_interval": max(1, whole("sched_interval")),
+        "lln": "CR_LLN" in settings.text("SelectTypeParameters").upper(),
         "batch_sched_delay": max(0, whole("batch_sched_delay")),
-        "default_queue_depth": whole("default_queue_depth"),
-        "partition_job_depth": whole("partition_job_depth"),
-        "sched_max_job_start": whole("sched_max_job_start"),
-        "defer": settings.flag("defer"),
-        "assoc_limit_stop": settings.flag("assoc_limit_stop"),
-        "bf_interval": max(1, whole("bf_interval")),
         "bf_window": whole("bf_window") * 60,
-        "bf_resolution": max(1, whole("bf_resolution")),
-        "bf_max_job_test": whole("bf_max_job_test"),
-        "bf_max_job_user": whole("bf_max_job_user"),
-        "bf_max_job_part": whole("bf_max_job_part"),
-        "bf_max_job_assoc": whole("bf_max_job_assoc"),
-        "bf_max_job_user_part": whole("bf_max_job_user_part"),
-        "bf_max_job_start": whole("bf_max_job_start"),
-        "bf_max_job_array_resv": whole("bf_max_job_array_resv"),
-        "bf_min_age_reserve": whole("bf_min_age_reserve"),
-        "bf_min_prio_reserve": whole("bf_min_prio_reserve"),
-        "bf_job_part_count_reserve": whole("bf_job_part_count_reserve"),
-        "bf_one_resv_per_job": settings.flag("bf_one_resv_per_job"),
-        "bf_continue": settings.flag("bf_continue"),
-        "by_switches": topology_of(case, settings),
+        "by_switches": topology_of(case.switches, settings),
         "complete_wait": whole("CompleteWait"),
-        "bf_window_linear": whole("bf_window_linear"),
         # never 0: from an epilog to the next main loop 1 to 2 s were measured
         "completing_time": max(1, whole("completing")),
         "calc_period": settings.calc_period,
@@ -453,12 +426,10 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "ages": settings.has_database,
         "max_age": _seconds(settings.seconds("PriorityMaxAge")),
         "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
-        "bf_busy_nodes": settings.flag("bf_busy_nodes"),
         "table_size": settings.table_size,
         # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
         "leaves_out": False,
-        "preempt_youngest_first": settings.flag("preempt_youngest_first"),
         "cycles_given": recorded,
         "increase_only": "INCR_ONLY" in flags,
         "accrue_always": "ACCRUE_ALWAYS" in flags,
@@ -466,13 +437,9 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "share_weight": settings.number("PriorityWeightFairshare"),
         "decay": 0.5 ** (1 / half) if 0 < half < math.inf else 1.0,
         "dampening": settings.number("FairShareDampeningFactor"),
-        "test_cost": settings.number("test_cost"),
-        "cycle_cost": settings.number("cycle_cost"),
         "cycle_limit": settings.bf_max_time,
         "yield_sleep": settings.number("bf_yield_sleep") * _MICRO,
         "yield_after": settings.number("bf_yield_interval") * _MICRO,
-        "requeue_order": whole("requeue_order"),
-        **{name: VERSION_RULES[name].since <= settings.version for name in VERSION_RULES},
     }
 
 
@@ -485,7 +452,7 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
     # _build_node_list of node_scheduler.c: each NodeName line is a set of nodes of its own
-    by_line = settings.linear and not topology_of(case, settings)
+    by_line = settings.linear and not topology_of(case.switches, settings)
     lines = [node.line if by_line else 0 for node in nodes]
     steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
@@ -495,7 +462,6 @@ def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
-        "weight_steps": np.unique(weight),
         "node_step": steps,
         "last_step": int(steps.max()),
     }

@@ -39,7 +39,7 @@ from .nodes import (
     read_states,
 )
 from .records import read_cycles, read_rows
-from .switches import Switch, read_forest
+from .switches import Forest, Switch, read_forest
 from .text import is_nothing, read_hosts
 from .versions import DEFAULTS, FIRST, read_version, version_text
 
@@ -141,7 +141,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     if sources.reservations:
         windows = [*windows, *read_reservations(sources.reservations, nodes, zone)]
     jobs, parted = _without_parts(jobs, windows)
-    switches, strange = read_topology(conf, sources.topology, nodes)
+    switches, strange, topologies = read_topology(conf, sources.topology, nodes)
     # a scheduler without backfill has no cycles
     builtin = Settings(conf).builtin
     cycles = read_cycles(sources.cycles, zone) if sources.cycles is not None and not builtin else []
@@ -157,7 +157,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         switches=tuple(switches),
         notes=(*notes, *more, *guessed, *strange, *parted),
         keys=with_touched(
-            count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs)
+            count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs, topologies)
         ),
         linear=Settings(conf).linear,
         slurm=version_text(conf.version),
@@ -242,7 +242,7 @@ def version_notes(conf: Conf, is_known: object) -> list[str]:
     ]
 
 
-def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple[list[Switch], list[str]]:
+def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> Forest:
     """The switches of a topology.conf, and notes; where topology/tree is configured, of the one next to slurm.conf.
 
     Raises:
@@ -253,7 +253,7 @@ def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple
     found = [folder / name for name in TOPOLOGY_FILES if (folder / name).is_file()]
     if path is None and found and (tree or found[0].name != TOPOLOGY_FILES[-1]):
         path = found[0]
-    return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
+    return Forest([], [], {}) if path is None else read_forest(path, {node.name for node in nodes})
 
 
 def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -67,6 +68,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gres: Mapping[str, int] = {}  # gpu, or gpu:a100 of a type; per node, or all in all if `gres_in_all`
     gres_in_all: bool = False
     exclusive: bool = False
+    own_user: bool = False  # --exclusive=user: it shares its nodes with jobs of its user only
     held: bool = False
     runs_once: bool = False  # --no-requeue
     runs_again: bool = False  # --requeue
@@ -142,15 +144,13 @@ _KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singl
 def unknown_options(options: Mapping[str, str]) -> set[str]:
     """Those of a job's options that may matter and are not simulated."""
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
-    if options.get("exclusive", "") in ("user", "mcs", "topo"):
+    if options.get("exclusive", "") in ("mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
     # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
     if "," in options.get("qos", ""):
         found.add("several --qos: the one that sacct names is taken")
     if "|" in options.get("licenses", ""):
         found.add("--licenses=A|B: the first one is taken")
-    if "-" in options.get("nodes", ""):
-        found.add("--nodes=MIN-MAX")
     if "*" in options.get("constraint", ""):
         found.add("--constraint with counts")
     needs = re.split("[,?]", options.get("dependency", ""))
@@ -299,6 +299,7 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "gres": gres,
         "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
+        "own_user": options.get("exclusive") == "user",
         "cpus_had": cpus_had,
     }
 
@@ -327,14 +328,12 @@ def _gres(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) 
             return _of_types(count_gres(part.removeprefix("gres/").removeprefix("gres:") for part in parts)), False
         if "gpus" in options:
             return _of_types(count_gres(f"gpu:{part}" for part in split_list(options["gpus"]))), True
-        found = {name[len("gres/") :]: _amount(number) for name, number in asked.items() if name.startswith("gres/")}
+        listed = {name[len("gres/") :]: text for name, text in asked.items() if name.startswith("gres/")}
+        numbers = (float(x) if x.replace(".", "", 1).isdigit() else round(read_memory(x)) for x in listed.values())
+        found = dict(zip(listed, map(int, numbers), strict=True))
     except ValueError as error:
         raise InputError(f"{row.place}: generic resources: {error} is not a number; write them as gpu:a100:2") from None
     return _of_types(found), True
-
-
-def _amount(text: str) -> int:
-    return int(float(text)) if text.replace(".", "", 1).isdigit() else round(read_memory(text))
 
 
 def _of_types(counts: Mapping[str, int]) -> dict[str, int]:
@@ -570,11 +569,7 @@ def most_together(jobs: Iterable[SlurmJob]) -> int:
     """How many of these jobs ran at the same time at most, at least 1."""
     ran = [job for job in jobs if job.started]
     steps = sorted([(job.start, 1) for job in ran] + [(job.start + max(1, job.runtime), -1) for job in ran])
-    most = now = 1 if not ran else 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return max(1, most)
+    return max([1, *accumulate(step for _, step in steps)])
 
 
 def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:

@@ -5,7 +5,7 @@ slurm.conf(5) of 22.05, with older keys that public files still have.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -150,7 +150,7 @@ _KNOWN_WORDS = {
     "PriorityType": {"PRIORITY/BASIC", "PRIORITY/MULTIFACTOR"},
 }
 _OF_PARTITIONS = {
-    **{"exclusiveuser": "ExclusiveUser", "maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
+    **{"maxcpuspernode": "MaxCPUsPerNode", "overtimelimit": "OverTimeLimit"},
     **{"selecttypeparameters": "SelectTypeParameters", "maxmempernode": "MaxMemPerNode", "reqresv": "ReqResv"},
     **{"maxmempercpu": "MaxMemPerCPU", "oversubscribe": "OverSubscribe", "shared": "Shared"},
     **{"tresbillingweights": "TRESBillingWeights", "exclusive": "Exclusive"},
@@ -160,7 +160,7 @@ _KNOWN_OF_PARTITIONS = {
     *("nodes", "default", "priority", "prioritytier", "priorityjobfactor", "maxtime", "defaulttime", "maxnodes"),
     *("minnodes", "state", "preemptmode", "defmempercpu", "defmempernode", "qos", "lln", "gracetime", "hidden"),
     *("allowgroups", "allowaccounts", "allowqos", "denyaccounts", "denyqos", "rootonly", "allocnodes"),
-    *("disablerootjobs", "cpubind", "alternate"),
+    *("disablerootjobs", "cpubind", "alternate", "topology", "exclusiveuser"),
 }
 _KNOWN_OF_NODES = {
     *("cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory"),
@@ -168,7 +168,7 @@ _KNOWN_OF_NODES = {
     *("bcastaddr", "cpubind"),
 }
 _OF_NODES = {"corespeccount": "CoreSpecCount", "memspeclimit": "MemSpecLimit", "cpuspeclist": "CpuSpecList"}
-_QUIET = {"NODE", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
+_QUIET = {"NODE", "USER", "YES", "", "NO", "NONE", "N/A", "(NULL)", "0", "UNLIMITED", "EXCLUSIVE", "INFINITE"}
 
 
 class Facts(NamedTuple):
@@ -180,6 +180,7 @@ class Facts(NamedTuple):
     associations: Sequence[Association]
     qualities: Sequence[Quality]
     jobs: Sequence[SlurmJob]
+    topologies: Mapping[str, str] = {}  # that are no trees: their kinds by name; the cluster's default is ""
 
     def count(self, partition: str) -> int:
         """The jobs of a partition."""
@@ -222,6 +223,10 @@ def _of_partitions(facts: Facts) -> Iterator[str]:
         for key in sorted(entry.pairs.keys() - _KNOWN_OF_PARTITIONS - _OF_PARTITIONS.keys()):
             if entry.pairs[key].lower() not in _QUIET_VALUES:
                 yield _counted(f"{key}={entry.pairs[key]} of partition {entry.name}", facts.count(entry.name))
+    for partition in facts.partitions:
+        if kind := facts.topologies.get(partition.topology):
+            named = f"topology {partition.topology}".rstrip()
+            yield _counted(f"{named} ({kind}) of partition {partition.name}", facts.count(partition.name))
     preempts = "none" not in facts.conf.get("PreemptType", "preempt/none").lower()
     for partition in facts.partitions:
         mode = (partition.preempt_mode or facts.conf.get("PreemptMode")).upper()

@@ -63,6 +63,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_cpus_per_node: int = 0
     up: bool = True
     exclusive: bool = False  # OverSubscribe=EXCLUSIVE
+    topology: str = ""  # of a topology.yaml
+    own_user: bool = False  # Exclusive=USER: jobs share nodes with those of their user only
     preempt_mode: str = ""  # "": the cluster's
     memory_per_cpu: float = 0.0  # megabytes, by default
     memory_per_node: float = 0.0
@@ -316,6 +318,9 @@ def _make_partition(
             # since 26.05 Exclusive=NODE says what OverSubscribe=EXCLUSIVE says
             exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE"
             or pairs.get("exclusive", "NO").upper() in ("NODE", "YES"),
+            topology=_known(pairs.get("topology", ""), ""),
+            own_user=pairs.get("exclusive", "NO").upper() == "USER"
+            or pairs.get("exclusiveuser", "NO").upper() == "YES",
             preempt_mode=_known(pairs.get("preemptmode", ""), ""),
             memory_per_cpu=default_memory(pairs.get("defmempercpu", "")),
             memory_per_node=default_memory(pairs.get("defmempernode", "")),

@@ -163,7 +163,7 @@ def _case_of(conf: Path) -> Case:
     found = read_conf(conf)
     nodes = make_nodes(found, None, ())
     partitions = make_partitions(found, None, nodes)
-    switches, _ = read_topology(found, None, nodes)
+    switches = read_topology(found, None, nodes).switches
     return Case(
         version=VERSION,
         switches=tuple(switches),

@@ -131,6 +131,7 @@ class Factors:
         self._case, self._settings = case, settings
         self._flags = settings.priority_flags
         self._small = settings.text("PriorityFavorSmall").upper() == "YES"
+        self._node = {node.name: node for node in case.nodes}
         self._nodes, self._cpus = len(case.nodes), sum(node.cores * node.threads for node in case.nodes)
         self._jobs_factor = max(p.job_factor for p in case.partitions)
         self._weight = {
@@ -155,7 +156,7 @@ class Factors:
             + self._weight["Partition"] * part
             + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
             + self._weight["Assoc"] * assoc
-            + self._tres_part(job)
+            + self._tres_part(job, partition)
             - job.nice
         )
 
@@ -177,25 +178,28 @@ class Factors:
             share = (nodes / self._nodes + cpus / self._cpus) / 2
         return min(1.0, max(0.0, 1 - share if self._small else share))
 
-    def _tres_part(self, job: SlurmJob) -> float:
-        total = 0.0
-        memory = job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
-        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": memory}
+    def _tres_part(self, job: SlurmJob, partition: Partition) -> float:
+        # as at the submission, when ReqTRES is written: with the default where the job asks for no memory
+        memory = job.memory_in_all or job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
+        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": max(0.0, memory)}
         amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
+        total = 0.0
         for name, weight in self._tres.items():
             amount = amounts.get(name, 0.0)
-            whole = self._whole(name)
-            total += weight * (amount if "NO_NORMAL_TRES" in self._flags else amount / whole if whole else 0.0)
+            # _get_tres_factors: of what the partition has
+            whole = 1.0 if "NO_NORMAL_TRES" in self._flags else self._whole(name, partition)
+            total += weight * amount / whole if whole else 0.0
         return total
 
-    def _whole(self, name: str) -> float:
+    def _whole(self, name: str, partition: Partition) -> float:
+        nodes = [self._node[each] for each in partition.nodes]
         if name == "cpu":
-            return float(self._cpus)
+            return float(sum(node.cores * node.threads for node in nodes))
         if name == "node":
-            return float(self._nodes)
+            return float(len(nodes))
         if name == "mem":
-            return sum(node.memory for node in self._case.nodes)
-        return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in self._case.nodes))
+            return sum(node.memory for node in nodes)
+        return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in nodes))
 
 
 def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], float]) -> dict[str, float]:

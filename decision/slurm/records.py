@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from decision.files.accounting.json_logs import sacct_json_records
 from decision.files.accounting.read import begins_as_json
 from decision.files.accounting.records import Account
-from decision.files.accounting.sacct import sacct_json_records, sacct_records
+from decision.files.accounting.sacct import sacct_records
 from decision.model.errors import InputError
 
 from .conf import read_text

@@ -14,21 +14,30 @@ comes first in the file decides between equal ones, and several trees may stand 
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from math import prod
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from msgspec.structs import replace
 
+from decision.compiling.bundle import I8
 from decision.model.errors import InputError
 from decision.model.platform import MAX_HOSTS
+from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
+from decision.slurm.kernels.world import FAR
 
-from .conf import ConfLine, logical_lines, pairs_of, read_text
+from .conf import ConfLine, Settings, logical_lines, pairs_of, read_text
+from .jobs import SlurmJob
+from .nodes import Node, Partition
 from .text import read_hosts
 
 _FORM = "write it as SwitchName=s0 Nodes=n[1-18], or SwitchName=top Switches=s[0-3]"
 _KEYS = {"switchname", "nodes", "switches", "linkspeed"}
 _DEEPEST = 20  # switches above one another, as in Slurm
+_KINDS = ("tree", "block", "flat", "ring", "torus3d")  # of topologies
 
 
 class _Switch(msgspec.Struct):
@@ -49,6 +58,8 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: int = 0  # of leaves
     above: int = -1  # the number of the switch above it; -1 for none
     nodes: tuple[str, ...] = ()  # of a leaf
+    topology: str = ""  # its name in a topology.yaml
+    named: bool = False  # whether only partitions that name the topology have it
 
 
 class SwitchTree(msgspec.Struct, frozen=True):
@@ -65,7 +76,8 @@ def read_switches(path: Path) -> SwitchTree:
     Raises:
         InputError: naming file and line, if it is none, or its switches are not one tree.
     """
-    switches, above = _linked(path)
+    lines = logical_lines(path) if not _is_yaml(path) else _lines_of(_read_yaml(path), path)
+    switches, above = _linked(path, lines)
     tops = [switch for name, switch in switches.items() if name not in above and not switch.twin]
     if len(tops) > 1:
         shown = ", ".join(top.name for top in tops[:5]) + (", ..." if len(tops) > 5 else "")
@@ -82,8 +94,16 @@ def read_switches(path: Path) -> SwitchTree:
     return SwitchTree(tuple(down), dict(_places(top, top.level, 0, down, switches)), len(switches))
 
 
-def read_forest(path: Path, known: Container[str]) -> tuple[list[Switch], list[str]]:
-    """The switches of a topology.conf in the order of its lines, and notes on nodes that the cluster does not have.
+class Forest(NamedTuple):
+    """The switches of a cluster, and what is to be said of them."""
+
+    switches: list[Switch]
+    notes: list[str]
+    others: dict[str, str]  # kinds of topologies that are no trees, by name; the cluster's default is "", too
+
+
+def read_forest(path: Path, known: Container[str]) -> Forest:
+    """The switches of a topology.conf in the order of its lines, or those of all trees of a topology.yaml.
 
     Args:
         path: the file.
@@ -92,13 +112,32 @@ def read_forest(path: Path, known: Container[str]) -> tuple[list[Switch], list[s
     Raises:
         InputError: naming file and line, if it is none.
     """
-    switches, above = _linked(path)
+    if not _is_yaml(path):
+        return Forest(*_grown(path, logical_lines(path), known), {})
+    found, notes = list[Switch](), list[str]()
+    read = _read_yaml(path)
+    for name, lines in read.trees.items():
+        switches, more = _grown(path, lines, known)
+        first = len(found)
+        found += [
+            replace(each, above=each.above + first * (each.above >= 0), topology=name, named=name != read.default)
+            for each in switches
+        ]
+        notes += more
+    others = {name: kind for name, kind in read.kinds.items() if kind not in ("tree", "flat")}
+    notes += [
+        f"{path.name}: topology {name} is of the kind {kind}, which is not simulated: nodes are chosen as without one"
+        for name, kind in others.items()
+    ]
+    return Forest(found, notes, others | ({"": others[read.default]} if read.default in others else {}))
+
+
+def _grown(path: Path, lines: Iterable[ConfLine], known: Container[str]) -> tuple[list[Switch], list[str]]:
+    """The switches of a topology, and a note on nodes that the cluster does not have."""
+    switches, above = _linked(path, lines)
     number = {name: i for i, name in enumerate(switches)}
     strange = [node for switch in switches.values() for node in switch.nodes if node not in known]
-    others = tree_of_yaml(path)[1] if path.suffix in (".yaml", ".yml") else []
-    notes = [f"{path.name}: only the cluster's default is simulated, not {', '.join(others)}"] if others else []
-    if strange:
-        notes.append(f"{path.name} has {len(strange):,} nodes that slurm.conf has not ({strange[0]}, ...)")
+    notes = [f"{path.name} has {len(strange):,} nodes that slurm.conf has not ({strange[0]}, ...)"] if strange else []
     found = [
         Switch(
             name=switch.name,
@@ -111,12 +150,12 @@ def read_forest(path: Path, known: Container[str]) -> tuple[list[Switch], list[s
     return found, notes
 
 
-def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
+def _linked(path: Path, lines: Iterable[ConfLine]) -> tuple[dict[str, _Switch], dict[str, str]]:
     """The switches by name, with their levels; and the name of the switch above each that is below one."""
     switches: dict[str, _Switch] = {}
     homes: dict[str, str] = {}  # the leaf switch of each node
     # topology.conf(5): a node may be on one switch only in a tree
-    for line in _lines(path):
+    for line in lines:
         switch = _read_line(line)
         if switch.name in switches:
             raise InputError(f"{line.place}: there is a switch {switch.name} already; give each a name of its own")
@@ -145,57 +184,65 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
     return switches, above
 
 
-def _lines(path: Path) -> list[ConfLine]:
-    """The lines of switches of a topology.conf, or of the tree of a topology.yaml."""
-    if path.suffix not in (".yaml", ".yml"):
-        return list(logical_lines(path))
-    return tree_of_yaml(path)[0]
+def _is_yaml(path: Path) -> bool:
+    return path.suffix in (".yaml", ".yml")
 
 
 _ITEM = re.compile(r"\s*(- )?\s*([\w]+)\s*:\s*(.*?)\s*$")
 
 
-def tree_of_yaml(path: Path) -> tuple[list[ConfLine], list[str]]:
-    """The switches of a topology.yaml (25.05) as lines of a topology.conf, and the names of its other topologies.
+class _Yaml(NamedTuple):
+    """The topologies of a topology.yaml."""
 
-    Of several topologies it is the tree that is the cluster's default, else the first one. Only block style is read, as
-    topology.yaml(5) shows it.
+    trees: dict[str, list[ConfLine]]  # by name, as lines of a topology.conf
+    kinds: dict[str, str]  # of all by name
+    default: str  # of the cluster
+
+
+def _lines_of(read: _Yaml, path: Path) -> list[ConfLine]:
+    """The lines of the tree that is the cluster's default, else of the first one. Raises InputError."""
+    if not read.trees:
+        raise InputError(f"{path}: no topology of the kind tree is in it; only trees are read")
+    return read.trees.get(read.default) or next(iter(read.trees.values()))
+
+
+def _read_yaml(path: Path) -> _Yaml:
+    """Read a topology.yaml (25.05). Only block style is read, as topology.yaml(5) shows it.
 
     Raises:
-        InputError: naming file and line, if there is no tree in it.
+        InputError: naming file and line.
     """
     trees: dict[str, list[tuple[int, dict[str, str]]]] = {}
-    default, name, kind = "", "", ""
-    others: list[str] = []
+    kinds: dict[str, str] = {}
+    default, name = "", ""
     for number, raw in enumerate(read_text(path).splitlines(), 1):
         text = raw.split("#")[0]
         found = _ITEM.match(text)
         if found is None:
-            if text.strip() not in ("", "---", "..."):
+            # block_sizes are a list of numbers
+            if not re.fullmatch(r"\s*(---|\.\.\.|-\s*\d+)?\s*", text):
                 raise InputError(f"{path}, line {number}: {text.strip()[:60]!r} is not a line of topology.yaml")
             continue
         key, value = found[2], found[3].strip("\"'")
         if key == "topology":
-            name, kind = value, ""
-            others.append(value)
+            name, kinds[value] = value, ""
         elif key == "cluster_default" and value.lower() in ("true", "yes"):
-            default = name
-        elif not value and key not in ("switches", "blocks", "rings", "torus"):
-            kind = key
-            if kind == "tree":
+            default = default or name
+        elif name and not kinds[name] and key in _KINDS:
+            kinds[name] = key
+            if key == "tree":
                 trees[name] = []
-        elif kind == "tree" and key == "switch":
+        elif name in trees and key == "switch":
             trees[name].append((number, {"SwitchName": value}))
-        elif kind == "tree" and key in ("nodes", "children") and trees[name]:
+        elif name in trees and key in ("nodes", "children") and trees[name]:
             trees[name][-1][1]["Nodes" if key == "nodes" else "Switches"] = value
-    if not trees:
-        raise InputError(f"{path}: no topology of the kind tree is in it; only trees are read")
-    chosen = default if default in trees else next(iter(trees))
-    lines = [
-        ConfLine(" ".join(f"{key}={value}" for key, value in pairs.items()), str(path), number)
-        for number, pairs in trees[chosen]
-    ]
-    return lines, [other for other in others if other != chosen]
+    if not kinds:
+        raise InputError(f"{path}: there is no topology in it; is it a topology.yaml?")
+    lines = {
+        tree: [ConfLine(" ".join(f"{k}={v}" for k, v in pairs.items()), str(path), number) for number, pairs in rows]
+        for tree, rows in trees.items()
+    }
+    return _Yaml(lines, kinds, default or next(iter(kinds)))
 
 
 def _read_line(line: ConfLine) -> _Switch:
@@ -258,3 +305,65 @@ def _places(
         yield node, place
     for part, name in enumerate(switch.below, first):
         yield from _places(switches[name], level - 1, part, down, switches)
+
+
+# The switches of a case as arrays of the model.
+
+
+def topology_of(switches: Sequence[Switch], settings: Settings) -> int:
+    """Whether switches choose nodes: always, for jobs that ask for few of them, or never (0)."""
+    # slurmctld looks for topology.yaml first, whatever TopologyPlugin says
+    by_name = any(switch.topology for switch in switches)
+    if not switches or not (by_name or "tree" in settings.text("TopologyPlugin").lower()):
+        return 0
+    # slurm.conf(5), TopologyParam=TopoOptional: only for jobs with --switches
+    optional = "topooptional" in settings.text("TopologyParam").lower()
+    return IF_ASKED if optional else ALWAYS
+
+
+def switch_arrays(
+    switches: Sequence[Switch],
+    nodes: Sequence[Node],
+    partitions: Sequence[Partition],
+    jobs: Sequence[SlurmJob],
+    settings: Settings,
+) -> dict[str, Any]:
+    """What `SlurmWorld` has of switches, of the topologies of partitions, and of the jobs that ask for few switches."""
+    trees = list(dict.fromkeys(switch.topology for switch in switches)) or [""]
+    home = {(switch.topology, node): number for number, switch in enumerate(switches) for node in switch.nodes}
+    default = next((switch.topology for switch in switches if not switch.named), None)
+    chosen = [partition.topology or default for partition in partitions]
+    # slurm.conf(5), max_switch_wait: bounds what a user may ask for
+    longest = settings.number("max_switch_wait")
+    scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
+    return {
+        "node_switch": np.array([[home.get((tree, node.name), -1) for node in nodes] for tree in trees], np.int64),
+        "part_tree": np.array([trees.index(name) if name in trees else -1 for name in chosen], np.int64),
+        "switch_level": np.array([switch.level for switch in switches], np.int64),
+        "switch_above": np.array([switch.above for switch in switches], np.int64),
+        "switch_apart": _apart(switches),
+        "max_switches": np.array([job.switches for job in jobs], np.int64),
+        "switch_wait": np.array([int(min(job.switch_wait, longest)) for job in jobs], np.int64),
+        "wanted": np.zeros(4, np.int64),
+    } | {name: np.zeros(len(switches), np.int64) for name in scratch}
+
+
+def _apart(switches: Sequence[Switch]) -> I8:
+    """(S, S) links on the way from each switch to each other one, `FAR` where there is none."""
+    way = [_up(switches, number) for number in range(len(switches))]
+    apart = np.full((len(switches), len(switches)), FAR, np.int64)
+    for one, first in enumerate(way):
+        for other, second in enumerate(way):
+            common = next((switch for switch in first if switch in second), None)
+            if common is not None:
+                apart[one, other] = first[common] + second[common]
+    return apart
+
+
+def _up(switches: Sequence[Switch], number: int) -> dict[int, int]:
+    """The switches from one up to the highest above it, and how many links each is away."""
+    way: dict[int, int] = {}
+    while number >= 0:
+        way[number] = len(way)
+        number = switches[number].above
+    return way

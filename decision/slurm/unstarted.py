@@ -62,7 +62,8 @@ def _not_in(text: str) -> Callable[[Node], bool]:
 
 
 def _has_gres(node: Node, job: SlurmJob) -> bool:
-    """Whether a node has its share of the generic resources of a job."""
-    parts = max(1, job.nodes) if job.gres_in_all else 1
+    """Whether a node has its share of the generic resources of a job; one of each where their number is not fixed."""
+    spread = job.nodes if job.nodes_max else max(job.gres.values(), default=1)
+    parts = max(1, spread) if job.gres_in_all else 1
     wanted: Iterable[tuple[str, int]] = job.gres.items()
     return all(node.gres.get(name, 0) * parts >= count for name, count in wanted)

@@ -31,6 +31,16 @@ VERSION_RULES: Mapping[str, Rule] = {
         "shared nodes: backfill tries nodes on which a job completes last",
         "55b5c8ca3a, _set_sched_weight of select/cons_tres",
     ),
+    "switch_cpus": Rule(
+        (23, 2, 0),
+        "topology/tree, shared nodes: the leaf that fits best must have the cores that are wanted, not only the nodes",
+        "9762ae6280, _topo_compare_switches",
+    ),
+    "near_leaf": Rule(
+        (24, 5, 3),
+        "topology/tree, shared nodes: a nearer leaf goes before others wherever it fits",
+        "64263118c3 and 2ec1d02624, _topo_choose_best_switch",
+    ),
     "requeued_anew": Rule(
         (24, 5, 5),
         "a requeued job gets a new priority: by submission it is the last one, by age it begins again",

@@ -25,7 +25,7 @@ class PlatformFacts(Bundle):
     speed: F8x2  # (H, P) flop/s; nan where unknown (Batsim does not send speeds)
     idle: F8x2  # (H, P) watts without load
     epsilon: F8x2  # (H, P) watts at the least load
-    full: F8x2  # (H, P) watts at full load
+    full: F8x2  # (H, P) watts where one core is used
     pstate_kind: I1x2  # (H, P) PSTATE_*
     switch_off: I4x2  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
     switch_on: I4x2  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
@@ -43,6 +43,7 @@ class PlatformFacts(Bundle):
     # any network that is known
     network: I8  # its kind and sizes (decision.state.hops); empty where it is unknown
     place: I4  # (H,) each host's place in it
+    cores: I4  # (H,)
 
 
 def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]:
@@ -57,6 +58,7 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         idle=np.zeros(shape),
         epsilon=np.zeros(shape),
         full=np.zeros(shape),
+        cores=np.array([host.cores for host in hosts], np.int32),
         pstate_kind=np.full(shape, PSTATE_NONE, np.int8),
         switch_off=np.full(shape, -1, np.int32),
         switch_on=np.full(shape, -1, np.int32),
@@ -185,7 +187,7 @@ class ClusterState(Bundle):
     nb_running: Int
     nb_ended: Int
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[:nb_queued]
-    running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
+    running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, as some may run elsewhere or share
     expected_end: F8  # (R,) seconds, ascending: start + expected_runtime of running[i]; inf without walltime
     revisions: I8  # (1,) how often the expected run time of a running job has changed: only outlooks do that
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
@@ -195,7 +197,7 @@ class ClusterState(Bundle):
     nb_capacity_changes: Int  # so far, that no job caused
     host_state: I1  # (H,) HostState
     host_return: I1  # (H,) HostState that a host will have once it is back; of hosts that are unavailable only
-    host_job: I4  # (H,) number of the job that runs there, -1
+    host_job: I4  # (H,) number of the job that runs there, of one of them where jobs share hosts, -1
     host_since: F8  # (H,) seconds: when host_state last changed
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
@@ -204,6 +206,7 @@ class ClusterState(Bundle):
     unpowered: U8  # (W,) hosts that could be given a job, were there power for them
     nb_forecast: Int  # steps that are known
     forecast: I4  # (FORECAST,) hosts that are expected to have power, by step from the next on
+    shares: Int  # 1 where several jobs may compute on one host
 
 
 def nb_hosts(state: ClusterState) -> int:
@@ -211,9 +214,11 @@ def nb_hosts(state: ClusterState) -> int:
     return len(state.host_state)
 
 
-def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> ClusterState:
-    """An idle cluster at time 0 with room for `nb_jobs` jobs; hosts in a pstate that computes are free."""
+def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, shares: bool = False) -> ClusterState:
+    """An idle cluster at time 0 with room for `nb_jobs` jobs, all of which may run where hosts are shared (`shares`);
+    hosts in a pstate that computes are free."""
     hosts = len(initial_pstate)
+    together = max(hosts, nb_jobs) if shares else hosts  # jobs that may run
     computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
     intervals = min(2 * nb_jobs, INTERVALS) + 2 * hosts
     in_state = np.zeros(N_HOST_STATES, np.int64)
@@ -238,10 +243,11 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         interval_first=np.zeros(intervals, np.int32),
         interval_last=np.zeros(intervals, np.int32),
         queue=np.zeros(nb_jobs, np.int32),
-        running=np.zeros(hosts, np.int32),
-        expected_end=np.zeros(hosts),
+        running=np.zeros(together, np.int32),
+        expected_end=np.zeros(together),
         revisions=np.zeros(1, np.int64),
-        ended=np.zeros(hosts, np.int32),
+        ended=np.zeros(together, np.int32),
+        shares=shares,
         nb_free=int(computing.sum()),
         nb_in_state=in_state,
         host_state=np.full(hosts, IDLE, np.int8),
@@ -274,6 +280,8 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
     """The same state with room for at least so many jobs, intervals, and jobs that run and end between two decisions:
     the same arrays where they are long enough."""
     changed = {}
+    if state.shares:  # all may run
+        nb_running = max(nb_running, nb_jobs)
     if nb_jobs > len(state.size):
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):

@@ -15,7 +15,7 @@ from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
 from .bitmap import first_missing, insert_interval
-from .cluster import IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING, ClusterState
+from .cluster import COMPUTING, IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING, ClusterState
 
 # Kinds of action
 START = 0  # job on hosts
@@ -162,7 +162,8 @@ def interval_fault(state, first, last, previous):
 def start_fault(state, free, first, last, begin, end):
     """Whether a job may start on the hosts of the intervals ``first[i] .. last[i]``, begin <= i < end.
 
-    `free` (W,) are the hosts that may be used. Returns the reason why not and a host, or FINE and the number of hosts.
+    `free` (W,) are the hosts that may be used; where jobs share hosts so may those that compute. Returns the reason why
+    not and a host, or FINE and the number of hosts.
     """
     hosts, previous = 0, -1
     for i in range(begin, end):
@@ -170,8 +171,10 @@ def start_fault(state, free, first, last, begin, end):
         if reason != FINE:
             return reason, host
         host = first_missing(free, first[i], last[i])
-        if host >= 0:
-            return NOT_FREE, host
+        while host >= 0:
+            if state.shares == 0 or state.host_state[host] != COMPUTING:
+                return NOT_FREE, host
+            host = first_missing(free, host + 1, last[i]) if host < last[i] else -1
         hosts += last[i] - first[i] + 1
         previous = last[i]
     return FINE, hosts

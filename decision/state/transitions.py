@@ -141,7 +141,9 @@ def rest_of(seconds, ran, paid, restart):
 
 @kernel
 def start(state, job, first, last, begin, end):
-    """`job` starts on the intervals ``first[i] .. last[i]`` of free hosts, begin <= i < end, ascending and disjoint.
+    """`job` starts on the intervals ``first[i] .. last[i]`` of hosts, begin <= i < end, ascending and disjoint.
+
+    The hosts are free, or compute where jobs share hosts.
 
     The job stays in the queue until `drop_started` is called, once for all starts of an instant.
     """
@@ -152,6 +154,9 @@ def start(state, job, first, last, begin, end):
     state.start_time[job] = now
     state.alloc_first[job] = state.nb_intervals
     state.alloc_count[job] = end - begin
+    if state.shares:
+        _join(state, job, first, last, begin, end)
+        return
     # Hosts are counted by interval, and the bitmap of free ones is changed by word.
     for i in range(begin, end):
         at = state.nb_intervals
@@ -167,6 +172,58 @@ def start(state, job, first, last, begin, end):
         _clear_free(state, first[i], last[i])
     # In the order in which they are expected to end, which EASY and other policies go through.
     _insert_running(state, job, now + state.walltime[job])
+
+
+@kernel
+def _join(state, job, first, last, begin, end):
+    """A job starts on hosts on which others may compute."""
+    for i in range(begin, end):
+        at = state.nb_intervals
+        state.interval_first[at] = first[i]
+        state.interval_last[at] = last[i]
+        state.nb_intervals += 1
+        for host in range(first[i], last[i] + 1):
+            if state.host_job[host] < 0:
+                _set_host_state(state, host, COMPUTING)
+                _clear_free(state, host, host)
+            state.host_job[host] = job
+    _insert_running(state, job, state.now + state.walltime[job])
+
+
+@kernel
+def _leave(state, facts, job):
+    """A job that is over gives its hosts up, which are idle where no other computes, or once they are back."""
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            state.host_job[host] = job_on(state, host)
+            if state.host_job[host] < 0:
+                if state.host_state[host] == UNAVAILABLE:
+                    state.host_return[host] = IDLE
+                else:
+                    _set_host_state(state, host, IDLE)
+                _refresh_free(state, facts, host)
+    if state.supply < len(state.host_state):
+        _share_power(state)
+
+
+@kernel
+def job_on(state, host):
+    """The running job that has this host, of several the one that is expected to end first; -1 for none."""
+    for i in range(state.nb_running):
+        if has_allocated(state, state.running[i], host):
+            return state.running[i]
+    return -1
+
+
+@kernel
+def has_allocated(state, job, host):
+    """Whether the host is one of the job's."""
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        if state.interval_first[i] <= host <= state.interval_last[i]:
+            return True
+    return False
 
 
 @kernel
@@ -191,6 +248,9 @@ def end(state, facts, job, final_state):
     _remove_running(state, job)
     state.ended[state.nb_ended] = job
     state.nb_ended += 1
+    if state.shares:
+        _leave(state, facts, job)
+        return
     now, here, free, begin = state.now, 0, 0, state.alloc_first[job]
     # A host that left while the job ran is idle once it is back; one that sleeps or switches cannot have run it.
     for i in range(begin, begin + state.alloc_count[job]):

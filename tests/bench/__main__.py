@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
+import click
 from rich.console import Console
 from rich.table import Column, Table
+
+from decision.cli.declared import Argument, Option, make_command
 
 from . import batsim_side, communication, environments, learned, measures, placements
 
@@ -60,19 +62,29 @@ BENCHMARKS = {
         batsim_side.replayed, "s", "at most 1.3", "batsched easy_bf_fast 1.3 as Batsim measures it; 65 us a message"
     ),
     "batsim-scheduling": Benchmark(
-        batsim_side.ratio(lambda run: run["scheduling"]),
-        "ratio",
-        "at most 1",
-        "batsched easy_bf_fast is 1",
-        batsim_side.missing,
+        batsim_side.ratio("scheduling"), "ratio", "at most 1", "batsched easy_bf_fast is 1", batsim_side.missing
     ),
     "batsim-whole": Benchmark(
-        batsim_side.ratio(lambda run: run["whole"]),
+        batsim_side.ratio("whole"), "ratio", "at most 1", "batsched easy_bf_fast is 1", batsim_side.missing
+    ),
+    "batsim-conservative": Benchmark(
+        batsim_side.ratio("whole", "conservative", "conservative_bf", energy=True),
         "ratio",
-        "at most 1.1",
-        "batsched easy_bf_fast is 1",
+        "at most 1",
+        "batsched conservative_bf is 1",
         batsim_side.missing,
     ),
+    "engine-ratio": Benchmark(
+        batsim_side.embedded,
+        "times",
+        "at least 100",
+        "Batsim 4.2.1 with batsched easy_bf_fast is 1",
+        batsim_side.missing,
+    ),
+    "turnaround-median": Benchmark(
+        batsim_side.turnaround(50), "us", "", "batsched easy_bf_fast: see batsim-scheduling"
+    ),
+    "turnaround-99": Benchmark(batsim_side.turnaround(99), "us", "", "of batsched's see batsim-scheduling"),
     "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
     "run-stream": Benchmark(measures.stream(0), "s", "at most 30", ""),
     "run-stream-memory": Benchmark(measures.stream(1), "MB", "at most 500", ""),
@@ -146,15 +158,15 @@ _WIDE = 400  # columns of a file: more than a line of the table needs
 
 
 def main(
-    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(BENCHMARKS)}; all without it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per benchmark.")] = False,
+    name: Annotated[str | None, Argument(help=f"One of {', '.join(BENCHMARKS)}; all without it.")] = None,
+    as_json: Annotated[bool, Option("--json", help="One line of JSON per benchmark.")] = False,
     swf: Annotated[
-        Path | None, typer.Option(exists=True, help="The log to run; a made one of the same size without it.")
+        Path | None, Option(exists=True, help="The log to run; a made one of the same size without it.")
     ] = None,
 ) -> None:
     """Measure. The figure is the median over the repetitions."""
     if name and name not in BENCHMARKS:
-        raise typer.BadParameter(f"there is no benchmark {name!r}; choose one of {', '.join(BENCHMARKS)}")
+        raise click.BadParameter(f"there is no benchmark {name!r}; choose one of {', '.join(BENCHMARKS)}")
     name_column = Column("benchmark", no_wrap=True, min_width=max(map(len, BENCHMARKS)))
     table = Table(name_column, "median", "best", "worst", "unit", "target", "peers", title="Benchmarks")
     for each in [name] if name else BENCHMARKS:
@@ -176,4 +188,4 @@ def _best_worst(runs: list[float], unit: str) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    make_command(main, "bench", click.Command)()

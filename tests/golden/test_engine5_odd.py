@@ -203,3 +203,55 @@ def test_a_part_on_hosts_that_the_job_does_not_have_is_refused(world):
     said["profile_allocation_override"] = [{"profile_id": "w0!d", **start("", "3")[1]["allocation"]}]
     with pytest.raises(PolicyError, match="host 3, which the job does not have: that is not supported"):
         talk5(world(), {1: [("ExecuteJobEvent", said)]})
+
+
+# --- A job's end and a stroke of the periodic clock at one instant ---------------------------------------------------
+#
+# As rc2's `periodic.cpp` and `jobs_execution.cpp` have it: who began to wait first acts first, but each host that is
+# not measured yet takes a round. The job measures all hosts of the platform, the clock those of its probes. The clock
+# waits anew once the server has heard of a stroke, which is before the answer to that.
+
+EVERY_5 = {"period": 5, "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": 3}}
+CALLS = ("CallMeLaterEvent", {"call_me_later_id": "c", "when_type": "Periodic", "when": EVERY_5})
+
+
+def probe(hosts):
+    accumulation = {"reset_mode_type": "NoReset", "reset_mode": {}, "cumulative_function": "Sum"}
+    return "CreateProbeEvent", {
+        "probe_id": "p",
+        "metrics": "Power",
+        "resources_type": "HostResources",
+        "resources": {"host_ids": hosts},
+        "data_accumulation_strategy_type": "ProbeDataAccumulation",
+        "data_accumulation_strategy": {**accumulation, "temporal_normalization": False},
+        "measurement_triggering_policy_type": "TemporalTriggerWrapper",
+        "measurement_triggering_policy": {"temporal_trigger_type": "Periodic", "temporal_trigger": EVERY_5},
+        "resources_aggregation_function_type": "NoResourcesAggregation",
+        "resources_aggregation_function": {},
+        "temporal_aggregation_function_type": "NoTemporalAggregation",
+        "temporal_aggregation_function": {},
+        "emission_filtering_policy_type": "NoFiltering",
+        "emission_filtering_policy": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "began", "order"),
+    [
+        ([CALLS], 1, ["JobCompletedEvent", "RequestedCallEvent"]),
+        ([CALLS], 5, ["RequestedCallEvent", "JobCompletedEvent"]),
+        ([probe("0-3")], 1, ["JobCompletedEvent", "ProbeDataEmittedEvent"]),
+        ([probe("1-3")], 1, ["JobCompletedEvent", "ProbeDataEmittedEvent"]),
+        ([probe("2-3")], 1, ["JobCompletedEvent", "ProbeDataEmittedEvent"]),  # the clock measures one for the job
+        ([probe("3")], 1, ["ProbeDataEmittedEvent", "JobCompletedEvent"]),
+        ([probe("0")], 1, ["ProbeDataEmittedEvent", "JobCompletedEvent"]),
+        ([CALLS, probe("0-3")], 5, ["RequestedCallEvent", "ProbeDataEmittedEvent", "JobCompletedEvent"]),
+        ([CALLS, probe("0-3")], 1, ["JobCompletedEvent", "RequestedCallEvent", "ProbeDataEmittedEvent"]),
+    ],
+)
+def test_a_job_ends_at_a_stroke_of_the_clock(world, asked, began, order):
+    jobs = [{**JOB, "profile": f"to{began}"}]
+    profiles = {f"to{begin}": {"type": "DelayProfile", "delay": 10 - begin} for begin in (1, 5)}
+    energy = "--energy-host" if any(kind == "CreateProbeEvent" for kind, _ in asked) else ""
+    told = talk5(world(jobs=jobs, profiles=profiles, options=energy), {0: asked, began: [start("w0!1", "0")]})
+    assert [event["event_type"] for question in told if question["now"] == 10 for event in question["events"]] == order

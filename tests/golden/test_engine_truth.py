@@ -25,8 +25,8 @@ def test_an_engine_repeats_a_recorded_session(engine_class, name, tmp_path):
     assert compare_outputs(engine.record(), folder, tmp_path) == []
 
 
-def test_all_thirteen_recorded_sessions_are_there():
-    assert len(SCENARIOS) == 13
+def test_all_fifteen_recorded_sessions_are_there():
+    assert len(SCENARIOS) == 15
 
 
 def test_a_replay_notices_what_differs(engine_class):

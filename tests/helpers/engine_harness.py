@@ -49,6 +49,7 @@ def build_engine(engine_class: type, folder: Path) -> Any:
         energy="-E" in words,
         dynamic_jobs="--enable-dynamic-jobs" in words,
         acknowledge_dynamic_jobs="--acknowledge-dynamic-jobs" in words,
+        compute_sharing="--enable-compute-sharing" in words,
         forward_profiles="--forward-profiles-on-submission" in words,
         sched_config="".join(_values(words, "--sched-cfg")),
     )

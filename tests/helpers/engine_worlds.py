@@ -203,6 +203,7 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True):
     query: int = 0
     label: int = 0  # metadata
     map: int = 0  # executors onto hosts
+    share: int = 0  # a job starts on hosts that others may have, where that is enabled
     mischief: int = 0  # what may be impossible
 
 
@@ -223,10 +224,15 @@ def worlds(
     mischief: bool = False,
     links: bool = False,
     network: bool = False,
+    sharing: bool = False,
 ) -> World:
-    """Worlds with or without energy, tasks with nothing to do, changes of pstate, impossible commands, links, and a
-    network for jobs that communicate."""
+    """Worlds with or without energy, tasks with nothing to do, changes of pstate, impossible commands, links, a
+    network for jobs that communicate, and hosts of several cores that jobs share."""
     platform = draw(platforms(switching, links))
+    if sharing:
+        cores = draw(st.lists(st.sampled_from([1, 1, 2, 3, 4]), min_size=1, max_size=3))
+        hosts = tuple(msgspec.structs.replace(h, cores=cores[h.id % len(cores)]) for h in platform.hosts)
+        platform = msgspec.structs.replace(platform, hosts=hosts)
     if network:
         platform = draw(connected(platform))
     hosts, number = len(platform.hosts), draw(st.sampled_from([1, 1, 1, 2, 3]))
@@ -242,6 +248,9 @@ def worlds(
         trace=draw(st.sampled_from([True, True, True, False])),
     )
     manners = draw(_rates(ALL if switching else tuple(name for name in ALL if name not in ("switch", "query"))))
+    if sharing:
+        options = msgspec.structs.replace(options, compute_sharing=True)
+        manners = msgspec.structs.replace(manners, share=draw(st.sampled_from([30, 60, 90])))
     if mischief:
         manners = msgspec.structs.replace(manners, mischief=draw(st.sampled_from([5, 30, 80])))
     events = draw(external_events(hosts)) if draw(st.booleans()) else ()
@@ -289,7 +298,8 @@ class Capricious:
         self.world, self.ask, self.manners = world, Choices(world.whims), world.manners
         self.hosts = world.platform.hosts
         self.pstate = [host.initial_pstate for host in self.hosts]
-        self.busy: dict[int, str] = {}  # host to what it does
+        self.switching: set[int] = set()
+        self.computing: dict[str, list[int]] = {}  # job to its hosts
         self.away: set[int] = set()
         self.queue: dict[str, Known] = {}
         self.running: dict[str, Known] = {}
@@ -324,12 +334,11 @@ class Capricious:
                     self._meet(data.job_id, data.job.res)
             case p.JobCompleted():
                 self.running.pop(data.job_id, None)
-                self.busy = {host: what for host, what in self.busy.items() if what != data.job_id}
+                self.computing.pop(data.job_id, None)
             case p.ResourceStateChanged():
                 for host in parse_hosts(data.resources):
                     self.pstate[host] = int(data.state)
-                    if self.busy.get(host) == "switching":
-                        del self.busy[host]
+                    self.switching.discard(host)
             case p.Notify() if data.type.startswith("event_machine"):
                 hosts = set(parse_hosts(data.resources))
                 self.away = self.away | hosts if data.type.endswith("unavailable") else self.away - hosts
@@ -343,6 +352,11 @@ class Capricious:
 
     def _idle(self, host: int) -> bool:
         return host not in self.busy and host not in self.away
+
+    @property
+    def busy(self) -> set[int]:
+        """Hosts that compute or switch."""
+        return self.switching.union(*self.computing.values())
 
     def _computes(self, host: int) -> bool:
         return not self.world.options.energy or self.hosts[host].is_computing_pstate(self.pstate[host])
@@ -369,6 +383,9 @@ class Capricious:
 
     def _deal_with(self, job: Known) -> Any:
         ask, manners, free = self.ask, self.manners, self._free()
+        if self.world.options.compute_sharing and ask.chance(manners.share):
+            busy = self.busy - self.switching - self.away
+            free = sorted({*free, *(host for host in busy if self._computes(host))})
         if ask.chance(manners.label):
             yield p.SetJobMetadataData(job.id, f"label {self.time:g}")
         if ask.chance(manners.reject) or self._is_stuck(job):
@@ -390,7 +407,7 @@ class Capricious:
         self.running[job.id] = job
         mapped = self.ask.chance(self.manners.map)
         hosts = self.ask.some_of(free, self.ask.below(job.size) + 1 if mapped else job.size)
-        self.busy |= dict.fromkeys(hosts, job.id)
+        self.computing[job.id] = hosts
         if not mapped:
             return p.ExecuteJobData(job.id, format_hosts(hosts))
         mapping = {str(executor): str(self.ask.below(len(hosts))) for executor in range(job.size)}
@@ -418,7 +435,7 @@ class Capricious:
             chosen = self.ask.some_of(free, self.ask.below(len(free)) + 1)
             known = [q for q in self._pstates(chosen) if q not in self.hosts[chosen[0]].virtual_pstates]
             yield self._set_pstate(chosen, self.ask.one_of(known))
-        computing = [h for h in range(len(self.hosts)) if self.busy.get(h, "switching") != "switching"]
+        computing = sorted(self.busy - self.switching)
         if computing and self.ask.chance(self.manners.switch):
             yield self._set_pstate(self.ask.some_of(computing, self.ask.below(len(computing)) + 1), self.ask.below(2))
 
@@ -429,7 +446,7 @@ class Capricious:
     def _set_pstate(self, hosts: list[int], pstate: int) -> p.SetResourceStateData:
         for host in hosts:
             if self._idle(host):
-                self.busy[host] = "switching"
+                self.switching.add(host)
         return p.SetResourceStateData(format_hosts(hosts), str(pstate))
 
     def _register(self) -> Any:

@@ -106,16 +106,18 @@ def _lists(state: ClusterState) -> list[str]:
 
 
 def _allocations(state: ClusterState) -> list[str]:
-    """Running jobs have their hosts to themselves, and `host_job` says so."""
+    """Running jobs have their hosts to themselves unless these are shared, and `host_job` says so."""
     owner = np.full(nb_hosts(state), -1)
+    named = np.zeros(nb_hosts(state), bool)  # by a job that has it
     for job in state.running[: state.nb_running].tolist():
         begin = state.alloc_first[job]
         if begin + state.alloc_count[job] > state.nb_intervals:
             return [f"job {job}: its intervals are beyond the pool's end"]
         for i in range(begin, begin + state.alloc_count[job]):
             hosts = slice(state.interval_first[i], state.interval_last[i] + 1)
-            if (owner[hosts] >= 0).any():
+            if (owner[hosts] >= 0).any() and not state.shares:
                 return [f"jobs {job} and {owner[hosts].max()} have a host in common"]
             owner[hosts] = job
-    strange = np.flatnonzero(owner != state.host_job)
+            named[hosts] |= state.host_job[hosts] == job
+    strange = np.flatnonzero(np.where(owner >= 0, ~named, state.host_job >= 0))
     return [f"hosts {strange.tolist()}: host_job is not whose allocation they are in"] if len(strange) else []

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def find_batsim() -> str:
     return found if version.strip().lstrip("v").startswith("4.2") else ""
 
 
-def converse_with_batsim(world: World, batsim: str, folder: Path) -> list[str]:
+def converse_with_batsim(world: World, batsim: str, folder: Path, engines: Mapping[str, Any] = _ENGINES) -> list[str]:
     """Give Batsim and our engines the replies of one decision process; returns what differs at the first point.
 
     Where a reply is impossible the run ends with it: Batsim dies, and our engines have to refuse it.
@@ -58,9 +59,10 @@ def converse_with_batsim(world: World, batsim: str, folder: Path) -> list[str]:
         world: what is simulated; it is written as files, and read from them.
         batsim: Batsim's executable.
         folder: empty, for the files.
+        engines: classes of ours, by name.
     """
     world = written(world, folder)
-    process = _Companion(world)
+    process = _Companion(world, engines)
     try:
         _run(process, world, batsim, folder)
     except _StoppedError:
@@ -118,10 +120,10 @@ class _StoppedError(Exception):
 class _Companion:
     """A decision process full of whims, which asks our engines for each question that it gets."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, engines: Mapping[str, Any] = _ENGINES) -> None:
         self.whims = Capricious(world)
         made = (world.platform, world.workloads, world.events, world.options)
-        self.engines = {name: engine(*made) for name, engine in _ENGINES.items()}
+        self.engines = {name: engine(*made) for name, engine in engines.items()}
         self.differences: list[str] = []
         self.finished, self.now, self.state = False, 0.0, None
         self._questions = 0
@@ -194,6 +196,7 @@ def _possible_event(event: Any) -> Any:
 def written(world: World, folder: Path) -> World:
     """Write a world as Batsim's input files; returns the world that they say."""
     write_platform(folder / "platform.xml", _presentable(world.platform, world.options.energy))
+    _give_cores(folder / "platform.xml", world.platform)
     if world.platform.routes:
         _connect(folder / "platform.xml", world.platform)
     for workload in world.workloads:
@@ -222,10 +225,23 @@ def _presentable(platform: Platform, energy: bool) -> Platform:
 def _presentable_host(host: Host, energy: bool) -> Host:
     known = host.is_computing_pstate(host.initial_pstate) or not energy
     pstates = (
-        pstate if number in host.virtual_pstates else msgspec.structs.replace(pstate, speed=pstate.speed * _GIGA)
+        msgspec.structs.replace(
+            pstate,
+            speed=pstate.speed if number in host.virtual_pstates else pstate.speed * _GIGA,
+            full=pstate.epsilon + host.cores * (pstate.full - pstate.epsilon),
+        )
         for number, pstate in enumerate(host.pstates)
     )
     return msgspec.structs.replace(host, pstates=tuple(pstates), initial_pstate=host.initial_pstate if known else 0)
+
+
+def _give_cores(path: Path, platform: Platform) -> None:
+    """Let hosts of a written platform have their cores, and all of them draw what one has drawn."""
+    text = path.read_text()
+    for host in platform.hosts:
+        if host.cores > 1:
+            text = text.replace(f'<host id="{host.name}"', f'<host id="{host.name}" core="{host.cores}"')
+    path.write_text(text)
 
 
 def _giga(workload: Workload) -> Workload:
@@ -273,6 +289,7 @@ def _option_words(options: EngineOptions) -> list[str]:
         "--enable-dynamic-jobs": options.dynamic_jobs,
         "--acknowledge-dynamic-jobs": options.acknowledge_dynamic_jobs,
         "--enable-profile-reuse": options.profile_reuse,
+        "--enable-compute-sharing": options.compute_sharing,
         "--forward-profiles-on-submission": options.forward_profiles,
         "--forward-unknown-events": options.forward_unknown_events,
         "--disable-machine-state-tracing": not options.trace,

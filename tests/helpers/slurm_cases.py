@@ -70,14 +70,14 @@ def line(number: int, submit: int, size: int, limit: int, runtime: int, *, optio
     return "|".join(row[name] for name in HEADER.split("|"))
 
 
-def toy(folder: Path, lines: Sequence[str], conf: str = CONF, **files: str) -> Case:
-    """A case of a small cluster; `files` are the texts of further sources by name."""
+def toy(folder: Path, lines: Sequence[str], conf: str = CONF, suffix: str = ".txt", **files: str) -> Case:
+    """A case of a small cluster; `files` are the texts of further sources by name, whose paths end in `suffix`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "in.conf").write_text(conf)
     (folder / "sacct.txt").write_text("\n".join([HEADER, *lines]) + "\n")
     paths = {}
     for name, text in files.items():
-        paths[name] = folder / f"{name}.txt"
+        paths[name] = folder / f"{name}{suffix}"
         paths[name].write_text(text)
     case, found = read_case(Sources(conf=folder / "in.conf", jobs=folder / "sacct.txt", **paths))
     write_case(case, found, folder / "case")

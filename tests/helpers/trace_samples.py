@@ -77,6 +77,35 @@ def sacct_json(jobs: int = 30) -> bytes:
     return json.dumps({"jobs": [job(number) for number in range(1, jobs + 1)]}, indent=1).encode()
 
 
+def condor(jobs: int = 30) -> bytes:
+    names = ("QDate", "JobCurrentStartDate", "CompletionDate")
+    rows = [
+        {**dict(zip(names, _times(job), strict=True)), "ClusterId": job, "ProcId": 0, "Owner": "u", "RequestCpus": 4}
+        for job in range(1, jobs + 1)
+    ]
+    return json.dumps(rows, indent=1).encode()
+
+
+def flux(jobs: int = 30) -> bytes:
+    names = ("t_submit", "t_run", "t_cleanup")
+    rows = [
+        {**dict(zip(names, _times(job), strict=True)), "id": job, "duration": 3600.0, "nnodes": 1, "ncores": 8}
+        | {"nodelist": f"n{job}", "result": "COMPLETED"}
+        for job in range(1, jobs + 1)
+    ]
+    return json.dumps({"jobs": rows}).encode()
+
+
+def philly(jobs: int = 30) -> bytes:
+    rows = []
+    for job in range(1, jobs + 1):
+        submit, start, end = (_stamp(time).replace("T", " ") for time in _times(job))
+        detail = [{"ip": f"m{job}", "gpus": ["gpu0", "gpu1"]}]
+        attempt = {"start_time": start, "end_time": end, "detail": detail}
+        rows.append({"status": "Pass", "vc": "v", "jobid": f"a{job}", "attempts": [attempt], "submitted_time": submit})
+    return json.dumps(rows).encode()
+
+
 def pbs(jobs: int = 30) -> bytes:
     lines = []
     for job in range(1, jobs + 1):
@@ -142,5 +171,5 @@ LINES = {  # of a record a line
     "oar": oar(),
     "djc": djc(),
 }
-SAMPLES = {**LINES, "sacct-json": sacct_json()}
+SAMPLES = {**LINES, "sacct-json": sacct_json(), "condor": condor(), "flux": flux(), "philly": philly()}
 FORMATS = {"swf-21": "swf", "swf-semicolons": "swf", "sacct-parsable": "sacct", "xdmod": "sacct", "uge": "sge"}

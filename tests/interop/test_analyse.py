@@ -6,8 +6,8 @@ import sys
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from helpers.run_samples import run_facts
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 

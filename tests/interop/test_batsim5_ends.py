@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from helpers import green_worlds
 from helpers.batsim5 import converse5
 from helpers.golden import ROOT, SESSIONS_5
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.cli.app import app

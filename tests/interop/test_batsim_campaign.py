@@ -31,11 +31,12 @@ def batsim() -> str:
 # --- Decisions full of whims -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sharing", [False, True])
 @pytest.mark.parametrize(("energy", "links"), [(False, False), (True, False), (False, True), (True, True)])
 def test_engines_ask_what_batsim_asks(
-    batsim: str, tmp_path_factory: pytest.TempPathFactory, energy: bool, links: bool
+    batsim: str, tmp_path_factory: pytest.TempPathFactory, energy: bool, links: bool, sharing: bool
 ) -> None:
-    @given(worlds(energy=energy, links=links))
+    @given(worlds(energy=energy, links=links, sharing=sharing))
     @settings(max_examples=CASES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def converse(world: World) -> None:
         folder = tmp_path_factory.mktemp("world")

@@ -21,7 +21,7 @@ NEEDED = {
     "log_training": ("torch",),
     "own_environment": ("sb3_contrib",),
     "own_ppo": ("torch", "gymnasium"),
-    "tour": ("gymnasium",),
+    "tour": ("gymnasium", "torch", "optuna", "pyarrow", "pandas", "matplotlib"),
     "train_scheduler": ("torch",),
 }
 

@@ -5,10 +5,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.advice_samples import sample_advice
 from helpers.browser import browser, missing
 from helpers.run_samples import THREE, job_table
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments.advise import METRIC_NAMES

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.golden import ROOT, SESSIONS
 from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, platform, supply, workload
-from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Responder

@@ -5,7 +5,7 @@ import re
 import shlex
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs

@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.day_toys import ENERGY, busy_days_of
 from helpers.policy_toys import platform
-from typer.testing import CliRunner
 
 from decision.batsim.agent import Agent
 from decision.cli.app import app

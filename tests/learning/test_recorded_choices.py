@@ -6,8 +6,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.learning_runs import write_log
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files import load_platform, load_workload

@@ -4,8 +4,8 @@ import csv
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.learning_runs import write_log
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files.run_facts import read_facts

@@ -50,6 +50,24 @@ def test_engines_agree_where_jobs_communicate_and_messages_take_time(world: Worl
     assert converse(world) == []
 
 
+@given(worlds(energy=True, links=True, network=True))
+@AGREE
+def test_engines_agree_with_energy_where_jobs_communicate_and_messages_take_time(world: World) -> None:
+    assert converse(world) == []
+
+
+@given(worlds(energy=True, sharing=True))
+@AGREE
+def test_engines_agree_where_jobs_share_hosts(world: World) -> None:
+    assert converse(world) == []
+
+
+@given(worlds(energy=True, links=True, network=True, sharing=True))
+@AGREE
+def test_engines_agree_where_jobs_share_hosts_and_links_and_messages_take_time(world: World) -> None:
+    assert converse(world) == []
+
+
 @given(worlds(mischief=True))
 @AGREE
 def test_engines_refuse_the_same(world: World) -> None:

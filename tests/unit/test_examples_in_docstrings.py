@@ -6,7 +6,7 @@ import pytest
 
 import decision as d
 
-NEEDS = dict.fromkeys(("train", "evaluate", "gates"), "torch")
+NEEDS = dict.fromkeys(("train", "evaluate", "gates"), "torch") | {"search": "optuna"}
 NEEDS |= dict.fromkeys(("make_env", "policy_from", "Environment"), "gymnasium")
 FORM = doctest.NORMALIZE_WHITESPACE
 

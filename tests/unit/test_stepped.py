@@ -1,5 +1,6 @@
 """`d.Simulation`: stepped from outside, copied, and the same in an external Batsim."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -147,3 +148,20 @@ def test_what_cannot_be_is_said_in_one_line(do, message):
     with pytest.raises(d.DecisionError) as error:
         do(sim)
     assert message in str(error.value)
+
+
+STARTED = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_stepped, decision as d
+test_stepped.greedy(d.Simulation("toy", "toy"), [])
+test_stepped.greedy(d.Simulation("toy", "toy", engine="batsim", batsim={STANDIN!r}), [])
+d.simulate("toy", "toy", test_stepped.Greedy())
+print("numba" in sys.modules)
+"""
+
+
+def test_once_compiled_stepping_and_policies_in_python_start_without_numba():
+    words = [sys.executable, "-c", STARTED]
+    _, again = (subprocess.run(words, capture_output=True, text=True, check=True) for _ in range(2))
+    assert again.stdout.split() == ["False"], "a kernel is called as such, and not by its address"

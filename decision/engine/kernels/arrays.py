@@ -22,7 +22,7 @@ from decision.state.plan_arrays import PlanArrays
 from .links import NO_NETWORK
 
 # Kinds of leaf task
-DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
+DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR, FLOPS_EXECUTORS = range(5)
 
 # Activities by what their end is. A code is one of them, or of the messages, and what it is about: see `pack`
 (
@@ -123,12 +123,12 @@ class Truth(Bundle):
     leaf_count: I4  # (P,)
     leaf_kind: I1  # (L,) DELAY, FLOPS_*
     leaf_amount: F8  # (L,) seconds or flop
-    leaf_vector: I8  # (L,) where the amounts per executor begin in `vector`
+    leaf_vector: I8  # (L,) where the amounts per host begin in `vector`, and after them those of FLOPS_EXECUTORS
     leaf_exit: I4  # (L,) exit code once the leaf is over; not 0 ends the job
     leaf_bytes: F8  # (L,) bytes per pair of hosts, in all with FLOPS_TOTAL, the largest with FLOPS_VECTOR
-    leaf_matrix: I8  # (L,) where its bytes from each executor to each other begin in `matrix`
-    vector: F8  # (V,) flop per executor
-    matrix: F8  # (B,) bytes
+    leaf_matrix: I8  # (L,) where its bytes from each host to each other begin in `matrix`
+    vector: F8  # (V,) flop per host; then how many executors, and of each its host, counted in the job, and its flop
+    matrix: F8  # (B,) bytes from host to host; then of FLOPS_EXECUTORS the most from one executor to another
     workload_end: I8  # (K,) one past the workload's last job
     event_time: F8  # (E,) seconds, ascending in each list
     event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES, or 0
@@ -268,6 +268,13 @@ class Sim(Bundle):
     kill_begin: I8  # (Z,) jobs of a kill request
     kill_end: I8  # (Z,)
     kill_job: I4  # (Z,)
+    # Of Batsim 5 alone: behind what each run needs, which a few fields more before it would slow by a hundredth.
+    probed: I4  # (H,) hosts that probes measure at `stroke`, in order
+    stays_computing: Int  # 1 where a host that has computed counts as computing until it switches
+    stroke: Int  # number of the call that is the stroke of Batsim 5's periodic clock that is awaited
+    next_stroke: Int  # number of the one after it, at next_stroke_time
+    nb_probed: Int  # length of probed
+    next_stroke_time: Float  # seconds: of the stroke after the awaited one of Batsim 5's periodic clock; 0 for none
 
 
 class Rows(Bundle):
@@ -343,6 +350,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
         in_state=np.where(np.arange(len(HostState)) == HostState.IDLE, nb_hosts, 0).astype(i8),
         time_in_state=np.zeros(len(HostState)),
         **{n: np.zeros(nb_hosts + nb_storage, f8) for n in ("host_joules", "host_watts", "host_joules_at")},
+        probed=np.zeros(nb_hosts, i4),
         first_watts=np.full(nb_hosts + nb_storage, -1.0),
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "switch")},
         **{n: np.zeros(1024, i4) for n in ("switch_left", "switch_pstate")},

@@ -11,14 +11,13 @@ between two printed ones.
 import numpy as np
 
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import nearest_millionths
 from decision.engine.rules import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.model.errors import InternalError
 from decision.state import transitions
 
 from . import arrays as a
 from .network import begin_flow
-
-_SPLIT = 2.0**27 + 1.0  # cuts a number of 53 bits into two halves, whose products with 1e6 are exact (Veltkamp)
 
 
 @kernel
@@ -65,20 +64,7 @@ def log(world, kind, arg, value):
 @kernel
 def six_decimals(seconds):
     """A time as Batsim writes it into messages, as it does all numbers, and as the state has it."""
-    # Batsim prints six decimals, and what prints them rounds the exact binary number. The product below is rounded
-    # itself, which shows only where it comes out at a half: then the part that it lost says to which side.
-    scaled = seconds * 1e6
-    whole = np.rint(scaled)  # not round: it goes through an integer, which overflows after 292,000 years
-    if abs(scaled - whole) == 0.5:  # what the product was rounded by says to which side
-        # Dekker's exact product: the two halves times 1e6 have no error, so `lost` is exactly what `scaled` is short
-        # of.
-        high = seconds * _SPLIT - (seconds * _SPLIT - seconds)
-        lost = (high * 1e6 - scaled) + (seconds - high) * 1e6
-        if lost > 0.0:
-            whole = np.ceil(scaled)
-        elif lost < 0.0:
-            whole = np.floor(scaled)
-    return whole / 1e6
+    return nearest_millionths(seconds) / 1e6
 
 
 @kernel
@@ -289,8 +275,11 @@ def _is_over(world, at):
     if sim.left[at] >= WORK_PRECISION and _is_task(code):
         return False
     if a.code_kind(code) == a.FLOW_BEGINS:
-        begin_flow(world, a.code_arg(code))
-        sim.left[at], sim.pace[at], sim.code[at] = 1.0, 0.0, a.pack(a.TASK_ENDS, a.code_arg(code))
+        job = a.code_arg(code)
+        begin_flow(world, job)
+        # A job that reached its walltime meanwhile goes on until the server knows that.
+        sim.left[at], sim.pace[at] = 1.0, 0.0
+        sim.code[at] = a.pack(a.OVERRUN_ENDS if sim.over[job] else a.TASK_ENDS, job)
         sim.nb_tasks += 1
         return False
     if a.code_kind(code) != a.LATENCY_ENDS:

@@ -1,9 +1,9 @@
 """Energy: what each host draws, and the rows of Batsim's traces (SimGrid's host energy model).
 
-A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under load. A delay
-puts no load on its hosts. A switch is full load in its virtual pstate, and so is anything in a pstate of speed 0.
-SimGrid takes a host to be in pstate 0 until it first looks at it, in whatever pstate it begins: when time has
-passed, when the pstate changes, or when a task begins on this host alone.
+A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under a load of so many
+cores, ``full`` being what one core draws. A delay puts no load on its hosts. A switch is full load in its virtual
+pstate, and so is anything in a pstate of speed 0. SimGrid takes a host to be in pstate 0 until it first looks at it, in
+whatever pstate it begins: when time has passed, when the pstate changes, or when a task begins on this host alone.
 """
 
 from decision.compiling.jit import kernel
@@ -18,7 +18,8 @@ ROW_START, ROW_END, ROW_PSTATE = ord(START_ROW), ord(END_ROW), ord(PSTATE_ROW)
 def _watts_at(facts, host, pstate, flops):
     """Watts that `host` draws in a pstate where `flops` flop/s are computed on it."""
     speed = facts.speed[host, pstate]
-    load = min(flops / speed, 1.0) if speed > 0.0 else 1.0
+    # In cores: `full` is what the host draws where one of them is used.
+    load = min(flops / speed, 1.0 * facts.cores[host]) if speed > 0.0 else 1.0
     if load <= 0.0:
         return facts.idle[host, pstate]
     return facts.epsilon[host, pstate] + load * (facts.full[host, pstate] - facts.epsilon[host, pstate])

@@ -12,6 +12,9 @@ from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
 from .network import (
+    ENTER_SHARED,
+    LEAVE_SHARED,
+    LOAD_SHARED,
     NOTE_PARTS,
     NOTE_SPEEDS,
     SET_RATES,
@@ -20,9 +23,12 @@ from .network import (
     begin_flow,
     end_flow,
     flops_of,
+    host_place_of,
     is_flow,
+    nb_executors,
     network_of,
     sends,
+    shares_hosts,
 )
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
@@ -39,7 +45,10 @@ def begin_job(world, job, at):
     # Energy is measured before anything changes on the hosts: at their old load.
     energy_row(world, ROW_START)
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
-    _enter_all(world, job, IDLE, COMPUTING)
+    if state.shares:
+        ask_flows(world, ENTER_SHARED, job, 0)
+    else:
+        _enter_all(world, job, IDLE, COMPUTING)
     sim.over[job] = 0
     if sim.energy_on:
         sim.energy[job] = -joules_of(world, job)
@@ -130,12 +139,16 @@ def begin_computing(world, job):
     sim.rate[job] = _task_rate(world, job, leaf)
     # SimGrid looks at a host when a task begins on it alone, and at those of a larger task only when time passes.
     if sim.energy_on:
-        if _nb_allocated(world, job) == 1:
-            look_at(world, next_host(world, job, 0))
+        hosts = _nb_allocated(world, job)
+        if nb_executors(world.truth, leaf, hosts) == 1:
+            look_at(world, _host_number(world, job, host_place_of(world.truth, leaf, hosts, 0)))
         sim.loading[sim.nb_loading] = job
         sim.nb_loading += 1
     # The task waits for the latency of its way first, and has no rate until `share_network` sets one.
-    if sends(world, leaf, _nb_allocated(world, job)):
+    if sim.rate[job] < np.inf and shares_hosts(world, leaf) and not sends(world, leaf, _nb_allocated(world, job)):
+        sim.rate[job] = 0.0
+        begin_flow(world, job)
+    elif sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
         latency = ask_flows(world, SUM_LATENCY, job, leaf)
         if latency > 0.0:
@@ -164,6 +177,8 @@ def share_network(world):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
         _load_hosts(world, job, present_leaf(world, job))
+    if world.state.shares and sim.energy_on:
+        ask_flows(world, LOAD_SHARED, 0, 0)
     # What is left of a task is a share of it, so that a new rate needs nothing else.
     for i in range(sim.nb_activities):
         rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
@@ -228,7 +243,7 @@ def _load_hosts(world, job, leaf):
     measured, which shows only where a delay came before the task in the same job.
     """
     state, sim = world.state, world.sim
-    if sim.energy_on == 0:
+    if sim.energy_on == 0 or state.shares:
         return
     begin, executor, hosts = state.alloc_first[job], 0, _nb_allocated(world, job)
     for i in range(begin, begin + state.alloc_count[job]):
@@ -236,6 +251,19 @@ def _load_hosts(world, job, leaf):
             amount = flops_of(world.truth, leaf, hosts, executor)
             put_load(world, host, amount * sim.rate[job] if amount > 0.0 else 0.0)
             executor += 1
+
+
+@kernel
+def _host_number(world, job, place):
+    """The host at a place of the job's hosts, counted from 0."""
+    state = world.state
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        hosts = state.interval_last[i] - state.interval_first[i] + 1
+        if place < hosts:
+            return state.interval_first[i] + place
+        place -= hosts
+    return np.int32(-1)
 
 
 @kernel
@@ -251,14 +279,17 @@ def next_host(world, job, host):
 
 @kernel
 def unload_hosts(world, job):
-    """The job's hosts compute nothing."""
+    """The job's hosts compute nothing; where jobs share hosts, `LOAD_SHARED` says what others compute there."""
     state = world.state
     if world.sim.energy_on == 0:
         return
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            set_load(world, host, 0.0)
+            if state.shares:
+                measure_host(world, host)
+            else:
+                set_load(world, host, 0.0)
 
 
 @kernel
@@ -314,8 +345,9 @@ def end_at_walltime(world, job):
     at = find(world, a.pack(a.TASK_ENDS, job))
     # SimGrid does not cancel a task whose limit has passed: it computes, and draws power, until the job's actor ends,
     # which is when the server has taken its message.
-    if at >= 0 and takes_time(world):
-        world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
+    if takes_time(world):
+        if at >= 0:
+            world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
     else:
         cancel(world, a.pack(a.TASK_ENDS, job))
         cancel(world, a.pack(a.FLOW_BEGINS, job))
@@ -327,6 +359,7 @@ def end_at_walltime(world, job):
 def end_overrun(world, job):
     """The server knows that the job has reached its walltime: its task ends at last."""
     task = a.pack(a.OVERRUN_ENDS, job)
+    cancel(world, a.pack(a.FLOW_BEGINS, job))
     if find(world, task) >= 0:
         cancel(world, task)
         end_flow(world, job)
@@ -340,7 +373,10 @@ def _end_job(world, job, final_state, exit_code):
     sim.exit_code[job] = exit_code
     sim.end_time[job] = sim.now
     sim.over[job] = 1 + final_state
-    _enter_all(world, job, COMPUTING, IDLE)
+    if world.state.shares:
+        ask_flows(world, LEAVE_SHARED, job, 0)
+    else:
+        _enter_all(world, job, COMPUTING, IDLE)
     # A policy hears of the end from the server (`server._report_end`), so that it knows no more than under Batsim.
     if sim.policy_watches == 0:
         transitions.end(world.state, world.facts, job, final_state)

@@ -21,10 +21,11 @@ _NO_CABLE = 2**31 - 1  # more than there are
 
 
 class LinkState(Bundle):
-    """Links and what goes through them. N links (each direction of a cable is one), L levels, H hosts.
+    """Links and hosts, and what goes through them. N links (each direction of a cable is one), L levels, H hosts.
 
-    A flow is a task that communicates, once its latency is over; F flows, in the order in which they began. A part is
-    what a flow needs of one link or host; P parts, those of a flow in a row. In `share` many parts are one: S slots.
+    A flow is a task that takes its share of them: one that communicates, once its latency is over, or one that shares
+    hosts; F flows, in the order in which they began. A part is what a flow needs of a link, or an executor of its host;
+    P parts, those of a flow in a row. In `share` many parts are one: S slots. Hosts are links N to N + H - 1.
     """
 
     bandwidth: F8  # (N,) bytes/s
@@ -50,8 +51,8 @@ class LinkState(Bundle):
     flow_rise: F8  # (F,) what it got of that in the last round
     flow_frozen: I1  # (F,) whether it gets no more
     flow_slot: I8  # (F,) its first entry in slot_of
-    part_link: I4  # (P,) -1 for a host
-    part_width: F8  # (P,) bytes/s of the link, or flop/s of the host
+    part_link: I4  # (P,)
+    part_width: F8  # (P,) bytes/s of the link, or flop/s of all cores of the host
     part_amount: F8  # (P,) bytes or flop
     slot_of: I4  # (P,) of each entry
     slot_amount: F8  # (P,) of each entry
@@ -60,9 +61,11 @@ class LinkState(Bundle):
     slot_users: I4  # (P,) flows that may still get more of it
     amount: F8  # (N,) bytes; 0 but in `note_links`
     touched: I4  # (N,)
-    users: I4  # (N,) flows whose parts are known
-    slot: I4  # (N,) -1 but in `share`
+    users: I4  # (N + H,) parts that are known
+    slot: I4  # (N + H,) -1 but in `share`
     hosts: I4  # (H,) of the job that is looked at
+    load: F8  # (H,) flop/s; 0 but in `load_shared`
+    loaded: I1  # (H,) 1 where flows compute
     way: I4  # (2L + 1,)
 
 
@@ -71,7 +74,8 @@ def new_network(platform: Platform | None) -> LinkState:
     topology = platform.topology if platform else None
     # A world without a network has one of no links, so that kernels need not ask; jobs that communicate were refused.
     if platform is None or not isinstance(topology, Flat | FatTree) or platform.unmodelled:
-        return _network(np.zeros(0), np.zeros(1), *(np.zeros((0, 0), np.int32) for _ in range(4)))
+        hosts = len(platform.hosts) if platform else 0
+        return _network(np.zeros(0), np.zeros(1), *(np.zeros((0, hosts), np.int32) for _ in range(4)))
     if isinstance(topology, Flat):
         return _flat_network(topology, platform)
     place = np.asarray(platform.places or range(len(platform.hosts)), np.int64)
@@ -157,9 +161,8 @@ def _network(
     down_towards: np.ndarray,
     **more: ArrayLike,
 ) -> LinkState:
-    f8, i8, i4 = np.float64, np.int64, np.int32
+    i4 = np.int32
     links, (levels, hosts) = len(bandwidth), subtree.shape
-    flows = _FLOWS_PER_HOST * hosts + 1
     below = np.asarray(more.get("below", [1] * levels), i4)
     cables = np.asarray(more.get("cables", [1] * levels), i4)
     return LinkState(
@@ -176,18 +179,23 @@ def _network(
         cable_step=np.asarray(more.get("cable_step", [1] * levels), i4),
         backbone=np.asarray(more.get("backbone", []), i4),
         has_cables=bool((cables > 1).any()),
-        flow_job=np.zeros(flows, i4),
-        **{name: np.zeros(flows, i8) for name in ("flow_first", "flow_end", "flow_slot")},
-        **{name: np.zeros(flows, f8) for name in ("flow_limit", "flow_rate", "flow_rise")},
-        flow_frozen=np.zeros(flows, np.int8),
+        **_flows(_FLOWS_PER_HOST * hosts + 1),
         **_parts(0),
         amount=np.zeros(links),
         touched=np.zeros(links, i4),
-        users=np.zeros(links, i4),
-        slot=np.full(links, -1, i4),
+        users=np.zeros(links + hosts, i4),
+        slot=np.full(links + hosts, -1, i4),
         hosts=np.zeros(hosts, i4),
+        load=np.zeros(hosts),
+        loaded=np.zeros(hosts, np.int8),
         way=np.zeros(2 * levels + 1, i4),
     )
+
+
+def _flows(room: int) -> dict[str, np.ndarray]:
+    arrays = {name: np.zeros(room) for name in ("flow_limit", "flow_rate", "flow_rise")}
+    arrays |= {name: np.zeros(room, np.int64) for name in ("flow_first", "flow_end", "flow_slot")}
+    return arrays | {"flow_job": np.zeros(room, np.int32), "flow_frozen": np.zeros(room, np.int8)}
 
 
 def _parts(room: int) -> dict[str, np.ndarray]:
@@ -203,10 +211,21 @@ NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
     used = network.nb_parts
-    # A flow may need each host and each link once; twice what is used, so that growing is rare.
-    more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))
+    # A flow may need each host and each link once; twice what there is, so that growing is rare, and ends where a flow
+    # has more executors than there are hosts.
+    more = _parts(2 * len(network.part_link) + len(network.bandwidth) + len(network.hosts))
     for name in ("part_link", "part_width", "part_amount"):
         more[name][:used] = getattr(network, name)[:used]
+    return network._replace(**more)
+
+
+def with_flows(network: LinkState, room: int) -> LinkState:
+    """The same network with room for so many flows: the same arrays where they are long enough."""
+    if room <= len(network.flow_job):
+        return network
+    more, used = _flows(max(room, 2 * len(network.flow_job))), network.nb_flows
+    for name, array in more.items():
+        array[:used] = getattr(network, name)[:used]
     return network._replace(**more)
 
 

@@ -1,8 +1,10 @@
-"""Tasks that communicate: what they wait for, what they need of links and hosts, and at what rate they get it.
+"""Tasks that communicate or share hosts: what they need of links and hosts, and at what rate they get it.
 
 A task that communicates waits for the longest latency that its bytes meet (`SUM_LATENCY`). Then it is a *flow*: its
-*parts* are what it needs of each link and host (`NOTE_PARTS`), and all flows have new rates whenever one begins or
-ends, or a host changes its speed (`SET_RATES`). `decision.engine.reference.machines` is the same to be read.
+*parts* are what it needs of each link, and each executor of its host (`NOTE_PARTS`), and all flows have new rates
+whenever one begins or ends, or a host changes its speed (`SET_RATES`). A task that computes only is a flow where jobs
+share hosts, or where several of its executors are on one host; else it has its hosts to itself, and needs none of this.
+`decision.engine.reference.machines` is the same to be read.
 """
 
 from decision.compiling.bundle import bundle_at
@@ -10,8 +12,11 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.engine.rules import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
 from decision.model.errors import InternalError
+from decision.state import transitions
+from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
+from .energy import enter, put_load
 from .links import LinkState, find_way, top_of_way
 
 LARGEST_RATE = 1.7976931348623157e308  # a rate without a limit
@@ -24,7 +29,7 @@ _RISES, _STOPS, _FROZEN = range(3)  # of flow_frozen; STOPS since this round
 _network_at = bundle_at(LinkState)
 
 # Operations of `flows`
-SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
+SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES, ENTER_SHARED, LEAVE_SHARED, LOAD_SHARED, IS_COMPUTED_ON = range(8)
 
 _FLOWS = Interface(float, *a.WORLD, int, int, int)
 _call_flows = _FLOWS.caller()
@@ -40,14 +45,43 @@ def network_of(world):
 def sends(world, leaf, hosts):
     """Whether a job on so many hosts communicates in this leaf."""
     truth = world.truth
-    return truth.leaf_bytes[leaf] > 0.0 and (hosts > 1 or truth.leaf_kind[leaf] == a.FLOPS_VECTOR)
+    return truth.leaf_bytes[leaf] > 0.0 and (hosts > 1 or truth.leaf_kind[leaf] >= a.FLOPS_VECTOR)
+
+
+@kernel
+def shares_hosts(world, leaf):
+    """Whether the executors of a task that computes may be on hosts with others, be they its own."""
+    return world.state.shares == 1 or world.truth.leaf_kind[leaf] == a.FLOPS_EXECUTORS
+
+
+@kernel
+def nb_executors(truth, leaf, hosts):
+    """How many executors a job on so many hosts has."""
+    if truth.leaf_kind[leaf] != a.FLOPS_EXECUTORS:
+        return hosts
+    return int(truth.vector[truth.leaf_vector[leaf] + hosts])
+
+
+@kernel
+def host_place_of(truth, leaf, hosts, executor):
+    """Which of the job's hosts an executor is on."""
+    if truth.leaf_kind[leaf] != a.FLOPS_EXECUTORS:
+        return executor
+    return int(truth.vector[truth.leaf_vector[leaf] + hosts + 1 + 2 * executor])
+
+
+@kernel
+def _flops_of_executor(truth, leaf, hosts, executor):
+    if truth.leaf_kind[leaf] != a.FLOPS_EXECUTORS:
+        return flops_of(truth, leaf, hosts, executor)
+    return truth.vector[truth.leaf_vector[leaf] + hosts + 2 + 2 * executor]
 
 
 @kernel
 def bytes_between(truth, leaf, hosts, i, j):
     """Bytes that host i of a job sends to host j."""
     kind = truth.leaf_kind[leaf]
-    if kind == a.FLOPS_VECTOR:
+    if kind >= a.FLOPS_VECTOR:
         return truth.matrix[truth.leaf_matrix[leaf] + i * hosts + j]
     if i == j:
         return 0.0
@@ -58,7 +92,7 @@ def bytes_between(truth, leaf, hosts, i, j):
 def flops_of(truth, leaf, hosts, i):
     """Flop that host i of a job computes."""
     kind = truth.leaf_kind[leaf]
-    if kind == a.FLOPS_VECTOR:
+    if kind >= a.FLOPS_VECTOR:
         return truth.vector[truth.leaf_vector[leaf] + i]
     return truth.leaf_amount[leaf] / hosts if kind == a.FLOPS_TOTAL else truth.leaf_amount[leaf]
 
@@ -80,7 +114,7 @@ def _latency_of(world, job, leaf):
     """Seconds before the job's bytes flow: the longest latency of a way that any take; 0 if too short to wait for."""
     network, truth = network_of(world), world.truth
     count, top = _list_hosts(world, job), 0
-    if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
+    if truth.leaf_kind[leaf] >= a.FLOPS_VECTOR:
         for i in range(count):
             for j in range(count):
                 if bytes_between(truth, leaf, count, i, j) > 0.0:
@@ -120,8 +154,7 @@ def end_flow(world, job):
     # Links have a user less, and the parts and flows after it move up, so that both stay in the order in which they
     # began.
     for part in range(first, end):
-        if network.part_link[part] >= 0:
-            network.users[network.part_link[part]] -= 1
+        network.users[network.part_link[part]] -= 1
     for part in range(end, network.nb_parts if end > first else end):
         to = part - (end - first)
         network.part_link[to] = network.part_link[part]
@@ -161,11 +194,11 @@ def _note_speeds(world, job, leaf):
     # Its parts are still to be noted, and that reads the new speeds.
     if network.flow_first[flow] < 0:
         return
-    hosts, part = _list_hosts(world, job), network.flow_first[flow]
-    # A flow's hosts are its first parts, as `_note_parts` lists them.
-    for i in range(hosts):
-        if flops_of(world.truth, leaf, hosts, i) > 0.0:
-            network.part_width[part] = _speed(world, i)
+    truth, hosts, part = world.truth, _list_hosts(world, job), network.flow_first[flow]
+    # A flow's executors are its first parts, as `_note_parts` lists them.
+    for i in range(nb_executors(truth, leaf, hosts)):
+        if _flops_of_executor(truth, leaf, hosts, i) > 0.0:
+            network.part_width[part] = _width(world, host_place_of(truth, leaf, hosts, i))
             part += 1
     network.flow_limit[flow] = _limit(world, leaf, hosts)
 
@@ -178,13 +211,22 @@ def _speed(world, i):
 
 
 @kernel
+def _width(world, i):
+    """Flop/s of all cores of host number i of those listed."""
+    return world.facts.cores[network_of(world).hosts[i]] * _speed(world, i)
+
+
+@kernel
 def _limit(world, leaf, hosts):
     """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
     network, truth, delay, limit = network_of(world), world.truth, 0.0, LARGEST_RATE
-    if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
+    if not sends(world, leaf, hosts):
+        pass
+    elif truth.leaf_kind[leaf] >= a.FLOPS_VECTOR:
+        most = hosts**2 if truth.leaf_kind[leaf] == a.FLOPS_EXECUTORS else 0
         for i in range(hosts):
             for j in range(hosts):
-                sent = bytes_between(truth, leaf, hosts, i, j)
+                sent = truth.matrix[truth.leaf_matrix[leaf] + most + i * hosts + j]
                 if sent > 0.0:
                     top = top_of_way(network, network.hosts[i], network.hosts[j])
                     delay = max(delay, network.latency[top] * sent)
@@ -195,10 +237,11 @@ def _limit(world, leaf, hosts):
     # SimGrid bounds a flow by the window over twice the latency, weighted by what the pair sends.
     if delay > 0.0:
         limit = TCP_WINDOW / (2.0 * delay)
-    for i in range(hosts):
-        flops = flops_of(truth, leaf, hosts, i)
+    # An executor has one core at most.
+    for i in range(nb_executors(truth, leaf, hosts)):
+        flops = _flops_of_executor(truth, leaf, hosts, i)
         if flops > 0.0:
-            limit = min(limit, _speed(world, i) / flops)
+            limit = min(limit, _speed(world, host_place_of(truth, leaf, hosts, i)) / flops)
     return limit if limit < LARGEST_RATE else -1.0
 
 
@@ -207,18 +250,22 @@ def _note_parts(world, flow, leaf):
     """List what a flow needs of hosts and links. False where arrays must grow first."""
     network, truth = network_of(world), world.truth
     hosts = _list_hosts(world, network.flow_job[flow])
-    touched = _count_bytes(world, leaf, hosts)
+    touched = _count_bytes(world, leaf, hosts) if sends(world, leaf, hosts) else 0
+    executors = nb_executors(truth, leaf, hosts)
     # Where they do not fit, `amount` is cleared all the same, and the caller asks again with longer arrays.
-    fits = network.nb_parts + hosts + touched <= len(network.part_link)
+    fits = network.nb_parts + executors + touched <= len(network.part_link)
     part = network.nb_parts
     network.flow_first[flow] = part if fits else -1
     if fits:
-        for i in range(hosts):
-            flops = flops_of(truth, leaf, hosts, i)
+        for i in range(executors):
+            flops = _flops_of_executor(truth, leaf, hosts, i)
             if flops > 0.0:
-                network.part_link[part] = -1
-                network.part_width[part] = _speed(world, i)
+                place = host_place_of(truth, leaf, hosts, i)
+                link = len(network.bandwidth) + network.hosts[place]
+                network.part_link[part] = link
+                network.part_width[part] = _width(world, place)
                 network.part_amount[part] = flops
+                network.users[link] += 1
                 part += 1
     for i in range(touched):
         link = network.touched[i]
@@ -263,8 +310,8 @@ def _count_bytes(world, leaf, hosts):
 # flows rose. The flows of a full link rise no more; but links lose their last rise again in every round that follows.
 # That is SimGrid's own rule, and without it run times differ by up to 12 %.
 #
-# Links that a single flow uses, and hosts, all go the same way where they are equally wide and the flow needs as much
-# of each: they are one slot.
+# Links and hosts that a single flow uses all go the same way where they are equally wide and the flow needs as much
+# of each: they are one slot. Where several executors of a flow are on one host it counts as often.
 
 
 @kernel
@@ -297,7 +344,7 @@ def _fill_slots(network):
             link, width, amount = network.part_link[part], network.part_width[part], network.part_amount[part]
             # Only a link that several flows use must be one for all. Others merge where they are equal, so that a task
             # over many hosts is few slots.
-            shared = link >= 0 and network.users[link] > 1
+            shared = network.users[link] > 1
             if shared:
                 at = network.slot[link]
             else:
@@ -320,8 +367,7 @@ def _fill_slots(network):
     network.flow_slot[network.nb_flows] = entry
     # `slot` is -1 again for the next call; to clear all links would cost more than those that were used.
     for part in range(network.nb_parts):
-        if network.part_link[part] >= 0:
-            network.slot[network.part_link[part]] = -1
+        network.slot[network.part_link[part]] = -1
     return slots
 
 
@@ -365,7 +411,7 @@ def _use_up(network):
     # The latest first, and frozen ones too: both are SimGrid's, and decide what rounding leaves of a link.
     for flow in range(network.nb_flows - 1, -1, -1):
         rise = network.flow_rise[flow]
-        for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
+        for entry in range(network.flow_slot[flow + 1] - 1, network.flow_slot[flow] - 1, -1):
             at = network.slot_of[entry]
             rest = left[at] - network.slot_amount[entry] * rise
             left[at] = rest if rest >= SHARE_PRECISION else 0.0
@@ -391,12 +437,70 @@ def _freeze(network):
     return count
 
 
-# --- As a root, for runs in which jobs communicate -----------------------------------------------------------------
+# --- Hosts that jobs share -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _enter_shared(world, job):
+    """The hosts of a job compute, or go on to; what they have done up to now is added up, as Batsim does."""
+    state, sim, begin = world.state, world.sim, world.state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            old = sim.host_state[host]
+            sim.in_state[old] -= 1
+            sim.in_state[COMPUTING] += 1
+            sim.time_in_state[old] += sim.now - sim.host_since[host]
+            sim.host_state[host] = COMPUTING
+            sim.host_since[host] = sim.now
+
+
+@kernel
+def _leave_shared(world, job):
+    """The hosts of a job that is over are idle, unless others compute there or they are away."""
+    state, begin = world.state, world.state.alloc_first[job]
+    if world.sim.stays_computing:
+        return
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            if world.sim.host_state[host] == COMPUTING and not _is_computed_on(world, host):
+                enter(world, host, IDLE)
+
+
+@kernel
+def _is_computed_on(world, host):
+    """Whether a job has the host, and is not over."""
+    state, sim = world.state, world.sim
+    for i in range(state.nb_running):
+        job = state.running[i]
+        if sim.over[job] == 0 and transitions.has_allocated(state, job, host):
+            return True
+    return False
+
+
+@kernel
+def _load_shared(world):
+    """Put the load of all flows on the hosts, where jobs share them: SimGrid adds it up from the latest task on."""
+    network = network_of(world)
+    links, load, loaded = len(network.bandwidth), network.load, network.loaded
+    for flow in range(network.nb_flows - 1, -1, -1):
+        for part in range(network.flow_end[flow] - 1, network.flow_first[flow] - 1, -1):
+            host = network.part_link[part] - links
+            if host >= 0:
+                load[host] += network.flow_rate[flow] * network.part_amount[part]
+    # Also hosts on which nobody computes any more; but not those that switch, whose load is none of a flow.
+    for host in range(len(load)):
+        if load[host] > 0.0 or loaded[host]:
+            put_load(world, host, load[host])
+            loaded[host] = load[host] > 0.0
+            load[host] = 0.0
+
+
+# --- As a root, for runs in which jobs communicate or share hosts ----------------------------------------------------
 
 
 @_FLOWS.entry
 def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
-    """An operation on flow or job `which`."""
+    """An operation on flow, job or host `which`."""
     world = a.World(state, facts, truth, sim, rows, plan)
     if operation == SUM_LATENCY:
         return _latency_of(world, which, leaf)
@@ -407,6 +511,14 @@ def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
     if operation == SET_RATES:
         set_rates(network_of(world))
         sim.rates_changed = 0
+    if operation == ENTER_SHARED:
+        _enter_shared(world, which)
+    if operation == LEAVE_SHARED:
+        _leave_shared(world, which)
+    if operation == LOAD_SHARED:
+        _load_shared(world)
+    if operation == IS_COMPUTED_ON:
+        return 1.0 * _is_computed_on(world, which)
     return 0.0
 
 

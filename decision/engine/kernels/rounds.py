@@ -60,11 +60,12 @@ from .switches import reach_pstate, set_target_pstate
     NO_REQUEST,  # it waits again, or is done
     MEASURE_OWN,  # to measure host request_arg, one of the job's own
     MEASURE_ALL,  # to measure host request_arg, on the way through all hosts
+    MEASURE_PROBED,  # to measure host number request_arg of those that probes measure
     COUNT_DOWN,  # something that only takes rounds, request_arg of them
     BEGIN_TASK,
     BEGIN_LIMIT,
     LEAVE_VIRTUAL_PSTATE,
-) = range(7)
+) = range(8)
 
 
 @kernel
@@ -145,6 +146,8 @@ def _wake(world, i):
         _send(world, i)
     elif kind == a.SUBMITTER_WAKES and sim.first_submitted == 0:
         _measure_all(world, i, 0)
+    elif kind == a.CALL_IS_DUE and sim.nb_probed > 0 and a.code_arg(sim.actor[i]) == sim.stroke:
+        _measure_probed(world, i, 0)
     else:
         _ask(world, i, COUNT_DOWN, 1)
 
@@ -204,6 +207,18 @@ def _measure_all(world, i, host):
 
 
 @kernel
+def _measure_probed(world, i, at):
+    """Batsim 5's periodic clock measures the hosts of its probes, from number `at` on, and tells the server."""
+    sim = world.sim
+    while at < sim.nb_probed and sim.host_joules_at[sim.probed[at]] >= sim.now:
+        at += 1
+    if at < sim.nb_probed:
+        _ask(world, i, MEASURE_PROBED, at)
+    else:
+        _ask(world, i, COUNT_DOWN, 1)
+
+
+@kernel
 def _meet_requests(world):
     """SimGrid's kernel meets the requests of a round, in the actors' order."""
     sim = world.sim
@@ -211,6 +226,8 @@ def _meet_requests(world):
         request, arg = sim.request[i], a.code_arg(sim.actor[i])
         if request in (MEASURE_OWN, MEASURE_ALL):
             measure_host(world, sim.request_arg[i])
+        elif request == MEASURE_PROBED:
+            measure_host(world, sim.probed[sim.request_arg[i]])
         elif request == BEGIN_TASK:
             begin_computing(world, arg)
         elif request == BEGIN_LIMIT:
@@ -302,6 +319,8 @@ def _go_on(world, i):
         _measure_own(world, i, sim.request_arg[i])
     elif request == MEASURE_ALL:
         _measure_all(world, i, sim.request_arg[i])
+    elif request == MEASURE_PROBED:
+        _measure_probed(world, i, sim.request_arg[i])
     elif request == LEAVE_VIRTUAL_PSTATE:
         reach_pstate(world, arg)
         _ask(world, i, COUNT_DOWN, 1)

@@ -17,7 +17,7 @@ from decision.state.cluster import COMPUTING, IDLE, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
-from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
+from .clock import begin_sleep, begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import (
     begin_command,
     handle_command,
@@ -29,6 +29,7 @@ from .commands import (
 )
 from .energy import begin_energy, enter
 from .jobs import load_hosts, share_network
+from .network import IS_COMPUTED_ON, ask_flows
 from .rounds import (
     continue_reply,
     continue_sender,
@@ -343,8 +344,7 @@ def _handle(world, kind, arg):
         world.sim.nb_submitters -= 1
         _log_last(world, world.sim.nb_submitters, a.LOG_NO_MORE_JOBS)
     elif kind == a.MSG_CALL:
-        world.sim.nb_calls -= 1
-        log(world, a.LOG_CALLED, arg, 0.0)
+        _report_call(world, arg)
     elif kind == a.MSG_SWITCHED:
         world.sim.nb_switching -= 1
         report_switched(world, arg)
@@ -356,6 +356,17 @@ def _handle(world, kind, arg):
         world.sim.nb_event_lists -= 1
         _log_last(world, world.sim.nb_event_lists, a.LOG_NO_MORE_EVENTS)
     return a.DONE if is_over else NOT_OVER
+
+
+@kernel
+def _report_call(world, number):
+    """A call is due. Batsim 5's periodic clock waits for its next stroke, before the answer to this one."""
+    sim = world.sim
+    sim.nb_calls -= 1
+    log(world, a.LOG_CALLED, number, 0.0)
+    if number == sim.stroke and sim.next_stroke_time > sim.now:
+        sim.nb_calls += 1
+        begin_sleep(world, sim.next_stroke_time - sim.now, a.pack(a.CALL_IS_DUE, sim.next_stroke))
 
 
 @kernel
@@ -414,17 +425,25 @@ def _report_events(world, m):
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             for host in hosts:
-                job = state.host_job[host]
                 # It switched while it was away: Batsim 4.2.1 ends itself here. The run goes on, and its end warns of
                 # it.
                 if sim.host_state[host] != UNAVAILABLE and sim.changed_away == 0:
                     sim.changed_away, sim.changed_away_at = host + 1, sim.now
                 # A job that ran on a host that left went on; it may have ended by now.
-                enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
+                enter(world, host, COMPUTING if _computes(world, host) else IDLE)
                 transitions.come_back(state, world.facts, host)
         elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.policy_watches:
             transitions.set_supply(state, hosts[0], hosts[1:])
         log(world, a.LOG_EVENT, event, 0.0)
+
+
+@kernel
+def _computes(world, host):
+    """Whether a job has the host, and is not over."""
+    if world.state.shares:
+        return ask_flows(world, IS_COMPUTED_ON, host, 0) > 0.0
+    job = world.state.host_job[host]
+    return job >= 0 and world.sim.over[job] == 0
 
 
 @kernel

@@ -23,12 +23,15 @@ def request_switch(world, action):
     energy_row(world, ROW_PSTATE)
     wakes = world.facts.pstate_kind[plan.first[plan.begin[action]], pstate] == PSTATE_COMPUTING
     pstate_row(world, request, SWITCHING_TO_COMPUTE if wakes else SWITCHING_TO_SLEEP)
+    switching = sim.nb_switching
     for i in range(plan.begin[action], plan.end[action]):
         for host in range(plan.first[i], plan.last[i] + 1):
             sim.switch[host] = request
             sim.target[host] = pstate
             _switch(world, host, pstate)
-    host_row(world)
+    # Nor has Batsim 5 a row of states for a change that takes no time.
+    if sim.changes_once == 0 or sim.nb_switching > switching:
+        host_row(world)
 
 
 @kernel
@@ -63,7 +66,11 @@ def _switch(world, host, pstate):
     if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
         transitions.set_pstate(state, facts, host, pstate)
         note_pstate_change(world, host, old, 0.0)
-        if state.host_job[host] >= 0:
+        if state.shares:
+            for i in range(state.nb_running):
+                if transitions.has_allocated(state, state.running[i], host):
+                    speed_changed(world, state.running[i])
+        elif state.host_job[host] >= 0:
             speed_changed(world, state.host_job[host])
         if _is_last_of_request(world, host, False):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)

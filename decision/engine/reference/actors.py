@@ -99,7 +99,7 @@ def execute(sim: Simulation, job: SimJob) -> Steps[None]:
         job.joules = yield from sim.joules(job.machines)
         yield from sim.energy_row(START_ROW)
     for machine in job.machines:
-        machine.job = job.id
+        machine.jobs.append(job.id)
         sim.enter(machine, HostState.COMPUTING)
     sim.host_row()
     job.return_code = yield from _run_leaves(sim, job)
@@ -140,7 +140,7 @@ def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps
     begin = sim.now
     for _ in range(TASK_STEPS):  # Batsim sets flops, bytes and hosts of SimGrid's activity: a request each
         yield STEP
-    job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf))
+    job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf), shares=sim.options.shares_hosts)
     # The task begins, and a round later its limit: at equal times the task is over first.
     yield Call(partial(sim.kernel.begin, job.task))
     outcome = yield Wait(job.task, left if left >= 0 else None)
@@ -160,11 +160,13 @@ def _final_state(return_code: int) -> FinalState:
 
 
 def _end_job(sim: Simulation, job: SimJob, state: FinalState) -> Steps[None]:
-    """Free the job's machines and write its energy down."""
+    """Free the job's machines, where no other job computes, and write its energy down."""
     job.end(state, sim.now)
-    # A machine that is away stays so in the trace, and is idle once it is back.
     for machine in job.machines:
-        machine.job = ""
+        machine.jobs.remove(job.id)
+        if machine.jobs:
+            continue
+        # A machine that is away stays so in the trace, and is idle once it is back.
         machine.doing = HostState.IDLE
         if machine.traced is not HostState.UNAVAILABLE:
             sim.trace(machine, HostState.IDLE)
@@ -202,7 +204,7 @@ def switch(switches: "Switches", machine: HostMachine, way: int, pstate: int, st
     yield Call(partial(machine.set_pstate, way, sim.now))
     for _ in ("flops", "host", "priority"):
         yield STEP
-    task = ParallelTask(work={machine: 1.0})
+    task = ParallelTask(work=[(machine, 1.0)], shares=sim.options.shares_hosts)
     yield Call(partial(sim.kernel.begin, task))
     yield Wait(task, None)
     yield Call(partial(machine.set_pstate, pstate, sim.now))
@@ -268,7 +270,7 @@ class CommandHandler:
         executors = [machines[place] for place in command.places] or machines
         self._check(rules.phase_refusal(job.id, "start", job.phase))
         self._check(rules.size_refusal(job.id, job.facts.size, job.moldable, len(executors)))
-        self._check(rules.start_refusal(job.id, command.alloc, machines, self.sim.options.energy))
+        self._check(rules.start_refusal(job.id, command.alloc, machines, self.sim.options))
         # It counts as running from now on, though it acts only in the next round.
         job.phase, job.machines, job.executors = JobPhase.RUNNING, machines, executors
         self.sim.server.nb_running += 1

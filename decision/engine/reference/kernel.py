@@ -137,47 +137,52 @@ class Pause(Activity):
 
 @dataclass(slots=True, eq=False)
 class ParallelTask(Activity):
-    """A parallel task. Its machines advance together, so the slowest one sets the pace.
+    """A parallel task. Its executors advance together, so the slowest one sets the pace.
 
-    One that communicates waits for its latency, and then takes its share of machines and links.
+    One that communicates waits for its latency, and then takes its share of machines and links. One that only computes
+    has its machines to itself, unless it `shares` them with others, or several of its executors are on one.
     """
 
-    work: dict[HostMachine, float] = field(default_factory=dict)  # flop on each machine
-    sent: dict[tuple[HostMachine, HostMachine], float] = field(default_factory=dict)  # bytes, of pairs that have any
+    work: list[tuple[HostMachine, float]] = field(default_factory=list)  # flop of each executor, and where it is
+    # Bytes from executor to executor, of pairs that have any.
+    sent: list[tuple[HostMachine, HostMachine, float]] = field(default_factory=list)
+    shares: bool = False
     latency: float = 0.0  # seconds that are left of it
-    flow: Flow | None = None  # once it communicates
+    flow: Flow | None = None  # once it takes its share
     remains: float = 1.0  # share that is left
     rate: float = 0.0  # share per second
     limit: Pause | None = None
     loads: bool = False  # whether its machines are loaded: from the next pass of time on, when SimGrid computes loads
 
     def __post_init__(self) -> None:
-        if self.sent:
+        computes = any(flops > 0 for _, flops in self.work)
+        self.shares = bool(self.sent) or (computes and (self.shares or len({m for m, _ in self.work}) < len(self.work)))
+        if self.shares:
             return  # the network says
         self.set_rate()
         if not self.rate:
             self.remains = 0.0
 
     def set_rate(self) -> None:
-        self.rate = min((m.speed / flops for m, flops in self.work.items() if flops > 0), default=0.0)
+        self.rate = min((m.speed / flops for m, flops in self.work if flops > 0), default=0.0)
 
     def rescale(self, now: float) -> None:
         """A machine has changed its speed."""
-        for machine in self.work:
+        for machine, _ in self.work:
             machine.measure(now)
         if self.flow:
             self.flow.network.note_speeds(self)
-        elif not self.sent:
+        elif not self.shares:
             self.set_rate()
 
     def flops_on(self, machine: HostMachine) -> float:
         """Flop/s of the task on the machine."""
-        return self.rate * self.work[machine] if self.loads else 0.0
+        return sum(self.rate * flops for place, flops in self.work if place is machine) if self.loads else 0.0
 
     def left(self) -> float:
         if self.latency > 0:
             return self.latency
-        if self.sent and not self.rate:
+        if self.shares and not self.rate:
             return math.inf  # until rates are set
         return self.remains / self.rate if self.rate else 0.0
 
@@ -193,7 +198,7 @@ class ParallelTask(Activity):
         return self.remains == 0.0
 
     def machines(self) -> list[HostMachine]:
-        return list(self.work)
+        return [machine for machine, _ in self.work]
 
 
 @dataclass(slots=True, eq=False)
@@ -257,13 +262,13 @@ class ActorKernel:
 
     def begin(self, task: ParallelTask) -> None:
         """Let a task begin; SimGrid looks at its machine where it is on one alone, and at others when time passes."""
-        for machine in task.work:
-            if len(task.work) == 1:
-                machine.look(self.now)
-            machine.task = task
+        if len(task.work) == 1:
+            task.work[0][0].look(self.now)
+        for machine in dict.fromkeys(task.machines()):
+            machine.tasks.append(task)
         self._fresh.append(task)
         # Its bytes flow after the longest latency that any of them meets; SimGrid skips one below its precision.
-        if task.sent:
+        if task.shares:
             latency = self.network.latency(task)
             if latency >= TIME_PRECISION:
                 task.latency = latency
@@ -404,9 +409,9 @@ class ActorKernel:
             machine.measure(self.now)
         if isinstance(activity, ParallelTask):
             self.network.end(activity)
-            for machine in activity.work:
-                if machine.task is activity:
-                    machine.task = None
+            for machine in activity.machines():
+                if activity in machine.tasks:
+                    machine.tasks.remove(activity)
 
     def _wake(self, activity: Activity) -> None:
         for actor, answer in activity.wakes:

@@ -22,7 +22,7 @@ class Load(Protocol):
 
 @dataclass(slots=True, eq=False)
 class HostMachine:
-    """One host: Batsim's view of it (traced, job) and SimGrid's (pstate, task, joules).
+    """One host: Batsim's view of it (traced, jobs) and SimGrid's (pstate, tasks, joules).
 
     Batsim has one state, `traced`: a host that is away is back in it when a switch ends, and idle once it is back,
     though it sleeps. What may be done to a host goes by `state`.
@@ -37,8 +37,8 @@ class HostMachine:
     traced: HostState = HostState.IDLE
     traced_since: float = 0.0  # seconds
     time_in_state: list[float] = field(default_factory=lambda: [0.0] * len(HostState))  # seconds, up to `traced_since`
-    job: str = ""  # id of the job that is being computed here
-    task: Load | None = None  # what puts load on it
+    jobs: list[str] = field(default_factory=list)  # ids of the jobs that are being computed here
+    tasks: list[Load] = field(default_factory=list)  # what puts load on it, in the order in which they began
     metered_pstate: int = 0  # which SimGrid takes it to be in: 0 until it first looks
     joules: float = 0.0  # up to `measured_at`
     measured_at: float = 0.0  # seconds
@@ -80,8 +80,9 @@ class HostMachine:
         """What the host draws now, as SimGrid has it; a pstate of speed 0 counts as fully used."""
         # The last pstate that SimGrid has seen, which need not be the present one.
         power = self.facts.pstates[self.metered_pstate]
-        flops = self.task.flops_on(self) if self.task else 0.0
-        load = min(1.0, flops / power.speed) if power.speed > 0 else 1.0
+        flops = sum(task.flops_on(self) for task in reversed(self.tasks))  # SimGrid adds them up from the latest on
+        # In cores: `full` is what the host draws where one core is used.
+        load = min(float(self.facts.cores), flops / power.speed) if power.speed > 0 else 1.0
         return power.epsilon + load * (power.full - power.epsilon) if load > 0 else power.idle
 
     def needs_measure(self, now: float) -> bool:
@@ -105,8 +106,8 @@ class HostMachine:
         # At the old load and pstate, up to now.
         self.measure(now)
         self.pstate = self.metered_pstate = pstate
-        if self.task:
-            self.task.rescale(now)
+        for task in self.tasks:
+            task.rescale(now)
 
 
 # Links, the ways between hosts, and how tasks that communicate share them: SimGrid's own steps, to be read.
@@ -119,7 +120,7 @@ _Key = tuple[object, ...]
 
 @dataclass(slots=True, eq=False)
 class Constraint:
-    """What tasks share, as SimGrid's solver calls it: a link in one direction, or the processor of a host."""
+    """What tasks share, as SimGrid's solver calls it: a link in one direction, or all cores of a host."""
 
     width: float  # bytes/s, flop/s
     latency: float = 0.0  # seconds
@@ -128,10 +129,10 @@ class Constraint:
 
 
 class Communication(Protocol):
-    """A task that communicates: a `ParallelTask`."""
+    """A task that takes its share of links or of hosts: a `ParallelTask`."""
 
-    work: dict[HostMachine, float]  # flop on each machine
-    sent: dict[tuple[HostMachine, HostMachine], float]  # bytes, of pairs that have any
+    work: list[tuple[HostMachine, float]]  # flop of each executor, and where it is
+    sent: list[tuple[HostMachine, HostMachine, float]]  # bytes from executor to executor, of pairs that have any
     flow: "Flow | None"  # once it takes its share
     rate: float  # share of the task per second
 
@@ -142,7 +143,8 @@ class Flow:
 
     network: "PlatformLinks"
     task: Communication
-    needs: dict[Constraint, float] = field(default_factory=dict)  # bytes, flop
+    # Bytes of each link, and flop of each executor: one host may stand there twice.
+    needs: list[tuple[Constraint, float]] = field(default_factory=list)
     limit: float = inf  # share per second
     rate: float = 0.0
     rise: float = 0.0  # of the last round
@@ -232,7 +234,7 @@ class PlatformLinks:
 
     def latency(self, task: Communication) -> float:
         """Seconds before the bytes of a task flow: the longest latency that any of them has."""
-        return max((self._delay(*pair) for pair in task.sent), default=0.0)
+        return max((self._delay(sender, receiver) for sender, receiver, _ in task.sent), default=0.0)
 
     def _delay(self, sender: HostMachine, receiver: HostMachine) -> float:
         return sum(link.latency for link in self.way(sender.id, receiver.id))
@@ -240,12 +242,14 @@ class PlatformLinks:
     def begin(self, task: Communication) -> None:
         """A task takes its share from now on."""
         flow = Flow(self, task)
-        for machine, flops in task.work.items():
+        for machine, flops in task.work:
             if flops > 0:
-                flow.needs[self._processors.setdefault(machine, Constraint(machine.speed))] = flops
-        for pair, sent in task.sent.items():
-            for link in self.way(pair[0].id, pair[1].id):
-                flow.needs[link] = flow.needs.get(link, 0.0) + sent
+                flow.needs.append((self._processors.setdefault(machine, Constraint(0.0)), flops))
+        through: dict[Constraint, float] = {}
+        for sender, receiver, sent in task.sent:
+            for link in self.way(sender.id, receiver.id):
+                through[link] = through.get(link, 0.0) + sent
+        flow.needs += through.items()
         task.flow = flow
         self._flows.append(flow)
         self.note_speeds(task)
@@ -253,12 +257,13 @@ class PlatformLinks:
     def note_speeds(self, task: Communication) -> None:
         """A machine of a task has its speed, or a new one."""
         assert task.flow is not None
-        for machine in task.work:
+        for machine, _ in task.work:
             if machine in self._processors:
-                self._processors[machine].width = machine.speed
-        delays = [self._delay(*pair) * sent for pair, sent in task.sent.items()]
-        slowest = min((machine.speed / flops for machine, flops in task.work.items() if flops > 0), default=inf)
-        task.flow.limit = min(slowest, TCP_WINDOW / (2.0 * max(delays)) if max(delays) > 0 else inf)
+                self._processors[machine].width = machine.facts.cores * machine.speed
+        delay = max((self._delay(sender, receiver) * sent for sender, receiver, sent in task.sent), default=0.0)
+        # An executor has one core at most.
+        slowest = min((machine.speed / flops for machine, flops in task.work if flops > 0), default=inf)
+        task.flow.limit = min(slowest, TCP_WINDOW / (2.0 * delay) if delay > 0 else inf)
         self.changed = True
 
     def end(self, task: Communication) -> None:
@@ -268,7 +273,7 @@ class PlatformLinks:
             self.changed = True
 
     def share(self) -> None:
-        """Set the rates of all tasks that communicate, if any began or ended, or a machine has another speed."""
+        """Set the rates of all tasks that share, if any began or ended, or a machine has another speed."""
         if not self.changed:
             return
         self.changed = False
@@ -276,7 +281,7 @@ class PlatformLinks:
         # Water filling, from nothing: all rates rise together until a resource is full, and its users stay there.
         for flow in rising:
             flow.rate = 0.0
-        live = {resource for flow in rising for resource in flow.needs}
+        live = {resource for flow in rising for resource, _ in flow.needs}
         for resource in live:
             resource.left = resource.width
         while rising:
@@ -289,7 +294,7 @@ class PlatformLinks:
         # What each resource has for each flow that uses it and may still rise.
         users = dict.fromkeys(live, 0)
         for flow in rising:
-            for resource in flow.needs:
+            for resource, _ in flow.needs:
                 users[resource] += 1
         for resource, count in users.items():
             if count == 0:
@@ -298,19 +303,23 @@ class PlatformLinks:
                 resource.share = resource.left / count
         # Each flow rises by what its tightest resource has for it.
         for flow in rising:
-            flow.rise = min(resource.share / amount for resource, amount in flow.needs.items())
+            flow.rise = min(resource.share / amount for resource, amount in flow.needs)
             flow.rise = min(flow.rise, flow.limit - flow.rate)
             flow.rate += flow.rise
         # Resources lose that, and also once more the last rise of flows that rise no more: SimGrid's own rule. The
         # latest flow is first: a resource with less than the precision left counts as full, and rounding decides.
         for flow in reversed(self._flows):
-            for resource, amount in flow.needs.items():
+            for resource, amount in reversed(flow.needs):
                 left = resource.left - amount * flow.rise
                 resource.left = left if left >= SHARE_PRECISION else 0.0
         # Those of a full resource, or at their own limit, rise no more.
         full = {resource for resource in live if resource.left <= 0}
         live -= full
-        return [flow for flow in rising if flow.rate != flow.limit and not full & flow.needs.keys()]
+        return [
+            flow
+            for flow in rising
+            if flow.rate != flow.limit and not any(resource in full for resource, _ in flow.needs)
+        ]
 
 
 def _label(place: int, down: Sequence[int]) -> list[int]:

@@ -78,21 +78,14 @@ class SimJob:
         self.phase, self.final = JobPhase.ENDED, state
         self.runtime = (now - self.start) or NULL_RUNTIME
 
-    def work(self, leaf: LeafTask) -> dict[HostMachine, float]:
-        """Flop of the leaf on each machine; executors on one machine add up."""
-        work = dict.fromkeys(self.executors, 0.0)
-        for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
-            work[machine] += flops
-        return work
+    def work(self, leaf: LeafTask) -> list[tuple[HostMachine, float]]:
+        """Where each executor of the leaf is, and its flop."""
+        return list(zip(self.executors, amounts(leaf, len(self.executors)), strict=True))
 
-    def sent(self, leaf: LeafTask) -> dict[tuple[HostMachine, HostMachine], float]:
-        """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
-        sent: dict[tuple[HostMachine, HostMachine], float] = {}
-        if leaf.sent > 0:
-            for i, j, amount in sendings(leaf, len(self.executors)):
-                pair = self.executors[i], self.executors[j]
-                sent[pair] = sent.get(pair, 0.0) + amount
-        return sent
+    def sent(self, leaf: LeafTask) -> list[tuple[HostMachine, HostMachine, float]]:
+        """Bytes of the leaf from executor to executor, and where these are."""
+        pairs = sendings(leaf, len(self.executors)) if leaf.sent > 0 else ()
+        return [(self.executors[i], self.executors[j], amount) for i, j, amount in pairs]
 
     def progress(self, now: float) -> float:
         """Share of the present leaf that is done."""
@@ -327,7 +320,7 @@ class Server:
                     if machine.traced is not HostState.UNAVAILABLE:  # a switch has ended: Batsim stops at this
                         warn_of_change_away(machine.id, self.sim.now)
                     machine.away = False
-                    self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
+                    self.sim.trace(machine, HostState.COMPUTING if machine.jobs else HostState.IDLE)
             self.outbox.append(words.external_event(self.sim.message_time, event))
 
     def _machines(self, event: MachineEvent) -> list[HostMachine]:

@@ -388,6 +388,7 @@ def _trace(table: RecordTable, ids: Sequence[str]) -> Trace:
         "group": text["group"],
         "qos": text["qos"],
         "dependency": text["dependency"],
+        "reason": text["reason"],
     }
     return Trace(
         id=ids,

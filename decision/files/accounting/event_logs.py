@@ -2,8 +2,7 @@
 
 PBS, Torque and PBS Pro: the record ``E`` is a job's end, and the last of an id and a start counts; a slot ``n/0*0`` is
 one core. LSF: ``JOB_FINISH`` of lsb.acct, whose lists say their lengths. SGE and UGE: 43 fields or more with colons
-between them; UGE's times are milliseconds. The Grid Engine of Open Cluster Scheduler writes JSON, a job a line, with
-microseconds.
+between them; UGE's times are milliseconds.
 """
 
 import itertools
@@ -12,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
 import numpy as np
 
 from .records import Account, Columns, Entry, known_time, line_parts, read_entries
@@ -40,11 +38,6 @@ def read_pbs(path: str | os.PathLike[str], account: Account, clock: Clock) -> It
 def read_lsf(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The jobs of LSF's lsb.acct; as `decision.files.accounting.sacct.read_sacct`."""
     return read_entries(path, account, _lsf)
-
-
-def read_sge_json(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
-    """The jobs of ``accounting.jsonl`` of Grid Engine; as `decision.files.accounting.sacct.read_sacct`."""
-    return read_entries(path, account, _sge_json)
 
 
 def read_sge(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
@@ -253,14 +246,14 @@ def _sge(line: str) -> "Entry | str | None":
         return "malformed"
     if len(fields) > 41 and fields[41] not in ("NONE", ""):
         return "step"  # a task of a parallel job, which has a line of its own
-    submit, start, end = (_sge_time(text) for text in fields[8:11])
+    submit, start, end = (sge_time(text) for text in fields[8:11])
     return {
-        "id": _sge_id(fields[5], fields[35]),
+        "id": sge_id(fields[5], fields[35]),
         "submit": submit,
         "start": start,
         "end": end,
         "run": end - start,
-        "walltime": _sge_limit(fields[_CATEGORY]),
+        "walltime": sge_limit(fields[_CATEGORY]),
         "cores": float(int(fields[34])),
         "memory": megabytes(fields[42], "") if len(fields) > 42 else math.nan,
         "user": fields[3],
@@ -271,44 +264,19 @@ def _sge(line: str) -> "Entry | str | None":
     }
 
 
-def _sge_time(text: str) -> float:
+def sge_time(text: str) -> float:
     """Seconds since 1970 of seconds, milliseconds or microseconds; nan of 0."""
     time = known_time(text)
     return time * (1e-6 if time > _UNIX_MICROSECONDS else 1e-3 if time > _UNIX_MILLISECONDS else 1.0)
 
 
-def _sge_id(job: str, task: str) -> str:
+def sge_id(job: str, task: str) -> str:
     return job + (f"[{task}]" if task.isdecimal() and task != "0" else "")
 
 
-def _sge_limit(category: str) -> float:
+def sge_limit(category: str) -> float:
     limit = _HARD_LIMIT.search(category)
     return seconds_of(limit[1]) if limit else math.nan
-
-
-def _sge_json(line: str) -> "Entry | str | None":
-    job = msgspec.json.decode(line)
-    if not isinstance(job, dict) or "job_number" not in job:
-        return "other_event"
-    if str(job.get("pe_taskid") or "NONE") != "NONE":
-        return "step"
-    submit, start, end = (_sge_time(str(job.get(name) or 0)) for name in ("submission_time", "start_time", "end_time"))
-    used = (job.get("usage") or {}).get("usage") or {}
-    return {
-        "id": _sge_id(str(int(job["job_number"])), str(job.get("task_number") or 0)),
-        "submit": submit,
-        "start": start,
-        "end": end,
-        "run": end - start,
-        "walltime": _sge_limit(str(job.get("category") or "")),
-        "cores": float(int(job.get("slots") or 1)),
-        "memory": float(used.get("maxvmem") or math.nan) / 2**20,
-        "user": str(job.get("owner") or ""),
-        "group": str(job.get("group") or ""),
-        "account": str(job.get("project") or "").replace("NONE", ""),
-        "partition": str(job.get("qname") or ""),
-        "state": "COMPLETED" if not job.get("failed") and not job.get("exit_status") else "FAILED",
-    }
 
 
 # --- Slurm's jobcomp/filetxt, and what scontrol -o show job prints ----------------------------------------------------

@@ -17,9 +17,10 @@ from decision.model.reshape import refuse_empty
 from decision.model.workload import Workload
 
 from .assemble import assemble
-from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, read_sge_json, sge_fields
+from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, sge_fields
+from .json_logs import read_condor, read_flux, read_philly, read_sacct_json, read_sge_json
 from .records import Account, Columns, Records
-from .sacct import is_for_people, is_header, is_headerless, read_sacct, read_sacct_json
+from .sacct import is_for_people, is_header, is_headerless, read_sacct
 from .tables import (
     delimiter_of,
     header_of,
@@ -41,6 +42,9 @@ READERS: dict[str, Reader] = {
     "sge": read_sge,
     "sge-json": read_sge_json,
     "filetxt": read_filetxt,
+    "condor": read_condor,
+    "flux": read_flux,
+    "philly": read_philly,
 }
 
 
@@ -145,6 +149,11 @@ _FOR_PEOPLE = (
     "decision workload sacct shows the command"
 )
 _SGE_KEYS = re.compile(rb'"(job_number|slots)"\s*:')
+_OF_OTHERS = {  # what two fields of each have
+    "condor": re.compile(rb'"(ClusterId|QDate)"\s*:'),
+    "flux": re.compile(rb'"(t_submit|t_cleanup|t_run)"\s*:'),
+    "philly": re.compile(rb'"(submitted_time|attempts)"\s*:'),
+}
 _WORKLOAD_KEYS = re.compile(rb'"(nb_res|profiles|subtime|jobs)"\s*:')
 _BATSIM_KEYS = re.compile(rb'"(subtime|nb_res)"\s*:')
 
@@ -187,10 +196,13 @@ def _of_json(text: bytes, path: str | os.PathLike[str]) -> str:
         return "sge-json"
     if _OAR_KEYS.search(text):
         return "oar"
+    for format, keys in _OF_OTHERS.items():
+        if len(set(keys.findall(text))) > 1:
+            return format
     if _SACCT_KEYS.search(text):
         return "sacct-json"
     if _is_foreign(text):
-        known = "workloads of Batsim, sacct's JSON, Grid Engine's accounting.jsonl and tables of OAR"
+        known = "Batsim's workloads, tables of OAR, and logs of Slurm, Grid Engine, HTCondor, Flux and Philly"
         raise InputError(
             f"{path}: JSON of no known format (known are {known}); write its jobs as a table, CSV with a header, "
             "and say which columns are what",

@@ -73,7 +73,7 @@ NUMBERS = (
     *("nodes", "cores", "gpus"),  # allocated
     *("memory", "asked_memory"),  # MB in all
 )
-TEXTS = ("cluster", "user", "account", "group", "partition", "qos", "state", "node_list", "dependency")
+TEXTS = ("cluster", "user", "account", "group", "partition", "qos", "state", "node_list", "dependency", "reason")
 
 Columns = Mapping[str, Sequence[Any] | Floats]  # of equal length: line, id, part_of, and any of `NUMBERS` and `TEXTS`
 

@@ -50,8 +50,8 @@ class TableMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 _SLURM = {"start": "start_time", "end": "end_time", "times": "iso", "id": "job_id", "state": "job_state"}
 _KNOWN: tuple[tuple[str, frozenset[str], TableMapping], ...] = tuple(
-    (name, frozenset(signature.split()), TableMapping(**said))
-    for name, signature, said in (
+    (name, frozenset(signature.split()), TableMapping(**columns))
+    for name, signature, columns in (
         (
             "f-data",
             "jid adt sdt edt nnumr",

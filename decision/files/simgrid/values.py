@@ -170,7 +170,7 @@ def power_states(
     """The pstates of a host of `speeds` (flop/s) whose power is `wattage`, or none; `old` if it has its old name.
 
     A job computes on one core of each of its hosts. On a host of several cores it therefore reaches a load of
-    one core, and the `full` power of a state is what the host draws then.
+    one core, and the `full` power of a state is what the host draws then. A state without speed counts as fully used.
 
     Raises:
         ConfigError: if there is not one power per speed.
@@ -181,7 +181,7 @@ def power_states(
     if len(watts) != len(speeds):
         raise ConfigError(f"{len(watts)} powers for {len(speeds)} pstates; give one per speed")
     return tuple(
-        PowerState(speed, idle, epsilon, full if cores == 1 else epsilon + (full - epsilon) / cores)
+        PowerState(speed, idle, epsilon, full if cores == 1 or speed <= 0 else epsilon + (full - epsilon) / cores)
         for speed, (idle, epsilon, full) in zip(speeds, watts, strict=True)
     )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.experiments.statistics import Estimate, interquartile_mean, middle_mean
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, PaperAgent, ResultTable, markdown_table, verdicts
+from decision.papers.campaign import VERDICT_COLUMNS, Kind, PaperAgent, ResultTable, verdicts
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 # Results of DBF's runs: a row for each run, and a table of the policies with confidence intervals.
@@ -155,13 +155,13 @@ def table_markdown(
         "",
         "Interquartile means over the runs, with 95 % confidence intervals where there are several.",
         "",
-        *markdown_table(table.columns, table.rows),
+        *table.markdown(),
     ]
     for each in more:
-        lines += ["", f"## {each.title}", "", *markdown_table(each.columns, each.rows)]
+        lines += ["", f"## {each.title}", "", *each.markdown()]
     if gains:
-        lines += ["", "## Tails, against windows of the same size without one", ""]
-        lines += markdown_table(("policy", "without a tail", "wait", "queue"), gains)
+        title = "Tails, against windows of the same size without one"
+        lines += ["", *ResultTable(title, ("policy", "without a tail", "wait", "queue"), gains).markdown(2)[:-1]]
     if missing:
         lines += ["", "## Runs that are not finished", "", *(f"- {policy}: {runs}" for policy, runs in missing.items())]
     return "\n".join((*lines, ""))

@@ -3,25 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from decision.cli.command import with_groups
+from decision.cli.declared import Argument, Option
 from decision.cli.options import JsonOption, MissingWalltimeOption, Spread
 from decision.model.computer import find_workload
 from decision.papers.commands import Data, Log, PartsFolder, reproduce
 
 RealLog = Annotated[
     Path | None,
-    typer.Option("--swf", help="Real log whose weeks are drawn, too, in the Standard Workload Format.", metavar="FILE"),
+    Option("--swf", help="Real log whose weeks are drawn, too, in the Standard Workload Format.", metavar="FILE"),
 ]
-Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train.", min=1)]
-PlacedJobs = Annotated[
-    int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
-]
-EvolutionSeed = Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)]
+Seeds = Annotated[int, Option("--seeds", help="Number of rankings to train.", min=1)]
+PlacedJobs = Annotated[int | None, Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)]
+EvolutionSeed = Annotated[int, Option("--seed", help="Seed of the evolution.", min=0)]
 
 
-@with_groups
 def coverage_command(
     swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
 ) -> None:
@@ -63,11 +58,10 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
     reproduce("timetable", output, reproduce_timetable, as_json)
 
 
-@with_groups
 def held_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
-    policy: Annotated[str, typer.Option("--policy", help="Checkpoint, or any other policy.")] = "learned",
+    policy: Annotated[str, Option("--policy", help="Checkpoint, or any other policy.")] = "learned",
     *,
     spread: Spread,
     as_json: JsonOption = False,
@@ -92,14 +86,13 @@ def held_out_command(
     )
 
 
-@with_groups
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
     *,
     seed: EvolutionSeed = 0,
     generations: Annotated[
-        int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
+        int | None, Option("--generations", help="Number of generations of twelve candidates.", min=1)
     ] = None,
     spread: Spread,
     as_json: JsonOption = False,
@@ -129,15 +122,13 @@ def learned_command(
     )
 
 
-@with_groups
 def left_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
     *,
     seed: EvolutionSeed = 0,
     generations: Annotated[
-        int | None,
-        typer.Option("--generations", help="Number of generations of twelve candidates in each fold.", min=1),
+        int | None, Option("--generations", help="Number of generations of twelve candidates in each fold.", min=1)
     ] = None,
     spread: Spread,
     as_json: JsonOption = False,
@@ -173,7 +164,7 @@ def left_out_command(
 def packer_command(
     output: PartsFolder = None,
     generations: Annotated[
-        int | None, typer.Option("--generations", help="Number of generations of sixteen candidates.", min=1)
+        int | None, Option("--generations", help="Number of generations of sixteen candidates.", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -225,9 +216,7 @@ def ranking_command(
 
 
 def recorded_command(
-    logs: Annotated[
-        list[Path], typer.Argument(help="Logs with recorded starts.", metavar="LOG...", parser=find_workload)
-    ],
+    logs: Annotated[list[Path], Argument(help="Logs with recorded starts.", metavar="LOG...", parser=find_workload)],
     missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:

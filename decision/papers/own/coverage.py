@@ -36,7 +36,7 @@ from decision.model.columns import columns_of, labelled
 from decision.model.demand import submit_times
 from decision.model.record import SHORTEST_RUNTIME, Floats, Ints, JobTable
 from decision.model.workload import Workload
-from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.papers.campaign import Findings, Parts, ResultTable
 from decision.policies.runtimes import apply_estimates
 from decision.rl.envs import equal_hosts, evaluate, make_setup
 
@@ -108,7 +108,7 @@ def reproduce_coverage(parts: Parts, design: Design = Design(), log: Path | None
         truth = np.concatenate([scores.of for random, scores in own if not random], axis=2)
         rows = list(_rows([scores for random, scores in own if random], truth))
         tables.append(ResultTable(f"{_TITLES[made]}: share of 95 % intervals that hold the truth, %", _columns(), rows))
-    lines = [line for table in tables for line in (table.title, "", *markdown_table(table.columns, table.rows), "")]
+    lines = [line for table in tables for line in (table.title, "", *table.markdown(), "")]
     (folder / "table.md").write_text("\n".join(lines))
     return Findings(tuple(tables), _notes(design))
 

@@ -26,7 +26,7 @@ from decision.files import load_workload
 from decision.files.text import file_facts
 from decision.model.record import Floats, JobTable
 from decision.model.workload import Workload
-from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.papers.campaign import Findings, Parts, ResultTable
 from decision.policies import find_policy
 from decision.rl.envs import equal_hosts
 from decision.rl.learning import find_checkpoint
@@ -78,7 +78,7 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
     summary = ResultTable("", header, list(_summary(found)))
     beside = ("log", "heuristic that passes the gates", *(f"{metric} of {policy} over its" for metric in _METRICS))
     pairs = ResultTable("", beside, list(_pairs(found)))
-    text = [*markdown_table(summary.columns, summary.rows), "", *markdown_table(pairs.columns, pairs.rows), ""]
+    text = [*summary.markdown(), "", *pairs.markdown(), ""]
     (folder / "table.md").write_text("\n".join(text))
     return Findings((summary, pairs), f"{_verdict(policy, found)}\n{folder}: table.md")
 

@@ -28,7 +28,7 @@ from decision.files.text import file_facts
 from decision.model.computer import find_workload
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
-from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.papers.campaign import Findings, Parts, ResultTable
 from decision.policies.runtimes import apply_estimates
 from decision.rl.envs import equal_hosts
 from decision.rl.learning.evolution import CmaEs
@@ -116,7 +116,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
             least, learned, found = float(costs[first]), candidates[first], results[first]
     _write(folder / "learned.ckpt", data, learned, generations * _POPULATION, least)
     table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), list(_rows(found, best)))
-    (folder / "table.md").write_text("\n".join(markdown_table(table.columns, table.rows)) + "\n")
+    (folder / "table.md").write_text("\n".join(table.markdown()) + "\n")
     over = "wait and slowdown over those of the best heuristic, longest wait over FCFS with EASY's"
     return Findings((table,), f"{over}; cost {least:.4f}; {folder}: learned.ckpt, table.md")
 

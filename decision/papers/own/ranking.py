@@ -27,7 +27,7 @@ from decision.files.generate.lublin import lublin_workload
 from decision.files.text import InputFacts, write_files
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
-from decision.papers.campaign import Findings, Parts, ResultTable, markdown_table
+from decision.papers.campaign import Findings, Parts, ResultTable
 from decision.policies.runtimes import apply_estimates
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.rl.learning.config import load_config
@@ -91,7 +91,7 @@ def reproduce_ranking(swf: Path, parts: Parts, *, seeds: int = 5, steps: int | N
     table = ResultTable("", columns, _rows(results))
     header = ("", "of", "in", "best with this backfilling", "change", "typical change")
     gains = ResultTable("", header, [*_gains(results, CHOSEN), *_gains(results, ALL_SEEDS)])
-    text = "\n".join([*markdown_table(table.columns, table.rows), "", *markdown_table(gains.columns, gains.rows), ""])
+    text = "\n".join([*table.markdown(), "", *gains.markdown(), ""])
     write_files({parts.folder / "table.md": [text.encode()], parts.folder / "results.csv": [_csv(results)]})
     count = f"{different} of the {tried} heuristics make different schedules"
     return Findings((table, gains), f"chosen: seed {chosen}; {count}; {parts.folder}: table.md, results.csv")

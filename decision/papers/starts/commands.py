@@ -3,32 +3,30 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from decision.cli.command import Chosen, with_groups
+from decision.cli.command import Chosen
+from decision.cli.declared import Argument, Option
 from decision.cli.options import JsonOption
 from decision.papers.commands import reproduce
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(
+    Argument(
         help="Logs of any known format, cases of decision slurm read, and recordings of a Slurm (folders with "
         "slurm.conf and sacct.txt; cycles.txt.xz says what backfill planned).",
         metavar="LOG...",
         exists=True,
     ),
 ]
-Policy = Annotated[str, typer.Option("--policy", help="The policy of logs that are no Slurm's.", metavar="POLICY")]
-Hosts = Annotated[int | None, typer.Option("--hosts", help="Hosts of such a log; as many as it says.", min=1)]
+Policy = Annotated[str, Option("--policy", help="The policy of logs that are no Slurm's.", metavar="POLICY")]
+Hosts = Annotated[int | None, Option("--hosts", help="Hosts of such a log; as many as it says.", min=1)]
 Recorded = Annotated[
-    bool, typer.Option("--recorded", help="Judge by the starts that logs recorded; by those under the policy else.")
+    bool, Option("--recorded", help="Judge by the starts that logs recorded; by those under the policy else.")
 ]
-Moments = Annotated[int, typer.Option("--moments", help="Moments of each log that are judged.", min=5)]
-Futures = Annotated[int, typer.Option("--futures", help="Futures of each moment.", min=10)]
-Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder of table.md and pictures.", metavar="FOLDER")]
+Moments = Annotated[int, Option("--moments", help="Moments of each log that are judged.", min=5)]
+Futures = Annotated[int, Option("--futures", help="Futures of each moment.", min=10)]
+Folder = Annotated[Path, Option("--output", "-o", help="Folder of table.md and pictures.", metavar="FOLDER")]
 
 
-@with_groups
 def judge_starts_command(
     logs: Logs,
     policy: Policy = "easy",

@@ -9,6 +9,7 @@ import datetime
 import io
 import math
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -32,7 +33,7 @@ from decision.model.dates import DAY
 from decision.model.errors import ConfigError
 from decision.report.plots import paper
 
-FORMATS = (".png", ".svg", ".pdf")
+FORMATS = (".png", ".svg", ".pdf", ".pgf")
 
 BLUE, RED, GREEN, YELLOW, INDIGO, CYAN = "#4477aa", "#cc6677", "#117733", "#cc9911", "#332288", "#55aacc"
 DARK, GREY, PALE = "#222222", "#777777", "#e8e8e8"
@@ -61,6 +62,7 @@ _STYLE: dict[str, Any] = {
     "lines.markersize": 4.0,
     "patch.linewidth": 0.4,
     "pdf.fonttype": 42,  # TrueType, as publishers ask for
+    "pgf.rcfonts": False,  # the fonts are those of the document that takes the picture
     "svg.hashsalt": "decision",  # the same picture, the same file
     "text.parse_math": False,  # a run may have $ in its name
     "xtick.labelsize": "small",
@@ -69,18 +71,24 @@ _STYLE: dict[str, Any] = {
     "ytick.major.width": 0.6,
 }
 _DATES = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+_TEX = ("xelatex", "lualatex", "pdflatex")  # any of them can measure the texts of a .pgf
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Let a function draw in the style of all pictures, in the present paper's type size."""
+    """Let a function draw in the style of all pictures, in the present paper's type size.
+
+    What the user has set in matplotlib's rcParams, or a style sheet has, is kept.
+    """
 
     @wraps(draw)
     def in_style(*args: P.args, **kwargs: P.kwargs) -> T:
-        settings: Any = _STYLE | {"font.size": paper().type_size}
-        with matplotlib.rc_context(settings):
+        given: Any = matplotlib.rcParams
+        default: Any = matplotlib.rcParamsDefault
+        ours: Any = {name: value for name, value in _STYLE.items() if given[name] == default[name]}
+        with matplotlib.rc_context(ours | {"font.size": paper().type_size}):
             return draw(*args, **kwargs)
 
     return in_style
@@ -93,19 +101,35 @@ def save(figure: Figure, path: Path) -> None:
     """Write a picture in the format that the path's ending names, whole or not at all.
 
     Raises:
-        ConfigError: if the file cannot be written or has an ending that is not in `FORMATS`.
+        ConfigError: if the file cannot be written, has an ending that is not in `FORMATS`, or is a .pgf and LaTeX is
+            not installed, or cannot set its texts.
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ConfigError(f"{path}: pictures are {', '.join(FORMATS)}; choose one of these endings")
-    write_files({path: [drawn(figure, ending)]})
+    if ending != ".pgf":
+        write_files({path: [drawn(figure, ending)]})
+        return
+    from matplotlib.backends.backend_pgf import LatexError
+
+    system = matplotlib.rcParams["pgf.texsystem"]
+    found = next((each for each in (system, *_TEX) if shutil.which(each)), None)
+    if found is None:
+        raise ConfigError(f"{path}: .pgf needs LaTeX, and {system} is not installed; install it, or choose .pdf")
+    try:
+        with matplotlib.rc_context({"pgf.texsystem": found}):
+            write_files({path: [drawn(figure, ending)]})
+    except (LatexError, RuntimeError, ValueError) as error:  # matplotlib has one for each place
+        why = next((line for line in str(error).splitlines() if line.startswith("!")), str(error).splitlines()[0])
+        raise ConfigError(f"{path}: {found} cannot set the texts, as of names with #, & or $ ({why})") from None
 
 
 @styled
 def drawn(figure: Figure, ending: str) -> bytes:
     """A picture in one of the `FORMATS`."""
     content = io.BytesIO()
-    figure.savefig(content, format=ending[1:], dpi=figure.dpi, metadata=_DATES[ending])
+    undated: dict[str, Any] = {"metadata": _DATES[ending]} if ending in _DATES else {}
+    figure.savefig(content, format=ending[1:], dpi=figure.dpi, **undated)
     return content.getvalue()
 
 
@@ -230,7 +254,7 @@ def _lines(text: str, room: float, size: str) -> list[str]:
 
 def _width(text: str, size: str) -> float:
     """Of a text in one line, in ems of the paper's type."""
-    font = FontProperties(family=_STYLE["font.family"], size=size)
+    font = FontProperties(size=size)
     width: float = TextToPath().get_text_width_height_descent(text, font, ismath=False)[0]
     return width / paper().type_size
 

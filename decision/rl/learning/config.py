@@ -6,7 +6,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -293,6 +293,73 @@ def alternatives(change: str) -> list[str]:
     return [f"{key}{equals}{value.strip()}" for value in _OUTSIDE.split(values)]
 
 
+class Range(NamedTuple):
+    """Numbers that a search chooses from, ``1e-5..1e-3:log``; whole ones where both ends are."""
+
+    low: float
+    high: float
+    whole: bool
+    log: bool  # whether it is searched by its logarithm
+
+
+class Space(NamedTuple):
+    """What a search varies, and what all its trainings share."""
+
+    fixed: tuple[str, ...]  # changes that all its trainings share
+    varied: dict[str, Range | list[str]]  # by key: a range, or the values to choose from
+
+    @property
+    def first(self) -> list[str]:
+        """Changes for a config: what is fixed, the lower end of each range, and the first of several values."""
+        return [*self.fixed, *(f"{key}={_first(values)}" for key, values in self.varied.items())]
+
+
+def _first(values: Range | list[str]) -> str:
+    if not isinstance(values, Range):
+        return values[0]
+    return str(int(values.low) if values.whole else values.low)
+
+
+def read_space(changes: Iterable[str]) -> Space:
+    """What ``key=value``, ``key=low..high``, ``key=low..high:log`` and ``key=a,b,c`` say.
+
+    Raises:
+        ConfigError: if nothing is varied, or something is there twice.
+    """
+    fixed, varied = [], dict[str, Range | list[str]]()
+    for change in changes:
+        key = change.partition("=")[0]
+        values = [each.partition("=")[2] for each in alternatives(change)]
+        found = range_of(change)
+        if key in varied or len(set(values)) < len(values):
+            raise ConfigError(f"{change}: name each setting and each value once", field="changes")
+        if found is not None or len(values) > 1:
+            varied[key] = found or values
+        else:
+            fixed.append(change)
+    if not varied:
+        example = "like learn.lr=1e-5..1e-3:log and learn.envs=8,16,32"
+        raise ConfigError(f"a search varies nothing; name ranges or several values, {example}", field="changes")
+    return Space(tuple(fixed), varied)
+
+
+def range_of(change: str) -> Range | None:
+    """The range of a change, ``learn.lr=1e-5..1e-3:log``; None where it has none.
+
+    Raises:
+        ConfigError: if its ends are not in order, or it has no logarithm.
+    """
+    found = _RANGE.fullmatch(change.partition("=")[2].strip())
+    if found is None:
+        return None
+    low, high = (text.replace("_", "") for text in found.group("low", "high"))
+    ends = float(low), float(high)
+    if not ends[0] < ends[1] or (found["log"] and ends[0] <= 0):
+        wanted = "a lower end above 0, for :log" if ends[0] < ends[1] else "its lower end first"
+        raise ConfigError(f"{change!r}: write a range with {wanted}, like learn.lr=1e-5..1e-3:log", field="changes")
+    return Range(*ends, whole=all(text.lstrip("+-").isdecimal() for text in (low, high)), log=bool(found["log"]))
+
+
 def all_settings(config: TrainConfig) -> dict[str, str]:
     """Each of a config's settings, ``learn.lr`` and the like, in words."""
     flat = _flat(msgspec.to_builtins(config))
@@ -380,6 +447,8 @@ def _apply(tree: dict[str, Any], change: str) -> None:
 _LEARN: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in typing.get_args(LearnConfig)}
 _METHODS = {"evolution": "cma-es", **{name: name for name in ("ppo", "bc", "crr", "sac")}}
 _OUTSIDE = re.compile(r",(?![^\[]*\])")  # a comma that is in no list
+_NUMBER = r"[-+]?(?:\d[\d_]*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})(?P<log>:log)?")
 _METHOD = "learn.method="  # another algorithm, with its own defaults
 _SECTIONS: dict[str, Any] = {"network": NetworkConfig, "env": TrainConfig}
 

@@ -313,7 +313,7 @@ def has_named(w, job, mask):
 def begin_taking(w, job):
     """Set what is wanted to all that the job needs."""
     w.wanted[CORES] = w.nodes_min[job] if w.linear != 0 else w.cores[job]
-    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
+    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_wanted[job], w.nodes_max[job], 0
 
 
 @kernel
@@ -327,7 +327,8 @@ def cores_to_take(room, per_task, cores, nodes):
 @kernel
 def take_node(w, job, node):
     """Take a node for the job, with as many of its cores as it still wants."""
-    taken = cores_to_take(w.room_left[node], w.per_task[job], w.wanted[CORES], w.wanted[NODES])
+    needed = w.wanted[NODES] - spare_nodes(w, job)
+    taken = cores_to_take(w.room_left[node], w.per_task[job], w.wanted[CORES], needed)
     w.chosen[w.wanted[TAKEN]], w.chosen_cores[w.wanted[TAKEN]] = node, taken
     w.wanted[CORES] -= taken
     w.wanted[NODES] -= 1
@@ -340,6 +341,19 @@ def take_node(w, job, node):
 def is_enough(w):
     """Whether nothing is wanted any more."""
     return w.wanted[CORES] <= 0 and w.wanted[NODES] <= 0
+
+
+@kernel
+def spare_nodes(w, job):
+    """How many of the nodes that it wants a job can do without."""
+    # get_node_cnts: of -N 2-4 as many as there are are looked for, and 2 are enough (eval_nodes_enough_nodes)
+    return w.nodes_wanted[job] - w.nodes_min[job]
+
+
+@kernel
+def will_do(w, job):
+    """Whether what is taken is enough for the job, if not as much as it wants."""
+    return w.wanted[CORES] <= 0 and w.wanted[NODES] <= spare_nodes(w, job)
 
 
 @kernel

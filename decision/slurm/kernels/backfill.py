@@ -12,7 +12,7 @@ from decision.state.bitmap import count_hosts
 
 from . import world as at
 from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
-from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending, window_end
+from .main_loop import clear_rejected, is_rejected, leave_out_owned, leave_out_taken, set_free, sort_pending, window_end
 from .preemption import make_room, way_of
 from .will_run import BY_PREEMPTION, FROM_NOW, LATER, NOW_FREE, earliest_start, find_room, sort_running
 
@@ -163,6 +163,13 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
     """
     job = w.entry_job[entry]
     later, licensed = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
+    if w.nodes_owned != 0:
+        shared = w.masks[w.entry_mask[entry]].copy()
+        is_owned, later_shared = leave_out_owned(w, job, shared, begin, w.nodes_min[job])
+        if is_owned:
+            return -1, 0, LATER, later_shared, False
+        later = later_shared if later == 0 else later
+        w.usable[:] = w.usable & shared
     if not licensed or count_hosts(w.usable) < w.nodes_min[job] or not has_named(w, job, w.usable):
         return -1, 0, LATER, later, False
     # select/linear has no bound, and where a plan is asked first whether another one overlaps, that shows

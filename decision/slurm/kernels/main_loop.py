@@ -180,6 +180,41 @@ def _leave_out_reserved(w, mask, now, end):
 
 
 @kernel
+def leave_out_owned(w, job, mask, begin, least):
+    """Take out nodes that the job cannot share from `begin` on: it, or one that runs there, shares with its user only.
+
+    Args:
+        w: the world.
+        job: its number.
+        mask: nodes, from which those are taken, but not below `least`.
+        begin: seconds.
+        least: nodes.
+
+    Returns:
+        Whether fewer nodes than `least` would be left, and when another one can be shared again, seconds; 0 for never.
+    """
+    # filter_by_node_owner of slurmctld, _filter_exclusive_user_mcs_nodes of sched/backfill: those in use longest first
+    last_end, is_kept = np.zeros(len(w.away), np.int64), np.zeros(len(w.away), np.int64)
+    for i in range(w.nb_running + w.nb_completing_jobs):
+        other = w.running[i] if i < w.nb_running else w.completing[i - w.nb_running]
+        until = w.expected_end[other] if i < w.nb_running else w.free_at[other]
+        for k in range(w.alloc_begin[other], w.alloc_begin[other] + w.alloc_count[other]):
+            node = w.alloc_node[k]
+            last_end[node] = max(last_end[node], until)
+            if (w.own_user[job] != 0 or w.own_user[other] != 0) and w.user[other] != w.user[job]:
+                is_kept[node] = 1
+    left, later = count_hosts(mask), 0
+    for node in np.argsort(-last_end, kind="mergesort"):
+        if is_kept[node] != 0 and last_end[node] > begin and has_host(mask, node):
+            later = last_end[node]
+            if left <= least:
+                return True, later
+            remove_interval(mask, node, node)
+            left -= 1
+    return False, later
+
+
+@kernel
 def window_end(w, i):
     """When a window that begins as entry `i` ends."""
     for k in range(i + 1, len(w.window_times)):
@@ -225,6 +260,8 @@ def _try(w, entry, now):
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now
+    if w.nodes_owned != 0:
+        leave_out_owned(w, job, w.usable, now, 0)
     # job_test_resv: nodes of a reservation that begins before the job's limit is over are not for it
     _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:

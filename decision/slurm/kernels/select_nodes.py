@@ -17,10 +17,12 @@ from .allocate import (
     is_enough,
     is_named,
     memory_on,
+    spare_nodes,
     take_named,
     take_node,
+    will_do,
 )
-from .topology_tree import by_switches, choose_on_switches
+from .topology_tree import NO_SWITCH, TOO_FAR_APART, TOO_LITTLE, by_switches, choose_on_switches
 from .world import ALL_OF_NODE
 
 
@@ -59,14 +61,16 @@ def choose_at_once(w, job, part, capacity):
     count, largest = _list_spots(w, capacity, room)
     if count < nodes:
         return 0
+    w.tree = w.part_tree[part]
     by_tree = not by_load and by_switches(w, job)
     # _get_one_res: a job that gets one node gets the first of the lowest weight on which it fits, also where the least
     # loaded one would come first
-    if w.first_node != 0 and most == 1 and not linear and (w.by_switches == 0 or not by_tree):
+    if w.first_node != 0 and most == 1 and not linear:
         return _take_first(w, job, capacity, count, needed)
     in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     # select/cons_tres, between _select_nodes and _eval_nodes: a knapsack that is not solved, but thinned by the nodes
     # with the fewest cores, and tried again
+    found = 0
     while True:
         first, count, total, least = _best_run_above(w, job, capacity, count, above)
         if min(total, largest * most) < needed:
@@ -74,11 +78,15 @@ def choose_at_once(w, job, part, capacity):
         # the first node of a run is one of the job's, and the others give no more than the largest
         if not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed:
             found = _choose_whole(w, job, part, capacity, count, by_tree)
-            if found or linear:
+            if found > 0 or found == TOO_FAR_APART:
                 return found
-        if w.drops_one != 0 and not linear:
+            if linear or (w.drops_one != 0 and found == NO_SWITCH):
+                return 0
+        if w.drops_one != 0:
             capacity = capacity.copy()
-            if not _drop_one(w, job, capacity, count):
+            if not (
+                _drop_tried(w, job, capacity, count) if found == TOO_LITTLE else _drop_one(w, job, capacity, count)
+            ):
                 return 0
         elif least <= above:
             return 0
@@ -88,15 +96,33 @@ def choose_at_once(w, job, part, capacity):
 
 @kernel
 def _drop_one(w, job, capacity, nb_spots):
-    """Leave out the first spot with the least room that the job does not name; whether there is one."""
+    """Leave out the first spot with the least room that the job does not name; whether there is one.
+
+    Where switches choose, it is one of those that they chose.
+    """
     least = -1
-    for i in range(nb_spots):
-        node = w.spots[i]
-        if not is_named(w, job, node) and (least < 0 or capacity[node] < capacity[least]):
-            least = node
+    hinted = by_switches(w, job) and w.lln == 0 and w.wanted[TAKEN] > 0
+    for i in range(w.wanted[TAKEN] if hinted else nb_spots):
+        node = w.chosen[i] if hinted else w.spots[i]
+        if is_named(w, job, node):
+            continue
+        # of equal ones the first: chosen ones stand in another order
+        less = least < 0 or capacity[node] < capacity[least] or (capacity[node] == capacity[least] and node < least)
+        least = node if less else least
     if least >= 0:
         capacity[least] = 0
     return least >= 0
+
+
+@kernel
+def _drop_tried(w, job, capacity, nb_spots):
+    """Leave out all spots below the switch that was tried, but those that the job names; whether there is one."""
+    dropped = False
+    for i in range(nb_spots):
+        node = w.spots[i]
+        if w.room_left[node] > 0 and not is_named(w, job, node):
+            capacity[node], dropped = 0, True
+    return dropped
 
 
 @kernel
@@ -135,6 +161,8 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
     # afterwards, as dist_tasks of select/cons_tres: how many cores of each node the tasks really use
     if found > 0 and w.linear == 0:
+        if spare_nodes(w, job) > 0:
+            _share_out(w, job, found)
         _leave_parts(w, job, found)
         for i in range(found):
             unit = w.node_unit[w.chosen[i]]
@@ -185,7 +213,7 @@ def _choose(w, job, part, nb_spots):
     """Choose nodes run by run of the first spots; their ``w.room_left`` is used up."""
     linear = w.linear != 0
     cores = w.nodes_min[job] if linear else w.cores[job]
-    nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
+    nodes, most, count, spare = w.nodes_wanted[job], w.nodes_max[job], 0, spare_nodes(w, job)
     # slurm.conf(5), CR_LLN and LLN=YES: no runs, but the node with most left each time (_eval_nodes_lln)
     by_load = w.lln != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
@@ -195,27 +223,27 @@ def _choose(w, job, part, nb_spots):
             return 0
         cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
     while (cores > 0 or nodes > 0) and count < most:
-        i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
+        i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes - spare, linear)
         if i < 0:
-            return 0
+            break
         if nodes <= 1 and not linear:
             single = _tightest(w, i, last, cores)
             if single >= 0:
                 i = last = single
         cores, nodes, count = _take_run(w, job, i, last, cores, nodes, count)
-    return 0 if cores > 0 or nodes > 0 else count
+    return 0 if cores > 0 or nodes > spare else count
 
 
 @kernel
 def _take_run(w, job, first, last, cores, nodes, count):
     """Take spots of a run while the job wants more; what it wants then, and how many nodes it has."""
-    i, most = first, w.nodes_max[job]
+    i, most, spare = first, w.nodes_max[job], spare_nodes(w, job)
     while i <= last and (cores > 0 or nodes > 0) and count < most:
         node = w.spots[i]
         # _eval_nodes: a node that is too small to be the job's last one is passed over
         too_small = w.linear == 0 and count + 1 == most and w.room_left[node] < cores
         if w.room_left[node] > 0 and not too_small:
-            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
+            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - spare)
             w.chosen[count], w.chosen_cores[count] = node, taken
             count += 1
             cores -= taken
@@ -284,6 +312,24 @@ def _tightest(w, first, last, cores):
 
 
 @kernel
+def _share_out(w, job, count):
+    """Tasks in turn over the chosen nodes, up to what was taken of each: of a range of nodes that may be too much."""
+    # _dist_tasks_compute_c_b of select/cons_tres: one for each node, then one more for each that has the cores
+    per_task, left = w.per_task[job], max(count, w.cores[job] // w.per_task[job])
+    for i in range(count):
+        w.room_left[w.chosen[i]], w.chosen_cores[i] = w.chosen_cores[i], 0
+    given = 1
+    while left > 0 and given > 0:
+        given = 0
+        for i in range(count):
+            free = w.room_left[w.chosen[i]] - w.chosen_cores[i]
+            if left > 0 and free > 0 and free >= min(per_task, w.room_left[w.chosen[i]]):
+                w.chosen_cores[i] += min(per_task, free)
+                left -= 1
+                given += 1
+
+
+@kernel
 def _leave_parts(w, job, count):
     """Leave the cores of a node that are no whole task, but where a task has no other place."""
     per_task = w.per_task[job]
@@ -307,7 +353,7 @@ def choose_with_named(w, job, nb_spots):
     while not is_enough(w) and w.wanted[MOST] > 0:
         first, last, named = _best_named_run(w, job, nb_spots)
         if first < 0:
-            return 0
+            break
         # on shared nodes a job that fits on one node gets the tightest one of the run
         if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
             single = _tightest_named(w, first, last)
@@ -321,7 +367,7 @@ def choose_with_named(w, job, nb_spots):
             _take(w, job, i)
         for i in range(first, last + 1):
             w.room_left[w.spots[i]] = 0
-    return w.wanted[TAKEN] if is_enough(w) else 0
+    return w.wanted[TAKEN] if will_do(w, job) else 0
 
 
 @kernel
@@ -345,7 +391,7 @@ def _best_named_run(w, job, nb_spots):
         joins = i > 0 and node == w.spots[i - 1] + 1 and (mine or w.room_left[node] > 0)
         other_weight = joins and not linear and weight >= 0 and w.order_weight[node] != weight
         if not joins or other_weight:
-            best = _better(w, (first, i - 1, named, weight, size, nodes), best)
+            best = _better(w, job, (first, i - 1, named, weight, size, nodes), best)
             named, weight, size, nodes, begun_by_weight = -1, -1, 0, 0, other_weight
         if mine:
             named = i if named < 0 else named
@@ -359,7 +405,7 @@ def _best_named_run(w, job, nb_spots):
 
 
 @kernel
-def _better(w, run, best):
+def _better(w, job, run, best):
     """Which of two runs to take from: one with named nodes, of less weight, the smallest that is enough, or the larger.
 
     A run is its first and last spot and the first that is named, its weight, its room, and on how many nodes that is.
@@ -372,15 +418,15 @@ def _better(w, run, best):
         return run
     if weight != best_weight:
         return run if weight < best_weight else best
-    if _has_all(w, size, nodes) and _has_all(w, best_size, best_nodes):
+    if _has_all(w, job, size, nodes) and _has_all(w, job, best_size, best_nodes):
         return run if size < best_size else best
-    return run if _has_all(w, size, nodes) or size > best_size else best
+    return run if _has_all(w, job, size, nodes) or size > best_size else best
 
 
 @kernel
-def _has_all(w, size, nodes):
+def _has_all(w, job, size, nodes):
     """Whether a run has as much room, on as many nodes, as is wanted."""
-    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES]
+    return size >= w.wanted[CORES] and nodes >= w.wanted[NODES] - spare_nodes(w, job)
 
 
 @kernel

@@ -66,9 +66,7 @@ def earliest_start(w, entry, now, begin, later, fewest):
         return _after_ends(w, entry, now, begin, later, when)
     free = w.usable & w.free_now
     if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
-        begin_trial_without_completing(w)
-        if w.completing_last != 0 and w.linear == 0:
-            put_completing_last(w)
+        _begin_trial(w, True)
         measure_nodes(w, job, free)
         count = choose_nodes(w, job, part)
         if count > 0:
@@ -89,7 +87,7 @@ def _after_ends(w, entry, now, begin, later, when):
     # first without all that may be preempted, as _will_run_test does
     at = 0 if begin <= now else np.searchsorted(w.ends[: w.nb_running], begin, "right")
     if w.preempts_by != 0 or (begin > now and when <= begin):
-        begin_trial_without_completing(w)
+        _begin_trial(w, begin <= now and not (w.first_node != 0 and w.nodes_max[job] == 1))
         for i in range(find_candidates(w, entry) if w.preempts_by != 0 else 0):
             end_in_trial(w, w.candidates[i])
         _end_up_to(w, entry, 0, at)
@@ -110,7 +108,7 @@ def _after_ends(w, entry, now, begin, later, when):
         window = _next_window(w, at, until, window)
         if end >= when:
             if ended == 0 and w.preempts_by == 0:
-                begin_trial_without_completing(w)
+                _begin_trial(w, begin <= now and not (w.first_node != 0 and w.nodes_max[job] == 1))
             ended = _end_up_to(w, entry, ended, at)
             count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
             if count > 0:
@@ -120,6 +118,15 @@ def _after_ends(w, entry, now, begin, later, when):
             if count == TOO_FAR_APART and w.linear != 0:
                 break
     return -1, 0, LATER
+
+
+@kernel
+def _begin_trial(w, is_now):
+    """Begin a trial without what completing jobs hold; where it is for now, their nodes may come last."""
+    begin_trial_without_completing(w)
+    # _will_run_test of select/cons_tres sets weights so, and they stay for all later trials that begin now, too
+    if is_now and w.completing_last != 0 and w.linear == 0:
+        put_completing_last(w)
 
 
 @kernel

@@ -85,6 +85,8 @@ class SlurmWorld(Bundle):
     tests_from_plan: Int
     ends_on_chosen: Int
     drops_one: Int
+    switch_cpus: Int
+    near_leaf: Int
     first_node: Int
     age_weight: Float
     share_weight: Float
@@ -101,12 +103,12 @@ class SlurmWorld(Bundle):
     node_memory: I8  # (N,) megabytes
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
-    weight_steps: I8  # (K,) ascending
     node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
     last_step: Int
     largest_node: Int  # cores
     threads: Int  # of a core
-    node_switch: I8  # (N,) its leaf switch, -1 for none
+    nodes_owned: Int  # whether any job shares nodes with jobs of its own user only
+    node_switch: I8x2  # (T, N) its leaf switch in each topology, -1 for none
     # switches, in the order of their file
     switch_level: I8  # (S,) 0: a leaf
     switch_above: I8  # (S,) -1 for none
@@ -115,6 +117,7 @@ class SlurmWorld(Bundle):
     part_mask: U8x2  # (P, W)
     part_tier: I8  # (P,)
     part_lln: I8  # (P,)
+    part_tree: I8  # (P,) its topology, -1 for none
     part_gives_way: I8  # (P,) 0: its jobs are never preempted, 1: requeued, 2: cancelled
     part_grace: I8  # (P,) seconds that they have left then
     # qualities
@@ -130,6 +133,7 @@ class SlurmWorld(Bundle):
     cancel: I8  # (J,) seconds: when it is cancelled while it waits
     recorded: I8  # (J,) seconds: a start that is given, -1 where none is
     nodes_min: I8
+    nodes_wanted: I8  # that it gets where there are as many: the most of a range (-N 2-4)
     nodes_max: I8  # N where as many as it takes
     cores: I8  # that it asks for
     per_task: I8  # cores of a task
@@ -139,6 +143,7 @@ class SlurmWorld(Bundle):
     memory_per_core: I8
     gres: I8x2  # (J, G) per node
     exclusive: I8
+    own_user: I8  # whether it shares nodes with jobs of its own user only
     held: I8
     user: I8
     association: I8  # leaf, -1 where unknown
@@ -248,6 +253,7 @@ class SlurmWorld(Bundle):
     started: I8  # (J,) since the last step
     killed: I8  # (J,) since the last step
     # scratch
+    tree: Int  # the topology of the partition for which nodes are chosen
     capacity: I8  # (N,) cores that a job can have on each node
     spots: I8  # (N,) nodes that have room, ascending
     order_weight: I8  # (N,) as this test sees it

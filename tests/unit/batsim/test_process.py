@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.batsim import process
 from decision.cli.app import app

@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.complaints import complaints
-from typer.testing import CliRunner
 
 from decision.batsim.signals import StopRequest
 from decision.cli.app import app

@@ -4,14 +4,15 @@ import subprocess
 import sys
 
 import pytest
-import typer
+from click.testing import CliRunner
 from helpers.complaints import complaints
-from typer.testing import CliRunner
 
 from decision.batsim.signals import Interrupted
 from decision.cli import app as application
 from decision.cli import terminal
 from decision.cli.batsim import check_extra, read_roles, read_sched_config
+from decision.cli.command import add_command
+from decision.cli.declared import make_command
 from decision.cli.options import read_pairs, read_range
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
@@ -56,13 +57,12 @@ def failing(monkeypatch):
     """A command line whose only command raises what it is given."""
 
     def make(error):
-        app = typer.Typer(cls=application.CommandLine, pretty_exceptions_enable=False)
-        app.callback()(application.decision)
+        app = make_command(application.decision, "decision", application.CommandLine)
 
-        @app.command()
         def fail() -> None:
             raise error
 
+        add_command(app, "fail", fail)
         return lambda *arguments: CliRunner().invoke(app, [*arguments, "fail"])
 
     return make

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import decision as d
 from decision.cli import app as application

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments.metric_list import RENAMED

@@ -5,15 +5,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
-import typer
-from typer.main import get_command
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import decision
 from decision.cli import app as application
-from decision.cli.command import add_command
+from decision.cli.command import Group, add_command
+from decision.cli.declared import Option, make_command
 from decision.model.errors import ConfigError, PeerError
 
 PACKAGE = Path(decision.__file__).parent
@@ -42,17 +42,15 @@ def nested():
     """A command line with a command in a group in a group, which raises what it is given."""
 
     def make(error):
-        app, outer, inner = typer.Typer(cls=application.CommandLine), typer.Typer(), typer.Typer()
-        app.callback()(application.decision)
+        app = make_command(application.decision, "decision", application.CommandLine)
+        outer, inner = Group("outer"), Group("inner")
 
-        def fail(file: str, speed: str = typer.Option("1f", "-s", "--host-speed")) -> None:
+        def fail(file: str, speed: Annotated[str, Option("-s", "--host-speed")] = "1f") -> None:
             raise error
 
         add_command(inner, "fail", fail)
-        outer.callback()(lambda: None)
-        outer.add_typer(inner, name="inner")
-        inner.callback()(lambda: None)
-        app.add_typer(outer, name="outer")
+        outer.add_command(inner)
+        app.add_command(outer)
         return CliRunner().invoke(app, ["outer", "inner", "fail", "x"])
 
     return make
@@ -129,7 +127,7 @@ def test_no_error_below_the_command_line_names_an_option():
     ],
 )
 def test_moved_commands_are_hidden_and_work(old, new):
-    assert f"│ {old} " not in cli("--help").stdout
+    assert f"\n  {old} " not in cli("--help").stdout
     assert cli(old, "--help").exit_code == 0
     wrong = "absent" if old != "experiment" else "grid5000-2016"
     result = cli(old, wrong)
@@ -183,23 +181,53 @@ def test_every_option_explains_itself():
         for name, each in getattr(command, "commands", {}).items():
             check(each, *names, name)
 
-    check(get_command(application.app))
+    check(application.app)
 
 
 def test_help_names_options_that_few_need_and_explains_them_when_it_is_asked_to():
     short, whole = (cli(*words).stdout for words in (("compare", "--help"), ("compare", "--help", "-v")))
-    assert "pictures (--format, --width, --type-size, --dpi)" in short and "Pixels per inch" not in short
-    assert "Pixels per inch" in whole and "More options" not in whole
+    assert "Pictures: format, width, type-size, dpi." in short and "Pixels per inch" not in short
+    assert "Metrics: bounded_slowdown" in whole and "Metrics: bounded_slowdown" not in short
+    assert "Pixels per inch" in whole and "--pictures" not in whole and "--json" in whole
     assert "Pixels per inch" not in cli("compare", "--help").stdout
-    assert "More options" not in cli("report", "view", "--help").stdout
+    assert "-v report view" not in cli("report", "view", "--help").stdout
+
+
+def test_a_setting_is_the_option_of_its_name(files, tmp_path):
+    def run(*words):
+        return cli("run", *files, "--policy", "fcfs", "-o", tmp_path / "out", *words)
+
+    for words in (["--width", 3], ["--pictures", "width=3"], ["--pictures=dpi=60,width=3"]):
+        assert run(*words).stderr == "error: it needs --plot; leave the option out (--width)\n"
+    assert run("--plot", "--pictures", "width=3,dpi=60", "--pictures", "format=svg").exit_code == 0
+    assert (tmp_path / "out/schedule.svg").exists()
+    assert "no such setting; did you mean width?; choose from format" in run("--pictures", "widht=3").stderr
+    assert "--pictures 'width': write it as width=VALUE" in run("--pictures", "width").stderr
+    assert "--simulator 'schedule-trace=1': write it as schedule-trace" in run("--simulator", "schedule-trace=1").stderr
+    assert "--width: given 2 times" in run("--pictures", "width=3", "--width", 4).stderr
+    assert "'--pictures' requires an argument" in run("--pictures").stderr
+
+
+def test_a_setting_may_have_commas(files, tmp_path):
+    """What follows one is another setting only where it has the name of one."""
+    given = ("--policy", "easy", "-o", tmp_path / "out")
+    result = cli("compare", *files, *given, "--machines", "submit=-l nodes=1,mem=2,share=0/0")
+    assert result.stderr.endswith("'0/0': write it as I/N with I from 0 to N - 1, like 0/10 (--share)\n")
+    result = cli("compare", *files, *given, "--machines", "submit=-l nodes=1,mem=2")
+    assert result.stderr.endswith("nothing is submitted; say where with --on, or leave the option out (--submit)\n")
+
+
+def test_json_may_stand_before_the_command(files):
+    import json
+
+    assert json.loads(cli("--json", "workload", "describe", files[-1]).stdout)["jobs"] == 6
 
 
 def test_the_help_of_no_command_imports_what_is_slow():
     code = (
         "import contextlib, io, sys\n"
-        "from typer.main import get_command\n"
         "from decision.cli.app import app\n"
-        f"for words in {[list(words) for words in paths(get_command(application.app))]!r}:\n"
+        f"for words in {[list(words) for words in paths(application.app)]!r}:\n"
         "    with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):\n"
         "        app(args=[*words, '--help'], prog_name='decision')\n"
         "    assert 'Usage: decision ' + ' '.join(words) in shown.getvalue(), (words, shown.getvalue())\n"
@@ -211,11 +239,11 @@ def test_the_help_of_no_command_imports_what_is_slow():
 
 def test_the_shell_completes_commands_and_options():
     def completed(words):
-        environment = {"_DECISION_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        environment = {"_DECISION_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         output = subprocess.run(
             [sys.executable, "-m", "decision"], env=os.environ | environment, capture_output=True, text=True, timeout=60
         )
-        return output.stdout.split()
+        return [line.partition(",")[2] for line in output.stdout.split()]
 
     assert completed("decision re") == ["replay", "report", "reproduce"]
     assert completed("decision report ") == ["analyse", "evalys", "export", "view", "show"]
@@ -223,9 +251,19 @@ def test_the_shell_completes_commands_and_options():
 
 
 def test_the_completion_script_is_shown(monkeypatch):
-    monkeypatch.setenv("SHELL", "/bin/bash")
     options = cli("--help").stdout
     assert "--install-completion" in options and "--show-completion" in options
+    assert "_DECISION_COMPLETE=fish_complete" in cli("--show-completion", SHELL="/usr/bin/fish").stdout
+    assert "there is no completion for it" in cli("--show-completion", SHELL="/bin/csh").stderr
+
+
+def test_the_completion_script_is_installed_once(tmp_path):
+    (tmp_path / ".zshrc").write_text("alias ll='ls -l'\n")
+    for _ in range(2):
+        assert cli("--install-completion", SHELL="/bin/zsh", HOME=str(tmp_path)).exit_code == 0
+    assert "_DECISION_COMPLETE=zsh_complete" in (tmp_path / ".zfunc/_decision").read_text()
+    assert (tmp_path / ".zshrc").read_text().splitlines()[0] == "alias ll='ls -l'"
+    assert len((tmp_path / ".zshrc").read_text().splitlines()) == 2
 
 
 def test_the_version_is_printed():

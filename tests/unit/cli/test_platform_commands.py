@@ -1,7 +1,7 @@
 """``decision platform ...``: what users see of making, checking and showing platforms."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files import load_platform

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.outlook_reference import HOSTS, made
 from helpers.policy_toys import platform
-from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.files import write_platform, write_workload

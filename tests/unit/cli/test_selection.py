@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import decision as d
 from decision.cli.app import app

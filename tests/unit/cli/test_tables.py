@@ -3,10 +3,12 @@
 import pytest
 from rich.console import Console
 
-from decision.cli.tables import policy_table, simple_table
+from decision.cli.tables import simple_table
 
 POLICIES = {"easy": "603,661", "conservative": "1,203,661", "saf+easy,power=idle-timeout": "99"}
 FIGURES = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%")
+
+RIGHT = [f">{name}" for name in FIGURES]
 
 
 def printed(table, width, capsys):
@@ -16,7 +18,7 @@ def printed(table, width, capsys):
 
 @pytest.mark.parametrize("width", [20, 24, 31, 40, 60, 80, 100, 10_000])
 def test_each_row_says_its_policy_and_each_figure_is_whole(width, capsys):
-    table = policy_table(FIGURES, "makespan: from the first submission")
+    table = simple_table("policy", *RIGHT, caption="makespan: from the first submission")
     for policy, makespan in POLICIES.items():
         table.add_row(policy, makespan, "1,234.5", "12,333,332", "1.01", "88.1")
     lines = printed(table, width, capsys)
@@ -34,7 +36,7 @@ def test_each_row_says_its_policy_and_each_figure_is_whole(width, capsys):
 
 
 def test_a_name_that_is_broken_can_be_read_whole(capsys):
-    table = policy_table(FIGURES)
+    table = simple_table("policy", *RIGHT)
     table.add_row("saf+easy,power=idle-timeout", *["603,661"] * 5)
     lines = printed(table, 40, capsys)
     part = lines[: next(at for at, line in enumerate(lines) if at and not line.strip() and "─" in lines[at - 3])]
@@ -54,6 +56,6 @@ def test_a_pipe_has_whole_rows_of_figures_and_breaks_long_texts(capsys):
     table.add_row("conservative-backfilling", "words " * 60)
     lines = printed(table, 10_000, capsys)
     assert max(map(len, lines)) <= 80 and sum("words" in line for line in lines) > 5
-    table = policy_table([f"figure {n}" for n in range(30)])
+    table = simple_table("policy", *(f">figure {n}" for n in range(30)))
     table.add_row("easy", *["1,234,567"] * 30)
     assert any(line.count("1,234,567") == 30 for line in printed(table, 10_000, capsys))

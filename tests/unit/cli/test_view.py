@@ -6,9 +6,9 @@ import time
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from helpers.run_samples import run_facts
 from rich.console import Console
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.cli.live import frame

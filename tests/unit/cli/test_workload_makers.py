@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli import app as application
 from decision.files import load_workload

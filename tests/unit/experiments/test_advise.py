@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.advise import advice_table
 from decision.cli.app import app

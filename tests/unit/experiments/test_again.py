@@ -5,8 +5,8 @@ import shutil
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from helpers.run_samples import run_facts
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments.again import commands_of, compare_folders, folder_of, into

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.tasks import Square, die_at_three, die_once_at_three, sleep_at_three, square, squares
-from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.experiments import cluster as module

@@ -4,8 +4,8 @@ import csv
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.policy_toys import platform
-from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments.compare import run_comparison

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 from decision.experiments import Engine, Verbosity, run

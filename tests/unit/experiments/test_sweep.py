@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision.cli.app import app
 from decision.files.workload import Selection

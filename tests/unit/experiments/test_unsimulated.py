@@ -11,7 +11,10 @@ from decision.experiments.audit import unsimulated
 from decision.experiments.whole import Log
 from decision.files.workload import Selection, load_workload, read_workload
 
-COLUMNS = "JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|User|Partition|QOS|ReqMem|AllocTRES|NodeList|Dependency"
+COLUMNS = (
+    "JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|User|Partition|QOS|ReqMem|AllocTRES|NodeList|Dependency|"
+)
+COLUMNS += "Reason"
 ROWS = [  # (partition, QOS, memory, GPUs, nodes, seconds, dependency)
     ("short", "normal", "", 0, "n1", 600, ""),
     ("short", "normal", "4G", 0, "n1", 600, ""),  # beside job 1, on its node
@@ -25,8 +28,9 @@ def sacct(path: Path) -> Path:
     for number, (partition, qos, memory, gpus, node, seconds, after) in enumerate(ROWS, 1):
         end = f"2026-03-02T08:{seconds // 60:02}:{seconds % 60:02}"
         times = f"2026-03-02T08:00:00|2026-03-02T08:00:00|{end}|{seconds}|COMPLETED|1|1"
+        reason = "None" if number < len(ROWS) else "QOSMaxJobsPerUserLimit"
         tres = "cpu=1,node=1" + (f",gres/gpu={gpus}" if gpus else "")
-        lines.append(f"{number}|{times}|ann|{partition}|{qos}|{memory}|{tres}|{node}|{after}")
+        lines.append(f"{number}|{times}|ann|{partition}|{qos}|{memory}|{tres}|{node}|{after}|{reason}")
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -39,8 +43,10 @@ def test_each_thing_says_how_many_jobs_and_how_much_of_the_host_hours_it_touches
         "memory": (1, pytest.approx(0.15)),
         "gpus": (1, pytest.approx(0.3)),
         "dependencies": (1, pytest.approx(0.3)),
+        "limits": (1, pytest.approx(0.4)),  # the last job, as its reason says
     }, "the one QOS of all jobs is no difference between them"
     assert found["partitions"].values == {"short": 2, "long": 2}
+    assert found["limits"].values == {"QOSMaxJobsPerUserLimit": 1}
     assert (
         found["gpus"].text()
         == "GPUs (1 job, 25 % of all, 30 % of the host-hours): a host is a host, with a GPU or without"
@@ -71,7 +77,7 @@ def test_an_advice_has_them(tmp_path, monkeypatch):
     log = Log(workload=sacct(tmp_path / "s.txt"), platform=None, hosts=0, selection=Selection(missing="runtime"))
     found = find_advice(log, Wish(copies=1), tmp_path / "out")
     assert f"decision slurm read --conf slurm.conf --jobs {log.workload} -o CASE" in found.better
-    assert found.not_simulated[0].what == "partitions" and len(found.not_simulated) == 5
+    assert found.not_simulated[0].what == "partitions" and len(found.not_simulated) == 6
 
 
 def test_a_run_says_them_in_one_line_unless_the_policy_has_a_case_of_its_own(tmp_path, capsys):

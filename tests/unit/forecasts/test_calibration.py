@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.forecasts.calibration import ALIKE, ERRORS, FUTURES, Blend, Calibration, Evidence
+from decision.forecasts.calibration import ERRORS, FUTURES, LIKE_JOBS, Blend, Calibration, Evidence
 from decision.forecasts.judge import KEPT_LEVELS
 
 _MOMENTS, _JOBS = 220, 8
@@ -96,8 +96,8 @@ def test_futures_that_are_worthless_lose_their_weight() -> None:
             blend.learn(world.at[moment], world.start)
             blend.see(world.at[moment], world.rows(moment), what)
     assert good.weights[FUTURES] + good.weights[ERRORS] > 0.6
-    assert good.weights[ALIKE] < 0.5 * good.weights[FUTURES]
-    assert bad.weights[ALIKE] > bad.weights[FUTURES]
+    assert good.weights[LIKE_JOBS] < 0.5 * good.weights[FUTURES]
+    assert bad.weights[LIKE_JOBS] > bad.weights[FUTURES]
 
 
 def test_an_interval_that_has_passed_is_a_miss_before_the_job_starts() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from decision import papers
 from decision.cli.app import app

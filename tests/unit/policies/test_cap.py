@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.policy_toys import platform
 from helpers.power_toys import starts, workload
-from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.cli.app import app

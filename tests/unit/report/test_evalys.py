@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.golden import SESSIONS
 from helpers.run_samples import THREE
-from typer.testing import CliRunner
 
 import decision as d
 from decision.cli.app import app

@@ -11,17 +11,18 @@ from helpers.advice_samples import sample_advice
 from helpers.run_samples import THREE, job_table, run_facts
 
 from decision.experiments.comparison import Row
-from decision.experiments.results import LearningCurve, NamedRun, named_run
+from decision.experiments.results import LearningCurve, NamedRun, SearchTrial, named_run
 from decision.experiments.statistics import Estimate
 from decision.files.generate.platforms import simple_cluster
 from decision.model.record import EnergyTable, HostTable, RunRecord, SupplyTable
 from decision.model.workload import Delay, Job, Workload
+from decision.rl.learning.config import Range, Space
 
 pytest.importorskip("matplotlib")
 from matplotlib.text import Text
 
 from decision.report import plots
-from decision.report.plots import figures, platforms, results, schedules, workloads
+from decision.report.plots import figures, platforms, results, schedules, search, workloads
 from decision.report.plots import figures as axes
 
 MONDAY = 736_992_000.0  # 1993-05-10 00:00 UTC
@@ -69,6 +70,15 @@ def curve(first: float, last: float) -> LearningCurve:
     return LearningCurve("seed", [{"steps": steps, "reward": np.linspace(first, last, 5)}])
 
 
+TRIALS = [
+    SearchTrial(
+        number=at, settings={"learn.lr": lr, "learn.envs": "8"}, state=state, judged={"validation_waiting_time": wait}
+    )
+    for at, (lr, state, wait) in enumerate(
+        [("1e-05", "finished", 1e9 + 1), ("0.001", "pruned", 1e9), ("0.0004", "finished", 1e9 + 2)], 1
+    )
+]
+SPACE = Space((), {"learn.lr": Range(1e-5, 1e-3, whole=False, log=True), "learn.envs": ["8", "16"]})
 SHORT_AND_LONG = [run(jobs=queue(40)), run("sjf", queue(2))]
 DRAWN = {
     schedules.load_over_time: [(SHORT_AND_LONG,), ([run(clock=MONDAY)],)],
@@ -93,6 +103,7 @@ DRAWN = {
         for start in (None, MONDAY)
     ],
     platforms.platform_figure: [(simple_cluster(7), "title")],
+    search.search_picture: [(TRIALS, SPACE)],
     results.advice_pictures: [(sample_advice(),), (sample_advice(None, 1e-3),)],
 }
 HELPERS = {figures.drawn, plots.drawn_for}

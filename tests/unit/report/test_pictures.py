@@ -4,6 +4,7 @@ import base64
 import io
 import math
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from msgspec.structs import replace
 
 from decision.experiments.metrics import only_ran
 from decision.experiments.results import NamedRun, Steps, averaged, later, named_run
+from decision.model.errors import ConfigError
 from decision.model.record import EnergyTable, HostTable, JobTable, RunRecord
 from decision.report.plots import Paper, drawn_for
 
+matplotlib = pytest.importorskip("matplotlib")
 figures = pytest.importorskip("decision.report.plots.figures")
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.image import imread  # noqa: E402
@@ -232,13 +235,43 @@ def test_captions_and_alternative_texts_are_sentences_that_name_the_runs(picture
 def test_files_have_the_width_that_was_asked_for(width, dpi):
     with drawn_for(Paper(width=width, dpi=dpi)):
         figure = results.slowdown_buckets([run()]).figure
-        png, svg, pdf = (figures.drawn(figure, ending) for ending in figures.FORMATS)
+        png, svg, pdf = (figures.drawn(figure, ending) for ending in (".png", ".svg", ".pdf"))
     assert imread(io.BytesIO(png)).shape[1] == round(width * dpi)
     assert f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" width="{72 * width:g}pt"'.encode() in svg
     assert f"/MediaBox [ 0 0 {72 * width:g} ".encode() in pdf
 
 
-@pytest.mark.parametrize("ending", figures.FORMATS)
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
 def test_the_same_runs_give_the_same_file(ending):
     once, again = (figures.drawn(schedules.load_over_time([run()]).figure, ending) for _ in range(2))
     assert once == again
+
+
+def test_what_the_user_sets_of_matplotlib_is_kept_and_all_else_is_as_in_all_pictures():
+    with matplotlib.rc_context({"font.family": ["serif"], "lines.linewidth": 3.5}):
+        figure = schedules.schedule_figure(THREE, 4, "title")
+        fonts = {text.get_fontfamily()[0] for text in figure.findobj(Text) if text.get_text()}
+        assert fonts == {"serif"}
+    assert {text.get_fontfamily()[0] for text in schedules.schedule_figure(THREE, 4, "title").findobj(Text)} == {
+        "DejaVu Sans"
+    }
+
+
+def test_a_pgf_has_the_texts_for_the_fonts_of_the_document(tmp_path):
+    figure = schedules.schedule_figure(THREE, 4, "100 % of w_0 on taurus")
+    if not any(map(shutil.which, figures._TEX)):
+        pytest.skip("needs LaTeX: apt install texlive-xetex")
+    figures.save(figure, tmp_path / "a.pgf")
+    text = (tmp_path / "a.pgf").read_text()
+    assert "100 % of w_0 on taurus" in text
+    assert "\\familydefault" in text and "DejaVu" not in text.partition("\\begingroup")[2]
+    with pytest.raises(ConfigError, match=r"b\.pgf: \w+latex cannot set the texts, as of names with #"):
+        figures.save(schedules.schedule_figure(THREE, 4, "half $ of & it"), tmp_path / "b.pgf")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pgf"]
+
+
+def test_without_latex_one_line_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"a\.pgf: \.pgf needs LaTeX, and xelatex is not installed; install"):
+        figures.save(schedules.schedule_figure(THREE, 4, "title"), tmp_path / "a.pgf")
+    assert not any(tmp_path.iterdir())

@@ -192,7 +192,7 @@ def test_leaves_may_have_several_spines(tmp_path: Path) -> None:
     spines = "".join(f"SwitchName=spine{n} Switches=leaf[0-1]\n" for n in range(2))
     path.write_text("SwitchName=leaf0 Nodes=n[1-4]\nSwitchName=leaf1 Nodes=n[5-8]\n" + spines)
     case = toy(tmp_path / "case", _jobs(1), _conf(nodes="NodeName=n[1-8] CPUs=2\n", part=_PART.format("n[1-8]")))
-    switches, notes = read_topology(case.conf, path, case.nodes)
+    switches, notes, _ = read_topology(case.conf, path, case.nodes)
     assert [(each.name, each.level, each.above) for each in switches] == [
         *(("leaf0", 0, 2), ("leaf1", 0, 2), ("spine0", 1, -1), ("spine1", 1, -1))
     ]

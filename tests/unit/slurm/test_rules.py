@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from decision.slurm.conf import Settings
+from decision.slurm.priority import Factors
 from decision.slurm.simulate import simulate_case
 from tests.helpers.slurm_cases import CONF, line, starts, toy
 
@@ -92,3 +93,50 @@ def test_a_job_that_failed_before_it_ran_is_not_run(tmp_path: Path) -> None:
     run = simulate_case(case, Settings(case.conf))
     assert run.start[0] != run.start[0]
     assert run.start[1] - case.jobs[1].submit <= 5
+
+
+SHARED = CONF.replace("select/linear", "select/cons_tres").replace("CPUs=1", "CPUs=4")
+
+
+def test_of_a_range_of_nodes_a_job_gets_as_many_as_there_are(tmp_path: Path) -> None:
+    jobs = [
+        line(1, 0, 1, 60, 600, options="--exclusive"),
+        line(2, 10, 2, 60, 600, options="-N 2-4 -n 4", ReqCPUS="4"),  # three nodes are left, with two it would do
+        line(3, 20, 1, 60, 60, options="--exclusive"),
+    ]
+    found = starts(toy(tmp_path, jobs, SHARED))
+    assert found["2"] <= 15 and found["3"] >= 600
+
+
+def test_a_job_may_share_its_nodes_with_jobs_of_its_user_only(tmp_path: Path) -> None:
+    one = SHARED.replace("n[1-4]", "n1")
+    jobs = [
+        line(1, 0, 1, 60, 600, options="--exclusive=user"),
+        line(2, 10, 1, 60, 60, User="v"),
+        line(3, 20, 1, 5, 60),
+        line(4, 30, 1, 60, 60, options="--exclusive=user", User="w"),
+    ]
+    found = starts(toy(tmp_path, jobs, one))
+    assert found["3"] <= 100  # beside its user's other job
+    assert found["2"] >= 600
+    assert found["4"] >= found["2"] + 60  # not beside that of v
+
+
+def test_what_resources_weigh_is_their_share_of_the_partition(tmp_path: Path) -> None:
+    multifactor = SHARED.replace("priority/basic", "priority/multifactor") + "PriorityWeightTRES=CPU=1000\n"
+    half = multifactor + "PartitionName=half Nodes=n[1-2]\n"
+    case = toy(tmp_path, [line(1, 0, 1, 5, 60), line(2, 0, 1, 5, 60, Partition="half")], half)
+    factors = Factors(case, case.settings)
+    found = [factors.of(job, part) for job, part in zip(case.jobs, case.partitions, strict=True)]
+    assert found == [1000 / 16, 1000 / 8]
+
+
+def test_gpus_of_all_nodes_together_are_taken_from_as_many_nodes_as_it_takes(tmp_path: Path) -> None:
+    gpus = SHARED.replace("CPUs=4", "CPUs=4 Gres=gpu:2") + "GresTypes=gpu\n"
+    jobs = [
+        line(1, 0, 1, 60, 600, SubmitLine="sbatch --gpus=4 job.sh", NodeList="n[1-2]"),
+        line(2, 10, 1, 60, 60, SubmitLine="sbatch --gpus=6 job.sh", NodeList="n[1-3]"),
+        line(3, 20, 1, 60, 60, SubmitLine="sbatch --gpus=3 job.sh", NodeList="n[1-3]"),  # one of each, as it had
+    ]
+    found = starts(toy(tmp_path, jobs, gpus))
+    assert found["1"] <= 5 and 600 <= found["2"] <= 700 and found["3"] >= found["2"] + 60

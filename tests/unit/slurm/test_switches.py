@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.policy_toys import Toy
 
+from decision.cli.network_options import LevelOptions
 from decision.cli.platform import slurm_command
 from decision.files import load_platform
 from decision.model.errors import InputError
@@ -34,7 +35,7 @@ def conf(folder, text):
 
 
 def platform_of(folder, text):
-    slurm_command(conf(folder, text), output=folder / "p.xml")
+    slurm_command(conf(folder, text), links=LevelOptions(), output=folder / "p.xml")
     return load_platform(folder / "p.xml")
 
 

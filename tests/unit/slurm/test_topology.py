@@ -136,3 +136,12 @@ def test_a_faulty_topology_conf_is_named(tmp_path: Path, text: str, said: str) -
     with pytest.raises(InputError, match=r"topology\.txt") as error:
         toy(tmp_path, [line(1, 0, 1, 60, 600)], TREE, topology=text)
     assert said in str(error.value)
+
+
+def test_backfill_starts_jobs_on_shared_nodes_below_switches(tmp_path: Path) -> None:
+    # since 23.11 nodes on which a job completes weigh more in a trial, which is then not a weight of slurm.conf
+    shared = TREE.replace("select/linear", "select/cons_tres")
+    (tmp_path / "topology.conf").write_text(SWITCHES)
+    jobs = [line(1, 0, 6, 60, 3000), line(2, 10, 8, 60, 60), line(3, 20, 1, 5, 60)]
+    case = toy(tmp_path, jobs, shared, config="SLURM_VERSION = 25.05.3\n")
+    assert starts(case)["3"] <= 100  # beside the first, before the second

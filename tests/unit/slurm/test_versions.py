@@ -5,15 +5,18 @@ from pathlib import Path
 import pytest
 
 from decision.model.errors import ConfigError, InputError
+from decision.slurm.build import build_world
 from decision.slurm.case import Sources, read_case
 from decision.slurm.conf import Settings, read_conf, read_taken
+from decision.slurm.kernels.select_nodes import begin_trial, choose_nodes, measure_nodes
 from decision.slurm.kernels.world import SlurmWorld
 from decision.slurm.nodes import read_reservations
-from decision.slurm.switches import read_forest
+from decision.slurm.switches import read_forest, read_switches
 from decision.slurm.versions import VERSION_RULES, read_version, version_text
 from tests.helpers.slurm_cases import CONF, line, toy
 
 LEFT_OUT = CONF.replace("SelectType=select/linear\n", "").replace("PriorityType=priority/basic\n", "")
+_NEW = "SLURM_VERSION = 26.05.5\n"
 YAML = """---
 - topology: other
   flat: true
@@ -90,16 +93,47 @@ def test_no_reservation_is_none(tmp_path: Path) -> None:
 def test_the_tree_of_a_topology_yaml_is_read(tmp_path: Path) -> None:
     path = tmp_path / "topology.yaml"
     path.write_text(YAML)
-    switches, notes = read_forest(path, {f"n{i}" for i in range(1, 5)})
-    assert [(switch.name, switch.above, switch.nodes) for switch in switches] == [
-        ("root", -1, ()),
-        ("leaf1", 0, ("n1", "n2")),
-        ("leaf2", 0, ("n3", "n4")),
+    switches, notes, others = read_forest(path, {f"n{i}" for i in range(1, 5)})
+    assert [(switch.name, switch.above, switch.nodes, switch.named) for switch in switches] == [
+        ("root", -1, (), False),
+        ("leaf1", 0, ("n1", "n2"), False),
+        ("leaf2", 0, ("n3", "n4"), False),
     ]
-    assert notes == ["topology.yaml: only the cluster's default is simulated, not other"]
-    path.write_text("- topology: a\n  block:\n    blocks:\n      - block: b\n        nodes: n1\n")
+    assert not notes and not others
+
+
+def test_a_topology_that_is_no_tree_is_named_with_its_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "topology.yaml"
+    path.write_text(
+        "- topology: a\n  block:\n    block_sizes:\n      - 2\n    blocks:\n      - block: b\n        nodes: n1\n"
+    )
+    assert read_forest(path, {"n1"}).others == {"a": "block", "": "block"}
+    (tmp_path / "case").mkdir()
+    case = toy(tmp_path, [line(1, 0, 1, 5, 60)], topology=path.read_text(), suffix=".yaml")
+    assert "topology (block) of partition p (1 job)" in case.keys.may_matter
     with pytest.raises(InputError, match="no topology of the kind tree"):
-        read_forest(path, {"n1"})
+        read_switches(path)
+
+
+def test_each_partition_has_the_tree_that_it_names(tmp_path: Path) -> None:
+    # below tree1 n1 and n2 are neighbours, below tree2 n1 and n4
+    second = "- topology: tree2\n  tree:\n    switches:\n" + "".join(
+        f"      - switch: {name}\n        {nodes}\n"
+        for name, nodes in (("top", "children: s[1-2]"), ("s1", "nodes: n1,n4"), ("s2", "nodes: n[2-3]"))
+    )
+    conf = LEFT_OUT + "PartitionName=q Nodes=ALL Topology=tree2\nPartitionName=r Nodes=ALL Topology=other\n"
+    busy = line(1, 0, 1, 60, 600, options="-w n3")
+    for partition, node in (("p", 1), ("q", 2), ("r", 1)):
+        # two of the three nodes that are left, then one: where the first two are neighbours, the third is the other one
+        jobs = [busy, line(2, 10, 2, 60, 600, Partition=partition, options="--exclusive")]
+        case = toy(tmp_path / partition, jobs, conf, topology=YAML + second, suffix=".yaml", config=_NEW)
+        world = build_world(case, case.settings)
+        world.usable[:] = world.part_mask[0]
+        world.free_cores[2] = 0
+        begin_trial(world)
+        measure_nodes(world, 1, world.usable)
+        assert choose_nodes(world, 1, int(world.entry_part[1])) == 2
+        assert {0, node if partition != "q" else 3} == set(world.chosen[:2].tolist())
 
 
 def test_newer_words_are_named_or_known(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_names_beside_texts_with_commas_are_those_of_other_records(tmp_path: Pat
     ("name", "text", "said"),
     [
         ("a.txt", "   JobID      State \n-------- ---------- \n1 COMPLETED \n", r"sacct cut .* sacct -P"),
-        ("a.json", '[{"ClusterId":10,"QDate":168293,"RequestCpus":4}]', r"JSON of no known format .* which columns"),
+        ("a.json", '[{"name":"a","start":168293,"cpus":4}]', r"JSON of no known format .* which columns"),
         ("a.json", '[{"status":"Pass","attempts":[{"start_time":"2017"}]}]', "JSON of no known format"),
         ("a.jsonl", '{"id":1,"t_submit":1.5}\n{"id":2,"t_submit":2.5}\n', "JSON of no known format"),
         ("a.json", '{"trace": [1, 2]}', "JSON of no known format"),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
-from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.files import load_platform

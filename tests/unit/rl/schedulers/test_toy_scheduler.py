@@ -3,12 +3,12 @@
 import gymnasium
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from gymnasium.utils.env_checker import check_env
 from helpers.env_toys import scrambled, workload
 from helpers.learning_runs import FILES
 from helpers.night_shift import DAY, SLEEP, START, WAIT
 from helpers.policy_toys import platform
-from typer.testing import CliRunner
 
 from decision.batsim.agent import Agent
 from decision.cli.app import app

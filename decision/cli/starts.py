@@ -325,6 +325,7 @@ def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[S
             futures=asked.futures,
             moments=asked.moments,
             seed=asked.seed,
+            only=wanted,
             show=show,
             first=None if quiet else first,
         )

@@ -13,9 +13,10 @@ Random numbers belong to jobs, by name, and to the number of the future: so two 
 differ by that change alone. The share of luck that jobs alike have in common is kept in common, because the jobs of one
 study are all short or all long; drawn apart, their sum would look surer than it is.
 
-Futures are no truth: the model of the scheduler is not exact, and users change their ways. What the futures say is
-therefore widened by what earlier forecasts of the same log missed (`judge.Calibration`), made at moments that have
-passed and never at the moments that are judged; where they were of no use, `like_jobs` is believed (`judge.Trust`).
+Futures are no truth: the model of the scheduler is not exact, and users change their ways. So `calibration` learns from
+forecasts of moments that have passed, never of those that are judged, how far off they were; mixes them with the waits
+of like jobs, with what happened in like queues and with the errors of like forecasts (`like_jobs` has what these need),
+each by what it lost; and makes intervals as wide as their misses ask for.
 
 Rejected: one regression of waits on the queue's features. It cannot say what another request would have waited, and it
 needs thousands of jobs. It is compared with (`judge`), as are the others that clusters use.

@@ -9,18 +9,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from decision.compiling.bundle import F8
+from decision.compiling.bundle import F8, I8
 from decision.model.errors import ConfigError
 
+from .calibration import ERRORS, FUTURES, PRIOR_SCORES, Blend, Evidence
 from .forecast import QUANTILES, Forecast, known_times
 from .history import KnownJobs, RunTimes
-from .judge import KEPT_LEVELS, PRIOR_SCORES, Trust, moments_of
-from .like_jobs import like_jobs
+from .judge import COVERED, KEPT_LEVELS, moments_of
+from .like_jobs import like_jobs, queue_features
+from .words import span
 
-_UNEXPLAINED = (
-    "this scheduler does not explain when earlier jobs of the log started: these are the waits of like jobs in the "
-    "last four weeks instead"
-)
+MOST_OF_A_MOMENT = 40  # jobs of an earlier moment, from which is learnt
 FEW_JOBS = 5  # of its own kind, below which a job's run time is a guess from others
 _NEVER = 1e8  # seconds: no start within any future
 
@@ -102,12 +101,12 @@ def learn_from_past(
     moments: int,
     futures: int,
     show: Callable[[int, int], None] | None = None,
-) -> Trust:
+) -> Blend:
     """Forecast at moments of the log before `at`, and compare with the starts that were known by `at`."""
-    trust = Trust(PRIOR_SCORES)
+    blend = Blend(PRIOR_SCORES)
     past = log if at == np.inf else _before(log, at)
     if not moments or not len(past):
-        return trust
+        return blend
     times, since = RunTimes(), -np.inf
     ats = moments_of(past, moments, 0)
     for number, moment in enumerate(ats.tolist()):
@@ -116,11 +115,13 @@ def learn_from_past(
         said = make(moment, times, futures)
         places = {name: row for row, name in enumerate(past.id)}
         rows = np.array([places[name] for name in said.id], np.int64)
-        rows, told = rows[np.isfinite(past.start[rows])], np.isfinite(past.start[rows])
-        trust.learn(levels_of(said)[told], like_jobs(past, moment, rows), past.start[rows] - moment)
+        kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_OF_A_MOMENT)).astype(int))
+        blend.learn(moment, past.start)
+        blend.see(moment, rows[kept], _evidence(levels_of(said)[kept], past, moment, rows[kept]))
         if show:
             show(number + 1, len(ats))
-    return trust
+    blend.learn(at, past.start)
+    return blend
 
 
 def _before(log: KnownJobs, at: float) -> KnownJobs:
@@ -147,7 +148,7 @@ def levels_of(said: Forecast) -> F8:
 def answer(
     said: Forecast,
     log: KnownJobs,
-    trust: Trust,
+    blend: Blend,
     *,
     quantiles: Sequence[float] = QUANTILES,
     before: float | None = None,
@@ -159,7 +160,7 @@ def answer(
     Args:
         said: the futures.
         log: what was known then.
-        trust: moves and widens their quantiles, or says that they are worth less than the waits of like jobs.
+        blend: mixes and widens their quantiles by what it learnt.
         quantiles: shares between 0 and 1.
         before: seconds, the time that chances are asked for.
         held_by: by job, what holds it back now.
@@ -169,11 +170,12 @@ def answer(
         raise ConfigError(f"quantiles: {bad[0]:g} is not between 0 and 1", field="quantiles")
     places = {name: row for row, name in enumerate(log.id)}
     futures, rows = levels_of(said), np.array([places[name] for name in said.id], np.int64)
-    moved = trust.apply(futures, like_jobs(log, said.at, rows))
-    if trust.by_futures:  # what has no start in so many futures is promised none
+    moved = blend.say(_evidence(futures, log, said.at, rows))
+    weigh = float(blend.weights[[FUTURES, ERRORS]].sum())
+    if weigh >= 0.5:  # what has no start in so many futures is promised none
         moved[futures >= _NEVER] = np.inf
-    else:
-        notes = (*notes, _UNEXPLAINED)
+    if blend.learnt:
+        notes = (_taught(blend, weigh, futures, moved), *notes)
     jobs = []
     for place, name in enumerate(said.id):
         line = moved[place]
@@ -193,10 +195,28 @@ def answer(
     return Starts(
         at=said.at,
         futures=len(said.starts),
-        calibrated_by=trust.learnt,
+        calibrated_by=blend.learnt,
         jobs=tuple(jobs),
         before=before,
         notes=tuple(notes),
+    )
+
+
+def _evidence(futures: F8, log: KnownJobs, at: float, rows: I8) -> Evidence:
+    return Evidence(futures, like_jobs(log, at, rows), queue_features(log, at, rows))
+
+
+def _taught(blend: Blend, weigh: float, futures: F8, moved: F8) -> str:
+    """What earlier forecasts made of these."""
+    low, high = COVERED[80]
+    rest = "" if weigh > 0.995 else f", what happened in like queues and to like jobs {100 * (1 - weigh):.0f} %"
+    known = np.isfinite(moved[:, high]) & (futures[:, high] < _NEVER)
+    wide, said = (
+        float(np.median((each[:, high] - each[:, low])[known])) if known.any() else np.inf for each in (moved, futures)
+    )
+    return (
+        f"by what earlier forecasts missed, futures weigh {100 * weigh:.0f} %{rest}; the median job's 80 % interval is "
+        f"{span(wide)} wide, the futures' own {span(said)}"
     )
 
 

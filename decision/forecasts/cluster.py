@@ -16,12 +16,13 @@ from decision.slurm.queue import Queue
 from decision.slurm.text import NEVER
 
 from .answer import ALWAYS_UNKNOWN, JobStart, Starts, answer, learn_from_past
+from .calibration import PRIOR_SCORES, Blend
 from .forecast import QUANTILES, Forecast, Progress
 from .history import WAITS, KnownJobs, RunTimes
-from .judge import PRIOR_SCORES, Trust
-from .slurm import QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
+from .slurm import LONG_QUEUE, QueueFacts, as_running, as_waiting, begin_moment, slurm_forecast, slurm_log
 
 _PAST_FUTURES = 30  # futures of each earlier moment
+_FIRST, _FIRST_OF_LONG = 8, 2  # futures of a first answer, also of a long queue
 _WORTH = 0.9  # of the median wait: a change that leaves more helps little
 
 # slurm's reasons in plain words
@@ -103,7 +104,8 @@ def _notes(case: Case, at: int, jobs: Sequence[SlurmJob]) -> list[str]:
         notes.append(f"the case's last job ended {age / 86_400:.0f} days before: read a newer history")
     gone = [window for window in case.windows if window.begin <= at < window.end and not window.reservation]
     if gone:
-        notes.append(f"{sum(len(each.nodes) for each in gone)} nodes are away; they come back as the case's events say")
+        count = sum(len(each.nodes) for each in gone)
+        notes.append(f"{count} nodes are away: each comes back after as long as one that was away as long before")
     return notes
 
 
@@ -115,10 +117,14 @@ def cluster_starts(
     futures: int = 200,
     moments: int = 20,
     seed: int = 0,
+    only: Sequence[str] = (),
     show: Progress | None = None,
     first: Callable[[Starts], None] | None = None,
 ) -> Starts:
-    """When the jobs that wait start; arguments as of `decision.forecasts.log.log_starts`, times since 1970."""
+    """When the jobs that wait start; arguments as of `decision.forecasts.log.log_starts`, times since 1970.
+
+    `only` are jobs that are asked for, if not all.
+    """
     case, settings, at = moment.case, moment.settings, moment.at
     if not (moment.log.states(at) == WAITS).any():
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))
@@ -139,16 +145,21 @@ def cluster_starts(
             futures=count,
             seed=seed,
             show=told,
-            asked=QueueFacts(moment.priorities),
+            asked=QueueFacts(moment.priorities, wanted=frozenset(only)),
         )
 
-    def answered(said: Forecast, trust: Trust) -> Starts:
-        return answer(said, moment.log, trust, quantiles=quantiles, before=before, held_by=held, notes=notes)
+    def answered(said: Forecast, blend: Blend) -> Starts:
+        return answer(said, moment.log, blend, quantiles=quantiles, before=before, held_by=held, notes=notes)
 
     if first is not None:
-        first(answered(now(8, None), learn_from_past(at_moment, moment.log, at, 0, 0)))
-    trust = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
-    return answered(now(futures, show), trust)
+        first(
+            answered(
+                now(_FIRST if len(held) <= LONG_QUEUE else _FIRST_OF_LONG, None),
+                learn_from_past(at_moment, moment.log, at, 0, 0),
+            )
+        )
+    blend = learn_from_past(at_moment, moment.log, at, moments, _PAST_FUTURES)
+    return answered(now(futures, show), blend)
 
 
 def held_by(moment: ClusterMoment) -> dict[str, str]:
@@ -261,10 +272,10 @@ def _start_of(
         jobs=jobs,
         futures=futures,
         seed=seed,
-        asked=QueueFacts(moment.priorities, {job.id: slower}, ends.append),
+        asked=QueueFacts(moment.priorities, {job.id: slower}, frozenset((job.id,)), ends.append),
     )
     place = list(said.id).index(job.id)
-    found = answer(said, moment.log, Trust(PRIOR_SCORES), quantiles=quantiles).jobs[place]
+    found = answer(said, moment.log, Blend(PRIOR_SCORES), quantiles=quantiles).jobs[place]
     return found, ends[place] if ends else 1.0
 
 

@@ -15,7 +15,7 @@ from decision.simulation import simulate_workloads
 
 from .answer import ALWAYS_UNKNOWN, Starts, answer, learn_from_past
 from .forecast import QUANTILES, Forecast, Progress, forecast, known_times
-from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
+from .history import LONGEST, UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _PAST_FUTURES = 40  # futures of each earlier moment
 
@@ -61,13 +61,14 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
         for row in now.tolist():
             name = workload.jobs[row].id
             hosts[name] = parse_intervals(table.allocation[place[name]])
+    limits = walltimes(workload)[rows]
     log = KnownJobs(
         id=names,
         submit=submit[rows],
         start=start[rows],
-        runtime=np.minimum(run[rows], walltimes(workload)[rows]),
+        runtime=np.minimum(run[rows], limits),
         size=sizes(workload)[rows].astype(np.int64),
-        limit=walltimes(workload)[rows],
+        limit=np.where(limits > LONGEST, np.inf, limits),  # a limit of years stands for none
         user=np.array([users.setdefault(name, len(users)) if name else -1 for name in user], np.int64),
     )
     return Told(log, hosts)
@@ -127,16 +128,16 @@ def log_starts(
         return forecast(platform, policy, log, moment, futures=count, seed=seed, times=times)
 
     notes = [*_notes(log, as_recorded, len(platform.hosts), running), ALWAYS_UNKNOWN]
-    trust = learn_from_past(at_moment, log, at, 0, _PAST_FUTURES)
+    blend = learn_from_past(at_moment, log, at, 0, _PAST_FUTURES)
     times = known_times(log, at)
 
     def answered(said: Forecast) -> Starts:
-        return answer(said, log, trust, quantiles=quantiles, before=before, notes=notes)
+        return answer(said, log, blend, quantiles=quantiles, before=before, notes=notes)
 
     if first is not None:
         early = forecast(platform, policy, log, at, futures=20, seed=seed, times=times, hosts=placed)
         first(answered(early))
-    trust = learn_from_past(at_moment, log, at, moments, _PAST_FUTURES)
+    blend = learn_from_past(at_moment, log, at, moments, _PAST_FUTURES)
     return answered(
         forecast(platform, policy, log, at, futures=futures, seed=seed, times=times, hosts=placed, show=show)
     )

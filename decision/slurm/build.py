@@ -429,6 +429,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "table_size": settings.table_size,
         # licences of running jobs are in the table as well where bf_licenses plans them
         "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
+        "leaves_out": False,
         "cycles_given": recorded,
         "increase_only": "INCR_ONLY" in flags,
         "accrue_always": "ACCRUE_ALWAYS" in flags,

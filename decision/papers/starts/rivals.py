@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I8
-from decision.forecasts.history import UNDER_WAY, WAITS, KnownJobs
+from decision.compiling.bundle import F8
 from decision.forecasts.judge import KEPT_LEVELS
 from decision.model.errors import ConfigError
 
@@ -17,20 +16,6 @@ def point(left: F8) -> F8:
     return np.repeat(np.maximum(0.0, left)[:, None], len(KEPT_LEVELS), axis=1)
 
 
-def features(log: KnownJobs, at: float, rows: I8) -> F8:
-    """(n, F) what is known of the queue at a moment, for each job."""
-    states = log.states(at)
-    waiting, running = np.flatnonzero(states == WAITS), np.flatnonzero(states == UNDER_WAY)
-    limit = np.minimum(log.limit, 30 * 86_400.0)
-    work = log.size[waiting] * limit[waiting]
-    left = np.maximum(0.0, log.start[running] + limit[running] - at)
-    ahead = np.searchsorted(waiting, rows)
-    before = np.concatenate([[0.0], np.cumsum(work)])[ahead]
-    shared = (len(running), log.size[running].sum(), (log.size[running] * left).sum(), at / 3600 % 24, at / 86_400 % 7)
-    own = np.column_stack([log.size[rows], limit[rows], at - log.submit[rows], ahead, before])
-    return np.column_stack([own, np.repeat([shared], len(rows), axis=0)]).astype(float)
-
-
 class Boosting:
     """Quantile regression by gradient boosting (scikit-learn), of the logarithm of what is left to wait."""
 
@@ -38,7 +23,9 @@ class Boosting:
         try:
             from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped,import-not-found,unused-ignore]
         except ImportError:
-            raise ConfigError("gradient boosting needs scikit-learn: pip install scikit-learn") from None
+            raise ConfigError(
+                "gradient boosting, to compare with, needs scikit-learn: pip install 'batsim-decision[comparison]'"
+            ) from None
         self._make = HistGradientBoostingRegressor
         self._models: Sequence = ()
 

@@ -13,10 +13,12 @@ from decision.compiling.bundle import F8, I8
 from decision.experiments.inputs import read_selected
 from decision.files.text import utf8, write_files
 from decision.files.workload import Selection
+from decision.forecasts.answer import MOST_OF_A_MOMENT, levels_of
+from decision.forecasts.calibration import PRIOR_SCORES, Blend, Evidence
 from decision.forecasts.forecast import Forecast, forecast, known_times
 from decision.forecasts.history import KnownJobs, RunTimes
-from decision.forecasts.judge import KEPT_LEVELS, Cases, Trust, moments_of
-from decision.forecasts.like_jobs import like_jobs
+from decision.forecasts.judge import KEPT_LEVELS, Cases, moments_of
+from decision.forecasts.like_jobs import like_jobs, queue_features
 from decision.forecasts.log import log_until
 from decision.forecasts.slurm import rows_of, slurm_forecast, slurm_log
 from decision.model.platform import Host, Platform, PowerState
@@ -25,10 +27,9 @@ from decision.policies import find_policy
 from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
 from decision.slurm.text import read_date
 
-from .rivals import Boosting, features, point
+from .rivals import Boosting, point
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
-_MOST = 40  # jobs of a moment
 _RETRAINED = 20  # moments after which boosting learns again
 _NO_START = 1e9  # seconds: a start that no future has
 
@@ -116,33 +117,35 @@ def judge_log(
     log, rng = given.log, np.random.default_rng(seed)
     early = max(8, moments // 4)
     times, since = RunTimes(), -np.inf
-    boosting, parts = Boosting(), list[Any]()
+    boosting, blend, parts = Boosting(), Blend(PRIOR_SCORES), list[Any]()
     ats = moments_of(log, moments + early, seed, given.skipped)
     for number, at in enumerate(ats.tolist()):
         known_times(log, at, times, since)
         since = at
         ours, rows = _forecast_at(given, at, times, futures)
         judged = np.flatnonzero(np.isfinite(log.start[rows]) & ~np.isin(np.array(log.id)[rows], list(given.skipped)))
-        if len(judged) > _MOST:
-            judged = np.sort(rng.choice(judged, _MOST, replace=False))
+        if len(judged) > MOST_OF_A_MOMENT:
+            judged = np.sort(rng.choice(judged, MOST_OF_A_MOMENT, replace=False))
         if not len(judged):
             continue
         rows = rows[judged]
         if number % _RETRAINED == 0:
             _teach(boosting, parts, log, at)
-        known = features(log, at, rows)
-        learnt = boosting.say(known)
+        evidence = Evidence(levels_of(ours)[judged], like_jobs(log, at, rows), queue_features(log, at, rows))
+        blend.learn(at, log.start)
+        learnt = boosting.say(evidence.features)
         planned = given.plan(at) if given.plan else {}
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
         said = {
-            RAW: np.array([np.minimum(ours.quantile(level)[judged] - at, _NO_START) for level in KEPT_LEVELS]).T,
+            OURS: blend.see(at, rows, evidence),
+            RAW: evidence.futures,
             LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
-            LIKE: like_jobs(log, at, rows),
+            LIKE: evidence.alike,
             BOOSTING: np.full((len(rows), len(KEPT_LEVELS)), np.nan) if learnt is None else learnt,
         }
-        parts.append((number, at, rows, known, said))
+        parts.append((number, at, rows, evidence.features, said))
         if show:
             show(number + 1, len(ats))
     return _joined(given, parts, early)
@@ -169,24 +172,6 @@ def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
     cases = Cases(moment, at, at - log.submit[rows], log.start[rows] - at)
     said = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
     return LogForecasts(given.name, cases, said, rows, moment >= early)
-
-
-def trusted_quantiles(results: LogForecasts, prior: F8 | None = None) -> F8:
-    """The futures' quantiles, widened by what was missed before: at each moment by jobs that had started by then.
-
-    `prior` are the scores of other logs, which count until this one has its own.
-    """
-    cases, raw = results.cases, results.said[RAW]
-    alike, out, learnt = results.said[LIKE], raw.copy(), np.zeros(len(raw), bool)
-    trust = Trust(prior)
-    for moment in np.unique(cases.moment).tolist():
-        rows = cases.moment == moment
-        at = cases.at[rows][0]
-        new = ~learnt & (cases.moment < moment) & (cases.at + cases.left <= at)
-        trust.learn(raw[new], alike[new], cases.left[new])
-        learnt |= new
-        out[rows] = trust.apply(raw[rows], alike[rows])
-    return out
 
 
 def reproduce_starts(

@@ -10,7 +10,7 @@ from decision.forecasts.words import span
 from decision.papers.campaign import ResultTable
 from decision.report.plots.figures import BLUE, RED, Picture, new_figure, save, styled
 
-from .runs import OURS, RAW, LogForecasts, trusted_quantiles
+from .runs import OURS, RAW, LogForecasts
 
 _COLUMNS = ("forecast", "jobs", "50 %", "80 %", "95 %", "pinball loss, s", "median error, s", "width of 80 %, s")
 _MARKS = (0, 5, 10, 30, 60, 120, 360, 1440, 4320, 10_080)  # minutes
@@ -23,7 +23,7 @@ def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
 
 
 def _table(results: LogForecasts) -> ResultTable:
-    rows, said = [], {OURS: trusted_quantiles(results), **results.said}
+    rows, said = [], results.said
     for name, quantiles in said.items():
         told = results.judged & np.isfinite(quantiles).all(1)
         if told.any():
@@ -56,12 +56,12 @@ def sentence(results: Sequence[LogForecasts]) -> str:
     """How the futures stand among all, over the logs."""
     held = lowest = 0
     for each in results:
-        said = {OURS: trusted_quantiles(each), **{name: q for name, q in each.said.items() if name != RAW}}
+        said = {name: q for name, q in each.said.items() if name != RAW}
         told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
         scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
-        ours = scores[OURS]
-        held += abs(ours.covered[80][0] - 0.8) <= 0.04 and abs(ours.covered[95][0] - 0.95) <= 0.03
-        lowest += ours.pinball[0] <= min(found.pinball[0] for found in scores.values())
+        covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
+        held += abs(covered[80][0] - 0.8) <= 0.04 and abs(covered[95][0] - 0.95) <= 0.03
+        lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
     return (
         f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs; "
         f"the lowest pinball loss on {lowest}"
@@ -78,7 +78,7 @@ def twenty_forecasts(results: LogForecasts) -> Picture:
     """Twenty forecasts, spread evenly over the judged ones, against what happened."""
     rows = np.flatnonzero(results.judged)
     rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
-    said, left = trusted_quantiles(results)[rows] / 60, results.cases.left[rows] / 60
+    said, left = results.said[OURS][rows] / 60, results.cases.left[rows] / 60
     figure = new_figure(34)
     axes = figure.subplots()
     places = np.arange(len(rows))

@@ -116,11 +116,14 @@ def _counts_let(w, job, part):
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
     job, later, is_tested = w.entry_job[entry], now, False
-    may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
+    may_wait = _may_reserve(w, entry, now)
+    if w.leaves_out != 0 and not may_wait and count_hosts(w.free_now & w.masks[w.entry_mask[entry]]) < w.nodes_min[job]:
+        return _NOTHING
+    fewest = find_room(w, entry)
     # _attempt_backfill goes back to TRY_LATER: the same job again from when the table next leaves it other nodes
     while True:
         begin = later
-        found, count, how, later, tested = _start_from(w, entry, now, begin, fewest)
+        found, count, how, later, tested = _start_from(w, entry, now, begin, fewest, may_wait)
         is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
@@ -151,7 +154,7 @@ def _place(w, entry, now):
 
 
 @kernel
-def _start_from(w, entry, now, begin, fewest):
+def _start_from(w, entry, now, begin, fewest, may_wait):
     """The start of a job on the nodes that the table leaves to it from `begin` on.
 
     Returns:
@@ -171,6 +174,9 @@ def _start_from(w, entry, now, begin, fewest):
         return -1, 0, LATER, later, False
     # select/linear has no bound, and where a plan is asked first whether another one overlaps, that shows
     bound = 0 if w.linear != 0 and w.tests_from_plan != 0 else later
+    # who gets no plan needs no later start; only what is found for its processors counts in its priority
+    if not may_wait and (w.linear != 0 or w.per_cpu[job] == 0):
+        bound = now
     found, count, how = earliest_start(w, entry, now, begin, bound, fewest)
     if found < 0:
         return -1, 0, LATER, later, True
@@ -237,6 +243,7 @@ def _plan(w, entry, found, count, now):
     # slurm.conf(5), bf_window: beyond it nothing is planned, so the job keeps nobody back
     if found > now + w.bf_window:
         w.estimated[job] = 1
+        w.kept_part[part] += w.leaves_out
         return _NOTHING, 0
     mask = _mask_of_chosen(w, count)
     # _test_resv_overlap

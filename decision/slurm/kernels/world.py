@@ -74,6 +74,7 @@ class SlurmWorld(Bundle):
     bf_busy_nodes: Int  # whether planned jobs prefer nodes in use
     table_size: Int  # slots that a cycle of backfill may use
     bf_running_job_reserve: Int  # whether exclusive jobs that run take slots
+    leaves_out: Int  # whether a cycle leaves out at once who can neither start now nor be planned; for forecasts
     complete_wait: Int  # seconds
     by_switches: Int  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
     # rules that differ by Slurm's version, 1 where they hold: `slurm.versions` says since when

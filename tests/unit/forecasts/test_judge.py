@@ -1,10 +1,10 @@
-"""Measures of forecasts, and what calibration makes of forecasts that are too sure."""
+"""Measures of forecasts."""
 
 import numpy as np
 import pytest
 from helpers.known_jobs import known_jobs
 
-from decision.forecasts.judge import KEPT_LEVELS, Calibration, Cases, moments_of, pinball, score_quantiles
+from decision.forecasts.judge import KEPT_LEVELS, Cases, moments_of, pinball, score_quantiles
 
 
 def _forecasts(count: int, width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -30,17 +30,6 @@ def test_the_pinball_loss_is_that_of_the_definition() -> None:
     said = np.repeat([[10.0]], len(KEPT_LEVELS), axis=1)
     assert pinball(np.array([20.0]), said)[0].tolist() == pytest.approx([1.0, 2.5, 5.0, 7.5, 9.0])
     assert pinball(np.array([0.0]), said)[0].tolist() == pytest.approx([9.0, 7.5, 5.0, 2.5, 1.0])
-
-
-@pytest.mark.parametrize("width", [0.4, 1.0, 2.0])
-def test_calibration_makes_intervals_hold(width: float) -> None:
-    said, left = _forecasts(6000, width)
-    calibration = Calibration()
-    calibration.learn(said[:3000], left[:3000])
-    moved = calibration.apply(said[3000:])
-    inside = (left[3000:] >= moved[:, 2]) & (left[3000:] <= moved[:, 6])
-    assert inside.mean() == pytest.approx(0.8, abs=0.05)
-    assert (np.diff(moved, axis=1) >= 0).all()
 
 
 def test_moments_are_times_at_which_jobs_wait() -> None:

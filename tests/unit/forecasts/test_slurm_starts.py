@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from decision.forecasts.cluster import cluster_starts, held_by, moment_of, suggest
-from decision.forecasts.slurm import slurm_forecast
+from decision.forecasts.slurm import QueueFacts, draw_absences, slurm_forecast
 from decision.model.errors import InputError
+from decision.slurm.nodes import Absence
 from decision.slurm.queue import new_job, read_queue
 from decision.slurm.text import write_date
 from tests.helpers.slurm_cases import BEGIN, line, recording, toy
@@ -44,6 +46,45 @@ def test_by_limits_the_running_job_takes_all_of_its_limit(tmp_path: Path) -> Non
     case = toy(tmp_path, [*_history(), *_now()])
     said = slurm_forecast(case, case.settings, _AT, by_limits=True)
     assert said.starts[0, 0] - _AT == pytest.approx(1150, abs=70)
+
+
+def test_the_number_of_threads_and_which_jobs_are_asked_for_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = recording("coarse_backfill", cycles=False)
+    at = case.jobs[50].submit + 60
+    monkeypatch.setattr("decision.forecasts.slurm.available_cores", lambda: 1)
+    one = slurm_forecast(case, case.settings, at, futures=12)
+    monkeypatch.setattr("decision.forecasts.slurm.available_cores", lambda: 3)
+    assert slurm_forecast(case, case.settings, at, futures=12).starts.tolist() == one.starts.tolist()
+    single = slurm_forecast(case, case.settings, at, futures=12, asked=QueueFacts(wanted=frozenset((one.id[1],))))
+    assert single.id == [one.id[1]]
+    assert single.starts[:, 0].tolist() == one.starts[:, 1].tolist()
+
+
+def test_nodes_that_are_away_come_back_as_others_did(tmp_path: Path) -> None:
+    nodes = ("n1", "n2", "n3", "n4")
+    past = [Absence(nodes[:1], BEGIN + 100 * n, BEGIN + 100 * n + long) for n, long in enumerate((60, 900, 1200))]
+    later = Absence(nodes, _AT + 50, _AT + 5000)
+    kept = Absence(nodes, _AT + 100_000, _AT + 100_100, reservation="upkeep")
+    case = toy(tmp_path, [*_history(), _now()[1]])
+    case = msgspec.structs.replace(case, windows=(*past, Absence(nodes, _AT - 300, _AT + 90_000), later, kept))
+    drawn = [draw_absences(case.windows, _AT, np.random.default_rng(seed)) for seed in range(20)]
+    assert {each.end - each.begin for absences in drawn for each in absences if not each.reservation} == {900, 1200}
+    assert all(kept in absences and later not in absences for absences in drawn)
+    said = slurm_forecast(case, case.settings, _AT, futures=32)
+    assert set(np.round(said.starts[:, 0] - _AT, -2).tolist()) == {600.0, 900.0}
+
+
+def test_a_long_queue_is_simulated_with_fewer_plans_and_cycles_to_nearly_the_same_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = {"Start": "Unknown", "End": "Unknown", "ElapsedRaw": "0", "State": "PENDING", "NodeList": "None assigned"}
+    queue = [line(30 + n, 3000 + n, 1 + n % 3, 10 + n % 7, 0, **waits) for n in range(60)]
+    case = toy(tmp_path, [*_history(), *_now(), *queue])
+    exact = slurm_forecast(case, case.settings, _AT, futures=6).starts - _AT
+    monkeypatch.setattr("decision.forecasts.slurm.LONG_QUEUE", 40)
+    rough = slurm_forecast(case, case.settings, _AT, futures=6).starts - _AT
+    assert np.median(np.abs(rough - exact) / (exact + 600)) < 0.05
+    assert rough.mean() == pytest.approx(exact.mean(), rel=0.05)
 
 
 def test_a_recording_is_forecast_without_what_came_later() -> None:

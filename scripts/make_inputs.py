@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from decision.cli.network_options import LevelOptions
+from decision.cli.network_options import LevelOptions, NetworkOptions
 from decision.cli.platform import dragonfly_command, fat_tree_command, torus_command
 from decision.cli.workload_make import (
     Half,
@@ -84,8 +84,10 @@ def make_networks(folder: Path) -> None:
     """One of each of those that `decision platform` makes with switches; a comment says with which command."""
     fat_tree_command(radix=4, links=LevelOptions(), output=folder / "fat_tree16.xml")
     fat_tree_command(radix=20, pods=10, links=LevelOptions(), output=folder / "fat_tree1000.xml")
-    torus_command(dims="4x4x4", output=folder / "torus64.xml")
-    dragonfly_command(groups=4, chassis=2, routers=4, nodes=2, output=folder / "dragonfly64.xml")
+    torus_command(dims="4x4x4", links=NetworkOptions(), output=folder / "torus64.xml")
+    dragonfly_command(
+        groups=4, chassis=2, routers=4, nodes=2, links=NetworkOptions(), output=folder / "dragonfly64.xml"
+    )
 
 
 def make_papers_workloads(folder: Path) -> None:

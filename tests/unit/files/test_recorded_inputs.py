@@ -31,10 +31,8 @@ def test_profiles_are_those_that_batsim_announced(run: Path) -> None:
         workload = load_workload(path, f"w{number}", keep_source=True)
         ours = {name: json.loads(source) for name, source in workload.profile_sources.items()}
         assert {k: ours[k] for k in announced[f"w{number}"]} == announced[f"w{number}"]
-        used = {job.profile for job in workload.jobs}
-        for name in [*used]:
-            used |= set(json.loads(workload.profile_sources[name]).get("seq", ()))
-        assert ours.keys() == workload.profiles.keys() >= announced[f"w{number}"].keys() >= used
+        # Batsim drops profiles that no job runs, and so do we, but for what their file says.
+        assert ours.keys() >= workload.profiles.keys() == announced[f"w{number}"].keys()
 
 
 @pytest.mark.parametrize("run", RUNS, ids=ids)

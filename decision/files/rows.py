@@ -79,7 +79,8 @@ def csv_rows(columns: Sequence[Cells]) -> bytes | None:
 def _bytes_of(column: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
     """The bytes of all texts (n,), one behind the other, and where each ends (n,)."""
     if isinstance(column, HostSets):
-        first, last, count = column.intervals()
+        # What waited in a file comes as the fields of its rows, which do not lie side by side
+        first, last, count = (np.ascontiguousarray(of) for of in column.intervals())
         out = np.empty(len(first) * 2 * (_DIGITS_OF_HOST + 1), np.int8)
         sets = SetsOfHosts(first=first, last=last, count=count, end=np.empty(len(count), np.int64), out=out)
         return out[: write_sets.from_python(sets.address)], sets.end

@@ -46,7 +46,8 @@ def test_what_is_too_large_or_no_number_is_left_to_others(number):
 
 
 def test_cells_of_each_kind():
-    first, last, count = np.array([0, 7, 4], np.int32), np.array([3, 7, 12], np.int32), np.array([2, 0, 1], np.int32)
+    pairs, count = np.array([[0, 3], [7, 7], [4, 12]], np.int32), np.array([2, 0, 1], np.int32)
+    first, last = pairs.T
     hosts = HostSets(lambda rows: (first, last, count[rows]), np.arange(3))
     columns = [["a", "é", ""], np.array([-3, 0, 12]), np.array([True, False, True]), hosts, np.array([0.5, 1, 2])]
     expected = "a,-3,1,0-3 7,0.500000\né,0,0,,1.000000\n,12,1,4-12,2.000000\n"

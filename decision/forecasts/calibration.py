@@ -145,7 +145,7 @@ class _Case(msgspec.Struct):
     moment: I8
 
     def with_more(self, other: "_Case") -> "_Case":
-        """Both, the latest `_KEPT`."""
+        """These errors and the others, of all together the latest `_KEPT`."""
         fields = self.__struct_fields__
         return _Case(*(np.concatenate([getattr(self, f), getattr(other, f)])[-_KEPT:] for f in fields))
 
@@ -283,7 +283,7 @@ class Blend:
         return raw, [*said, *(self._own[kind].apply(raw[kind]) for kind in (QUEUE, ERRORS))]
 
     def _mixed(self, said: list[F8]) -> F8:
-        """(n, len(KEPT_LEVELS)) logarithms."""
+        """The forecasts mixed by their weights, (n, len(KEPT_LEVELS)) logarithms."""
         return sum(weight * _logs(each) for weight, each in zip(self.weights, said, strict=True) if weight > 0)
 
     def _widen(self, logs: F8) -> F8:

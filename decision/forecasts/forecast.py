@@ -119,6 +119,20 @@ def horizon_of(work: float, hosts: int) -> float:
     return float(np.clip(3 * work / max(1, hosts), 6 * HOUR, _LONGEST_HORIZON))
 
 
+def forecast_of(log: KnownJobs, at: float, waiting: I8, spreads: Sequence[TimeSpread], starts: F8) -> Forecast:
+    """The forecast of jobs that wait (n,), of what their run times were drawn from and their starts (F, n)."""
+    return Forecast(
+        at=at,
+        id=[log.id[row] for row in waiting.tolist()],
+        submit=log.submit[waiting],
+        size=log.size[waiting],
+        limit=log.limit[waiting],
+        basis=[spread.basis for spread in spreads],
+        jobs=np.array([spread.jobs for spread in spreads], np.int64),
+        starts=starts,
+    )
+
+
 def forecast(
     platform: Platform,
     policy: Policy,
@@ -173,14 +187,4 @@ def forecast(
         starts[future] = engine.run(runtime[future], comers)
         if show:
             show(future + 1, futures)
-    own = spreads[len(running) :]
-    return Forecast(
-        at=at,
-        id=[log.id[row] for row in waiting.tolist()],
-        submit=log.submit[waiting],
-        size=log.size[waiting],
-        limit=log.limit[waiting],
-        basis=[spread.basis for spread in own],
-        jobs=np.array([spread.jobs for spread in own], np.int64),
-        starts=starts,
-    )
+    return forecast_of(log, at, waiting, spreads[len(running) :], starts)

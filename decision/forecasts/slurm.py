@@ -19,7 +19,7 @@ from decision.slurm.build import build_world, zero_of
 from decision.slurm.case import Case
 from decision.slurm.conf import Settings
 from decision.slurm.jobs import SlurmJob
-from decision.slurm.kernels.allocate import begin_on_nodes, end_job, is_eligible, join_queue
+from decision.slurm.kernels.allocate import begin_on_nodes, end_jobs, is_eligible, join_queue
 from decision.slurm.kernels.clock import due, step_scheduler, submit_job
 from decision.slurm.kernels.main_loop import sort_pending
 from decision.slurm.kernels.priority import set_factors, set_priority
@@ -29,7 +29,7 @@ from decision.slurm.priority import make_tree
 from decision.slurm.simulate import completing_times
 from decision.slurm.text import NEVER
 
-from .forecast import Draws, Forecast, Progress, horizon_of, known_times
+from .forecast import Draws, Forecast, Progress, forecast_of, horizon_of, known_times
 from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
@@ -82,13 +82,7 @@ def run_future(w, wanted, until):
             now = min(now, w.end[w.running[i]])
         if now >= until:
             return False
-        i = 0
-        while i < w.nb_running:
-            job = w.running[i]
-            if w.end[job] <= now:
-                end_job(w, job, now)
-            else:
-                i += 1
+        end_jobs(w, now)
         while w.nb_submitted < nb_jobs and w.submit[w.nb_submitted] <= now:
             submit_job(w, w.nb_submitted, now)
             w.nb_submitted += 1
@@ -388,17 +382,7 @@ def slurm_forecast(
                     show(future + 1, futures)
         finally:
             pool.shutdown(cancel_futures=True)
-    own = [spreads[place] for place in wanted.tolist()]
-    return Forecast(
-        at=float(at),
-        id=[log.id[row] for row in waiting.tolist()],
-        submit=log.submit[waiting],
-        size=log.size[waiting],
-        limit=log.limit[waiting],
-        basis=[spread.basis for spread in own],
-        jobs=np.array([spread.jobs for spread in own], np.int64),
-        starts=starts,
-    )
+    return forecast_of(log, float(at), waiting, [spreads[place] for place in wanted.tolist()], starts)
 
 
 def _chosen(wanted: frozenset[str], names: Sequence[str]) -> I8:

@@ -234,7 +234,7 @@ def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
 
 @Interface(int, PlanArrays, ClusterState).entry
 def empty(plan, state):
-    """As `decision.state.plan_arrays.clear`; returns 0."""
+    """Empty a plan for another decision, as `decision.state.plan_arrays.clear` does; returns 0."""
     clear(plan, state)
     return 0
 

@@ -177,6 +177,18 @@ def end_job(w, job, now):
 
 
 @kernel
+def end_jobs(w, now):
+    """All jobs end that are due at `now`."""
+    i = 0
+    while i < w.nb_running:
+        job = w.running[i]
+        if w.end[job] <= now:
+            end_job(w, job, now)  # those behind it in the list move up
+        else:
+            i += 1
+
+
+@kernel
 def release_completed(w, now):
     """Give back the nodes of jobs that have completed."""
     kept = 0

@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from . import world as at
-from .allocate import begin_on_nodes, cancel_pending, end_job, join_queue, release_completed
+from .allocate import begin_on_nodes, cancel_pending, end_jobs, join_queue, release_completed
 from .backfill import backfill
 from .main_loop import main_loop
 from .preemption import end_grace, next_check, requeue
@@ -184,13 +184,7 @@ def run_log(w, until):
         if now >= until:
             break
         # ends, then cancellations and recorded starts, then submissions, as they stand in one second of the log
-        i = 0
-        while i < w.nb_running:
-            job = w.running[i]
-            if w.end[job] <= now:
-                end_job(w, job, now)
-            else:
-                i += 1
+        end_jobs(w, now)
         _cancel_jobs(w, now)
         while w.nb_submitted < nb_jobs and w.submit[w.nb_submitted] <= now:
             _arrive(w, w.nb_submitted, now)

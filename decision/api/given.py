@@ -200,14 +200,12 @@ def as_files(given: Any, folder: Path) -> tuple[Path, ...]:
 
 def read_metrics(given: Any) -> "tuple[list[Metric], list[OwnMetric]]":
     """Metrics by name or by their functions, each once; and those of them that are one's own."""
-    from decision.experiments.metric_list import METRICS, find_metric
+    from decision.experiments.metric_list import find_metric
     from decision.experiments.own_metrics import own_metric
 
     every = dict.fromkeys([given] if callable(given) else several(given))
     own_metrics = {
         each: own_metric(each) for each in every if callable(each) or (isinstance(each, str) and ":" in each)
     }
-    known = [
-        METRICS[own_metrics[each].name] if each in own_metrics else find_metric(text("metrics", each)) for each in every
-    ]
+    known = [find_metric(own_metrics[each].name if each in own_metrics else text("metrics", each)) for each in every]
     return known, list(own_metrics.values())

@@ -192,7 +192,7 @@ def compare_command(
     """
     from decision.experiments.advise import expanded
     from decision.experiments.compare import describe_setup, judge_plan, read_workloads, run_comparison
-    from decision.experiments.metric_list import METRICS, find_metric
+    from decision.experiments.metric_list import find_metric
     from decision.experiments.own_metrics import own_metric
     from decision.experiments.plan import ComparisonPlan, find_baseline
     from decision.files import load_platform
@@ -206,7 +206,7 @@ def compare_command(
     _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
     called = named_policies(expanded(policy))
     own = {name: own_metric(name) for name in dict.fromkeys(metrics or ()) if ":" in name}
-    wanted = [METRICS[own[name].name] if name in own else find_metric(name) for name in dict.fromkeys(metrics or ())]
+    wanted = [find_metric(own[name].name if name in own else name) for name in dict.fromkeys(metrics or ())]
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),

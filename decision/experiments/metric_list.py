@@ -97,12 +97,12 @@ METRICS: dict[str, Metric] = {
 }
 
 
-OWN: set[str] = set()  # metrics of users' own, which `decision.experiments.own_metrics` adds
+OWN: dict[str, Metric] = {}  # metrics of users' own by name, which `decision.experiments.own_metrics` adds
 
 
 def metric_named(name: str) -> Metric:
     """The metric of a name that results have; one of a user's own may be known to another process alone."""
-    return METRICS.get(name) or Metric(name, "", "lower", "a user's own", -math.inf)
+    return METRICS.get(name) or OWN.get(name) or Metric(name, "", "lower", "a user's own", -math.inf)
 
 
 _DEFINED_IN: dict[str, object] = {
@@ -166,16 +166,17 @@ RENAMED = {  # names of the previous release, which are still taken: those of Ba
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of this name, or of its name in the previous release.
+    """The metric of this name, or of its name in the previous release, or the user's own in this process.
 
     Raises:
         ConfigError: if it is unknown.
     """
     name = RENAMED.get(name, name)
-    if name not in METRICS:
+    found = METRICS.get(name) or OWN.get(name)
+    if found is None:
         known = ", ".join(METRICS)
         raise ConfigError(f"unknown metric {name!r}{nearest(name, METRICS)} (known are {known})", field="metrics")
-    return METRICS[name]
+    return found
 
 
 def measure_run(

@@ -107,7 +107,7 @@ def _loaded(place: str) -> OwnFunction:
 
 
 def own_metric(given: str | OwnFunction) -> OwnMetric:
-    """A metric of one's own, which is one of the catalogue's from now on.
+    """A metric of one's own, which results of this process know by its name from now on.
 
     The function's docstring says in a line what it is; its attributes ``unit`` (``"s"``), ``better`` (``"lower"``, the
     default, or ``"higher"``), ``least`` and ``most`` say the rest.
@@ -118,13 +118,13 @@ def own_metric(given: str | OwnFunction) -> OwnMetric:
     function = _loaded(given) if isinstance(given, str) else given
     name = getattr(function, "__name__", type(function).__name__)
     better = getattr(function, "better", "lower")
-    if name in METRICS and name not in OWN:
+    if name in METRICS:
         raise ConfigError(f"metric {name}: there is one of this name; call the function otherwise", field="metrics")
     if not name.isidentifier():
         raise ConfigError("metrics: a lambda has no name for tables; write a function with def", field="metrics")
     if better not in ("lower", "higher"):
         raise ConfigError(f"metric {name}: better must be 'lower' or 'higher'; found {better!r}", field="metrics")
-    METRICS[name] = Metric(
+    OWN[name] = Metric(
         name,
         str(getattr(function, "unit", "")),
         "higher" if better == "higher" else "lower",
@@ -132,7 +132,6 @@ def own_metric(given: str | OwnFunction) -> OwnMetric:
         float(getattr(function, "least", -math.inf)),
         float(getattr(function, "most", math.inf)),
     )
-    OWN.add(name)
     if isinstance(given, str):
         return OwnMetric(name=name, place=_absolute(given))
     return OwnMetric(name=name, place="", function=given)

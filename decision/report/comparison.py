@@ -208,7 +208,7 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
     """
     contents = {
         folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
-        folder / "runs.csv": csv_text(map(_run_cells, comparison.outcomes)),
+        folder / "runs.csv": csv_text(_run_cells(comparison.outcomes)),
         folder / "comparison.md": markdown(comparison),
         folder / CONTENTS: json_bytes(comparison).decode(),
     }
@@ -248,12 +248,17 @@ def _named(name: str, found: Estimate | None) -> Mapping[str, float | None]:
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
-def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
-    return {
-        "workload": outcome.workload,
-        "policy": outcome.contender,
-        "first_job": outcome.first_job,
-        "copy": outcome.copy,
-        "seed": outcome.seed,
-        **{name: outcome.metrics.get(name) for name in METRICS},
-    }
+def _run_cells(outcomes: Sequence[MeasuredRun]) -> list[Mapping[str, object]]:
+    """A row for each run, with all metrics of the catalogue and the user's own."""
+    names = dict.fromkeys((*METRICS, *(name for run in outcomes for name in run.metrics)))
+    return [
+        {
+            "workload": run.workload,
+            "policy": run.contender,
+            "first_job": run.first_job,
+            "copy": run.copy,
+            "seed": run.seed,
+            **{name: run.metrics.get(name) for name in names},
+        }
+        for run in outcomes
+    ]

@@ -149,7 +149,11 @@ def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, A
         raise InputError(f"{path}: profile {name!r}, field 'type': {lacks}; found {new!r}")
     old = _NEW_NAMES[new]
     if old == "parallel_homogeneous":
-        old = _homogeneous(name, fields, path)
+        strategy = fields.pop(_STRATEGY, _EACH)
+        if strategy not in (_EACH, _SPREAD):
+            reason = f"must be {_EACH} or {_SPREAD}; found {strategy!r}"
+            raise InputError(f"{path}: profile {name!r}, field {_STRATEGY!r}: {reason}")
+        old = "parallel_homogeneous" if strategy == _EACH else "parallel_homogeneous_total"
     elif old == "smpi":
         old = next((kind for kind, trace in _TRACES.items() if trace == fields.get("trace_type")), "")
         if not old:
@@ -157,31 +161,18 @@ def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, A
             raise InputError(f"{path}: profile {name!r}, field 'trace_type': {reason}")
         del fields["trace_type"]
         fields["trace"] = fields.pop("filename", None)
-    elif old == "parallel":
-        _complete(fields)
+    elif old == "parallel":  # which has both amounts in Batsim 4
+        cpu, com = fields.get("cpu"), fields.get("com")
+        if isinstance(cpu, list) and com is None:
+            fields["com"] = [0.0] * len(cpu) ** 2
+        elif isinstance(com, list) and cpu is None:
+            fields["cpu"] = [0.0] * round(len(com) ** 0.5)
     fields["type"] = old
     extra = fields.get(_EXTRA)
     if isinstance(extra, dict) and extra and extra.keys().isdisjoint(fields):
         del fields[_EXTRA]
         fields |= extra
     return fields
-
-
-def _homogeneous(name: str, profile: dict[str, Any], path: str) -> str:
-    strategy = profile.pop(_STRATEGY, _EACH)
-    if strategy not in (_EACH, _SPREAD):
-        reason = f"must be {_EACH} or {_SPREAD}; found {strategy!r}"
-        raise InputError(f"{path}: profile {name!r}, field {_STRATEGY!r}: {reason}")
-    return "parallel_homogeneous" if strategy == _EACH else "parallel_homogeneous_total"
-
-
-def _complete(profile: dict[str, Any]) -> None:
-    """A parallel task has both amounts in Batsim 4."""
-    cpu, com = profile.get("cpu"), profile.get("com")
-    if isinstance(cpu, list) and com is None:
-        profile["com"] = [0.0] * len(cpu) ** 2
-    elif isinstance(com, list) and cpu is None:
-        profile["cpu"] = [0.0] * round(len(com) ** 0.5)
 
 
 def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:

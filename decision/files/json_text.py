@@ -151,7 +151,15 @@ def _place(data: bytes, at: int) -> str:
 def split_error(error: msgspec.ValidationError) -> tuple[str, str]:
     """A validation error as what is wrong and where: ``("must be a number", "jobs[3].subtime")``."""
     text, _, where = str(error).partition(" - at `$")
-    return _reword(text), where.strip(".`")
+    kind = re.match(r"Expected `([^`]*)`", text)
+    if missing := re.fullmatch("Object missing required field `(.*)`", text):
+        text = f"the field {missing[1]!r} is missing; add it"
+    elif kind and kind[1] in _KINDS:
+        bound = re.search(r"(of length )?(>=|>|<=) ([-\d.]+)$", text)
+        text = f"must be {_KINDS[kind[1]]}"
+        if bound:
+            text += f" {bound[1] or ''}{_BOUNDS[bound[2]]} {float(bound[3]):g}"
+    return text, where.strip(".`")
 
 
 def explain_value(place: str, error: msgspec.ValidationError, source: Raw | bytes) -> str:
@@ -173,19 +181,6 @@ def found_text(value: Any) -> str:
     """The end of an error message: the value that was found, if it is known and short."""
     text = repr(value)
     return f"; found {text}" if value is not None and len(text) < 60 else ""
-
-
-def _reword(text: str) -> str:
-    missing = re.fullmatch("Object missing required field `(.*)`", text)
-    if missing:
-        return f"the field {missing[1]!r} is missing; add it"
-    kind = re.match(r"Expected `([^`]*)`", text)
-    if not kind or kind[1] not in _KINDS:
-        return text
-    bound = re.search(r"(of length )?(>=|>|<=) ([-\d.]+)$", text)
-    if not bound:
-        return f"must be {_KINDS[kind[1]]}"
-    return f"must be {_KINDS[kind[1]]} {bound[1] or ''}{_BOUNDS[bound[2]]} {float(bound[3]):g}"
 
 
 # A long JSON array of objects read in parts.

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import MOST_HOSTS, parse_intervals
@@ -73,7 +72,22 @@ def read_job_table(path: Path) -> JobTable:
     """The jobs of ``jobs.csv``. Raises InputError."""
     columns = csv_columns(path)
     try:
-        jobs = _job_table(columns)
+        walltime = _numbers(columns["requested_time"])
+        size = _numbers(columns["requested_number_of_resources"])
+        jobs = JobTable(
+            id=[f"{work}!{job}" for work, job in zip(columns["workload_name"], columns["job_id"], strict=True)],
+            profile=list(columns["profile"]),
+            submit_time=_numbers(columns["submission_time"]),
+            # a size that is no whole number becomes 0, which is refused below
+            size=np.where(np.isfinite(size) & (np.abs(size) < 2**53), size, 0).astype(np.int64),
+            walltime=np.where(walltime < 0, math.inf, walltime),
+            final_state=np.array([FinalState[name] for name in columns["final_state"]], np.int64),
+            start_time=_numbers(columns["starting_time"]),
+            runtime=_numbers(columns["execution_time"]),
+            allocation=list(columns["allocated_resources"]),
+            energy=_numbers(columns["consumed_energy"]),
+            metadata=list(columns["metadata"]),
+        )
         ran = jobs.final_state != FinalState.REJECTED
         untold = ~(np.isfinite(jobs.submit_time) & np.isfinite(jobs.start_time) & np.isfinite(jobs.runtime))
         faults = {
@@ -96,32 +110,9 @@ def read_job_table(path: Path) -> JobTable:
         ) from None
 
 
-def _job_table(columns: Columns) -> JobTable:
-    walltime = _numbers(columns["requested_time"])
-    names = zip(columns["workload_name"], columns["job_id"], strict=True)
-    return JobTable(
-        id=[f"{workload}!{job}" for workload, job in names],
-        profile=list(columns["profile"]),
-        submit_time=_numbers(columns["submission_time"]),
-        size=_whole(_numbers(columns["requested_number_of_resources"])),
-        walltime=np.where(walltime < 0, math.inf, walltime),
-        final_state=np.array([FinalState[name] for name in columns["final_state"]], np.int64),
-        start_time=_numbers(columns["starting_time"]),
-        runtime=_numbers(columns["execution_time"]),
-        allocation=list(columns["allocated_resources"]),
-        energy=_numbers(columns["consumed_energy"]),
-        metadata=list(columns["metadata"]),
-    )
-
-
 def _numbers(column: Sequence[str]) -> Floats:
     """Batsim leaves cells of rejected jobs empty."""
     return np.array([float(cell) if cell else math.nan for cell in column])
-
-
-def _whole(numbers: Floats) -> NDArray[np.int64]:
-    """Numbers as whole ones; those that are none become 0."""
-    return np.where(np.isfinite(numbers) & (np.abs(numbers) < 2**53), numbers, 0).astype(np.int64)
 
 
 def read_host_table(path: Path, nb_hosts: int) -> HostTable:

@@ -92,9 +92,13 @@ def write_run(
 def run_tables(record: RunRecord, version: str = f"decision-{__version__}") -> dict[str, Iterable[bytes]]:
     """The files of a run in chunks, by the ends of their names: ``jobs``, ``schedule``, ``machine_states`` ..."""
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    values = job_values(jobs) | host_values(record)
+    cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
+    cells["batsim_version"] = _cells([version])[0]
+    names = sorted(cells)
     parts: dict[str, Iterable[bytes]] = {
         "jobs": _job_chunks(jobs),
-        "schedule": [_schedule(record, version).encode()],
+        "schedule": [f"{','.join(names)}\n{','.join(cells[name] for name in names)}\n".encode()],
         "machine_states": table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states)),
     }
     if energy is not None:
@@ -134,12 +138,13 @@ def _job_chunks(jobs: JobTable) -> Iterator[bytes]:
     for begin in range(0, len(jobs.id), _CHUNK):
         columns = _job_columns(jobs, slice(begin, begin + _CHUNK))
         written = csv_rows(columns) if len(jobs.id) >= _MANY and "REJECTED" not in columns[_STATE] else None
-        yield "".join(_job_rows(columns)).encode() if written is None else written
-
-
-def _job_rows(columns: Iterable[Sequence[str] | NDArray[Any]]) -> Iterator[str]:
-    for row in _cells_by_row(columns):
-        yield _JOB_ROW % row if row[_STATE] != "REJECTED" else _REJECTED_ROW % (*row[:6], row[-1])
+        if written is None:
+            rows = (
+                _JOB_ROW % row if row[_STATE] != "REJECTED" else _REJECTED_ROW % (*row[:6], row[-1])
+                for row in _cells_by_row(columns)
+            )
+            written = "".join(rows).encode()
+        yield written
 
 
 def _cells_by_row(columns: Iterable[Sequence[str] | NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -214,14 +219,6 @@ def pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
 
 
 # ----------------------------------------------------------------------------------------------- schedule
-
-
-def _schedule(record: RunRecord, version: str) -> str:
-    values = job_values(record.jobs) | host_values(record)
-    cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
-    cells["batsim_version"] = _cells([version])[0]
-    keys = sorted(cells)
-    return ",".join(keys) + "\n" + ",".join(cells[key] for key in keys) + "\n"
 
 
 def job_values(jobs: JobTable) -> dict[str, int | float]:
@@ -309,10 +306,20 @@ def write_run_of_5(
         ConfigError: if a folder is read-only, or the disk is full.
     """
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    figures = {"batsim_version": f'"{version}"'}
+    for name, value in (job_values(jobs) | host_values(record)).items():
+        if isinstance(value, int | np.integer):
+            figures[name] = str(value)
+        elif name not in _TIMES:  # as C writes it, of whose 0 / 0 the sign is negative
+            figures[name] = "-nan" if math.isnan(value) else f"{value:f}"
+    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, kilobytes elsewhere
+    peak = str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
+    used = {"memory_VmHWM_kB": peak, "memory_VmPeak_kB": peak}
+    used |= {"time_in_edc_seconds": f"{seconds[0]:f}", "time_in_simu_seconds": f"{seconds[1]:f}"}
     parts: dict[str, Iterable[bytes]] = {
         "jobs.csv": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows5, jobs)),
-        "schedule.json": [_object(_figures(record, version))],
-        "real_exec_info.json": [_object(_own_figures(seconds))],
+        "schedule.json": [_object(figures)],
+        "real_exec_info.json": [_object(used)],
     }
     if machine_states:
         parts["machine_states.csv"] = table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states))
@@ -332,26 +339,6 @@ def _job_rows5(jobs: JobTable, rows: slice) -> Iterator[str]:
         full = profile if "!" in str(profile) else f"{workload}!{profile}"
         cells = [job_id, workload, full, *rest]
         yield _REJECTED % tuple(cells[:6]) if cells[7] == FinalState.REJECTED.name else _ROW % tuple(cells)
-
-
-def _figures(record: RunRecord, version: str) -> dict[str, str]:
-    values = job_values(record.jobs) | host_values(record)
-    cells = {name: _number(value) for name, value in values.items() if name not in _TIMES}
-    return {**cells, "batsim_version": f'"{version}"'}
-
-
-def _number(value: int | float) -> str:
-    """As C writes it, of whose 0 / 0 the sign is negative."""
-    if isinstance(value, int | np.integer):
-        return str(value)
-    return "-nan" if math.isnan(value) else f"{value:f}"
-
-
-def _own_figures(seconds: tuple[float, float]) -> dict[str, str]:
-    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, kilobytes elsewhere
-    peak = str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
-    cells = {"memory_VmHWM_kB": peak, "memory_VmPeak_kB": peak}
-    return {**cells, "time_in_edc_seconds": f"{seconds[0]:f}", "time_in_simu_seconds": f"{seconds[1]:f}"}
 
 
 def _object(cells: dict[str, str]) -> bytes:
@@ -427,23 +414,19 @@ def read_green_files(folder: Path) -> Context:
     Raises:
         InputError: if a file is of another kind.
     """
-    return Context(**{name: _read(_file(folder, name), *kind) for name, kind in _TABLES.items()})
+    tables: dict[str, Any] = {}
+    for part, (kind, names) in _TABLES.items():
+        path = _file(folder, part)
+        if path.is_file():
+            rows = list(csv.DictReader(read_bytes(path).decode(errors="replace").splitlines()))
+            try:
+                columns = {name: [row[name] for row in rows] for name in names}
+                values = [c if name == "job_id" else np.array(c, np.float64) for name, c in columns.items()]
+            except (KeyError, ValueError, TypeError):
+                raise InputError(f"{path}: not a table of {', '.join(names)}; run the policy again") from None
+            tables[part] = kind(**dict(zip(kind.__struct_fields__, values, strict=True)))  # type: ignore[attr-defined]
+    return Context(**tables)
 
 
 def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.csv"
-
-
-def _read(path: Path, kind: type, names: tuple[str, ...]) -> Any:
-    if not path.is_file():
-        return None
-    rows = list(csv.DictReader(read_bytes(path).decode(errors="replace").splitlines()))
-    try:
-        columns = [[row[name] for row in rows] for name in names]
-        values = [
-            column if name == "job_id" else np.array(column, np.float64)
-            for name, column in zip(names, columns, strict=True)
-        ]
-    except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: not a table of {', '.join(names)}; run the policy again") from None
-    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))  # type: ignore[attr-defined]

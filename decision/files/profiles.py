@@ -21,7 +21,6 @@ from decision.model.workload import (
     Composed,
     Delay,
     Foreign,
-    Job,
     Parallel,
     ParallelHomogeneous,
     ParallelHomogeneousTotal,
@@ -117,15 +116,12 @@ def read_profile(source: Raw | bytes) -> Profile:
         if kind.type in KNOWN_TYPES:
             raise
     if kind.type not in FOREIGN_TYPES:
-        raise msgspec.ValidationError(f"unknown to Batsim 4{_advice(kind.type)} - at `$.type`")
+        near = difflib.get_close_matches(kind.type, KNOWN_TYPES + FOREIGN_TYPES, 1)
+        advice = f", perhaps {near[0]!r} is meant" if near else ""
+        if kind.type in RENAMED_TYPES:
+            advice = f", which renamed it {RENAMED_TYPES[kind.type]!r}"
+        raise msgspec.ValidationError(f"unknown to Batsim 4{advice} - at `$.type`")
     return Foreign(kind.type, msgspec.json.decode(source), kind.ret)
-
-
-def _advice(kind: str) -> str:
-    if kind in RENAMED_TYPES:
-        return f", which renamed it {RENAMED_TYPES[kind]!r}"
-    near = difflib.get_close_matches(kind, KNOWN_TYPES + FOREIGN_TYPES, 1)
-    return f", perhaps {near[0]!r} is meant" if near else ""
 
 
 def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
@@ -192,10 +188,14 @@ def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
 
 def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
-    yield json_bytes(_head(workload))[:-1] + b',\n"jobs":[\n'
+    head: dict[str, Any] = {"description": workload.description} if workload.description else {}
+    if workload.unix_start is not None:
+        head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
+    yield json_bytes({**head, "nb_res": workload.nb_res})[:-1] + b',\n"jobs":[\n'
+    # Batsim takes an id that contains the workload's name for a full one, so only such a one is written whole
     jobs = (
-        _ENCODER.encode(_job_fields(job, workload.name) | worth)
-        for job, worth in zip(workload.jobs, _records(workload), strict=False)
+        _ENCODER.encode(job.fields(job.id if workload.name in job.name else job.name) | (job.extra or {}) | recorded)
+        for job, recorded in zip(workload.jobs, _records(workload), strict=False)
     )
     yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'
@@ -215,19 +215,6 @@ def _records(workload: Workload) -> Iterator[dict[str, Any]]:
         yield from trace_fields(trace.part(rows), submit[rows])
 
 
-def _head(workload: Workload) -> dict[str, Any]:
-    head: dict[str, Any] = {"description": workload.description} if workload.description else {}
-    if workload.unix_start is not None:
-        head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
-    return {**head, "nb_res": workload.nb_res}
-
-
 def profile_json(workload: Workload, name: str) -> bytes:
     """A profile's JSON object as Batsim forwards it: the file's where it was kept, or else made from the profile."""
     return workload.profile_sources.get(name) or _ENCODER.encode(profile_fields(workload.profiles[name]))
-
-
-def _job_fields(job: Job, workload: str) -> dict[str, Any]:
-    # Batsim takes an id that contains the workload's name for a full one, so only such a one is written whole
-    fields = job.fields(job.id if workload in job.name else job.name)
-    return {**fields, **job.extra} if job.extra else fields

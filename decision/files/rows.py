@@ -63,7 +63,12 @@ def csv_rows(columns: Sequence[Cells]) -> bytes | None:
     for at, (text, ends) in enumerate(texts):
         text_end[at, 0], text_end[at, 1:] = first, first + ends
         first += len(text)
-    form = np.array([_form(column) for column in columns])
+    form = np.array(
+        [
+            _TEXT if not isinstance(column, np.ndarray) else _WHOLE if column.dtype.kind in "iub" else _FIXED
+            for column in columns
+        ]
+    )
     place = np.where(form == _TEXT, np.cumsum(form == _TEXT), np.cumsum(form != _TEXT)) - 1
     rows = TableRows(
         form=form,
@@ -89,12 +94,6 @@ def _bytes_of(column: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.int64
     if lengths.sum() < len(text):  # not all is ASCII
         lengths = np.fromiter((len(cell.encode()) for cell in column), np.int64, len(column))
     return np.frombuffer(text, np.int8), np.cumsum(lengths)
-
-
-def _form(column: Cells) -> int:
-    if not isinstance(column, np.ndarray):
-        return _TEXT
-    return _WHOLE if column.dtype.kind in "iub" else _FIXED
 
 
 @Interface(int, SetsOfHosts).entry
@@ -128,20 +127,16 @@ def write_rows(rows):
                     out[at] = rows.text[i]
                     at += 1
             elif rows.form[cell] == _WHOLE:
-                at = _put_whole(out, at, rows.number[column, row])
+                number = rows.number[column, row]
+                if number < 0:
+                    out[at] = _MINUS
+                    at += 1
+                at = _put_digits(out, at, abs(int(number)))
             else:
                 at = _put_fixed(out, at, rows.number[column, row])
             out[at] = _COMMA if cell < cells - 1 else _LINE_END
             at += 1
     return at
-
-
-@kernel
-def _put_whole(out, at, number):
-    if number < 0:
-        out[at] = _MINUS
-        at += 1
-    return _put_digits(out, at, abs(int(number)))
 
 
 @kernel

@@ -9,6 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -87,17 +88,11 @@ def lock_folder(folder: Path) -> BinaryIO | None:
             continue
         except OSError:  # a file system without locks
             return file
-        if _is_at(file, folder / LOCK):
-            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), (folder / LOCK).stat()):
+                return file
         file.close()  # the one before removed it when it ended
     return None
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def is_locked(folder: Path) -> bool:
@@ -124,28 +119,27 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
     """
     facts = read_facts(folder)
     if facts is None:
-        _refuse_other(folder / RUN)
+        # a file that is there and says nothing of a run is a comparison's, half of one, or another program's
+        if (campaign := campaign_of(folder)) is not None:
+            raise InputError(f"{campaign}: {what_a_campaign_has(campaign)}")
+        if (folder / RUN).is_file():
+            cure = "run it again, or remove it to read the other files as they are"
+            raise InputError(
+                f"{folder / RUN}: damaged, or no run's, so that nothing says what made this folder; {cure}"
+            )
         return None
     if facts.state != "finished":
-        trouble, cure = _trouble(facts), "run it again"
+        process, cure = f"(process {facts.process} on {facts.host})", "run it again"
         if is_locked(folder):
-            trouble, cure = (
-                f"a run goes on in this folder (process {facts.process} on {facts.host})",
-                "wait for its end",
-            )
+            trouble, cure = f"a run goes on in this folder {process}", "wait for its end"
+        elif facts.state == "failed":
+            trouble = f"the last run in this folder failed ({facts.reason})"
+        else:
+            trouble = f"the last run in this folder died without a word {process}"
         raise InputError(f"{folder}: {trouble}; {cure}, or delete {RUN} to read what an older run has left")
     if any(table.name in facts.files for table in tables):
         _check_files(facts, tables)
     return facts
-
-
-def _refuse_other(path: Path) -> None:
-    """Refuse a file that is there and says nothing of a run: a comparison's, half of one, or another program's."""
-    if (campaign := campaign_of(path.parent)) is not None:
-        raise InputError(f"{campaign}: {what_a_campaign_has(campaign)}")
-    if path.is_file():
-        cure = "run it again, or remove it to read the other files as they are"
-        raise InputError(f"{path}: damaged, or no run's, so that nothing says what made this folder; {cure}")
 
 
 def campaign_of(folder: Path) -> Path | None:
@@ -166,12 +160,6 @@ def what_a_campaign_has(folder: Path) -> str:
     seen = f"see {pages[0]}, or " if pages else ""
     table = f"write a row for each run: decision report export {folder} -o runs.csv"
     return f"results of many runs, of which figures are kept and no schedules; {seen}{table}"
-
-
-def _trouble(facts: RunFacts) -> str:
-    if facts.state == "failed":
-        return f"the last run in this folder failed ({facts.reason})"
-    return f"the last run in this folder died without a word (process {facts.process} on {facts.host})"
 
 
 def _check_files(facts: RunFacts, tables: Sequence[Path]) -> None:

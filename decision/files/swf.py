@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -103,7 +104,10 @@ def read_swf(
     ]
     # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
     columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
-    columns = _in_order(log.without_repeats(columns))
+    columns = log.without_repeats(columns)
+    if not (np.diff(columns["submit"]) >= 0).all():  # by submission; at one time in the order of the log
+        order = np.argsort(columns["submit"], kind="stable")
+        columns = {name: columns.pop(name)[order] for name in list(columns)}
     lines = columns.pop("line")
     ids = numbered(name, columns["number"])
     trace, has_limit = log.trace(ids, columns), np.isfinite(columns["walltime"])
@@ -143,8 +147,13 @@ def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, .
     """The number of hosts, where it is from, and what is to be said of it."""
     if stated := machine_size(header):
         return stated, "header", ()
-    if listed := _machines_file(f"{workload.path}.machines"):
-        return listed, f"{Path(workload.path).name}.machines", ()
+    beside = Path(f"{workload.path}.machines")  # Alea's file of clusters: id, name, nodes, processors of each
+    try:
+        rows = [line.split() for line in beside.read_text("utf-8", "replace").splitlines() if line.strip()]
+        if listed := sum(int(row[2]) * int(row[3]) for row in rows):
+            return listed, beside.name, ()
+    except (OSError, ValueError, IndexError):
+        pass  # there is none
     jobs, largest = recorded(workload), workload.nb_res
     if jobs is not None:
         peak = max(int(use_of(jobs).hosts.max()), largest)
@@ -154,26 +163,16 @@ def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, .
     return largest, "largest job", (f"warning: {why}; {largest:,}, the largest job (give it with --machine)",)
 
 
-def _machines_file(path: str) -> int:
-    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
-    try:
-        rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
-        return sum(int(row[2]) * int(row[3]) for row in rows)
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _in_order(columns: Columns) -> Columns:
-    """By submission; at one time in the order of the log."""
-    if (np.diff(columns["submit"]) >= 0).all():
-        return columns
-    order = np.argsort(columns["submit"], kind="stable")
-    return {name: columns.pop(name)[order] for name in list(columns)}
-
-
 def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]) -> tuple[JobColumns, DelayProfiles]:
     """The jobs, and the profiles of all."""
     profile, profiles = delay_profiles(columns.pop("run"))
+    # each job's group, executable and queue, as far as they are known: one mapping for all jobs of the same ones
+    known = [labels(columns.pop(name)) for name in TEXT_FIELDS]
+    sizes = [len(column.labels) for column in known]
+    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
+    codes = np.unravel_index(distinct, sizes)
+    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
+    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
     jobs = JobColumns(
         id=ids,
         submit_time=columns["submit"].astype(np.float64),
@@ -181,19 +180,9 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
         walltime=columns["walltime"].astype(np.float64),
         profile=profile,
         user=labels(columns["user"]),
-        extra=_extras([labels(columns.pop(name)) for name in TEXT_FIELDS]),
+        extra=Labelled[Mapping[str, str] | None](extras, small(which)),
     )
     return jobs, profiles
-
-
-def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
-    """Each job's group, executable and queue, as far as they are known."""
-    sizes = [len(column.labels) for column in known]
-    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
-    codes = np.unravel_index(distinct, sizes)
-    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
-    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
-    return Labelled(extras, small(which))
 
 
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
@@ -234,8 +223,11 @@ def time_zone(header: Header) -> float:
     TimeZoneString names a zone; the number TimeZone is deprecated (it does not know of summer time) and is used where
     the name is missing or unknown to this computer. Without either it is UTC.
     """
-    zone = _named_zone(header.get("TimeZoneString", ""))
-    start = unix_start(header)
+    name, start = header.get("TimeZoneString", ""), unix_start(header)
+    try:
+        zone = ZoneInfo(name) if name else None
+    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
+        zone = None
     if zone is not None and start is not None:
         offset = datetime.datetime.fromtimestamp(start, zone).utcoffset()
         return offset.total_seconds() if offset else 0.0
@@ -246,13 +238,6 @@ def time_zone(header: Header) -> float:
 def origin(header: Header) -> str:
     """Which machine the log is of, and whom to thank for it."""
     return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
-
-
-def _named_zone(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name) if name else None
-    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
-        return None
 
 
 def _number(header: Header, key: str) -> float | None:
@@ -305,7 +290,10 @@ class LogLines:
         newlines = count = 0
         for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
             text = block if part else block.removeprefix(codecs.BOM_UTF8)
-            _check_text(text, newlines, self._path)
+            if b"\0" in text:
+                line = newlines + text.count(b"\n", 0, text.index(b"\0")) + 1
+                mistake = "a zero byte, so this is not a text file; is it the right file?"
+                raise InputError(f"{self._path}, line {line}: {mistake}")
             lines = text.splitlines()
             if b";" in text or b"#" in text:
                 self.header = {**read_header(text), **self.header}
@@ -393,7 +381,10 @@ class LogLines:
         rows = [texts[at] for at in records] if len(records) < len(texts) else texts
         numbers = records + before + 1
         # nearly all logs are plain numbers, which NumPy reads at once; others are read line by line
-        table = _numbers(rows) if not self._grid else np.empty((0, 0))
+        table = np.empty((0, 0 if self._grid else _FIELDS))
+        if rows and not self._grid:
+            with suppress(ValueError):
+                table = np.loadtxt(rows, comments=None, ndmin=2)
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
@@ -402,7 +393,13 @@ class LogLines:
 
     def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
         """The lines of numbers one by one, what follows, and which lines these are."""
-        split = [self._split(text) for text in rows]
+        split = []
+        for text in rows:
+            fields = text.split()
+            if len(fields) < _FIELDS or ";" in text:
+                parted = [field.strip() for field in text.split(";")]
+                fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
+            split.append(fields)
         if split and not self._usual:
             count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
@@ -411,13 +408,6 @@ class LogLines:
         table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
         rests = np.array([row[1] for row in usable], np.int32)
         return table, rests, np.array([row is not None for row in parsed], bool)
-
-    def _split(self, text: str) -> list[str]:
-        fields = text.split()
-        if len(fields) < _FIELDS or ";" in text:
-            parted = [field.strip() for field in text.split(";")]
-            fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
-        return fields
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.
@@ -445,21 +435,6 @@ class LogLines:
 def _known(numbers: Table) -> Table:
     """Numbers with nan for the unknown, -1."""
     return np.where(numbers == -1, np.nan, numbers.astype(np.float64))
-
-
-def _numbers(lines: list[str]) -> Table:
-    """The lines as a table of numbers; empty where they are no such table."""
-    try:
-        return np.loadtxt(lines, comments=None, ndmin=2) if lines else np.empty((0, _FIELDS))
-    except ValueError:
-        return np.empty((0, 0))
-
-
-def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
-    """Refuse a part of the file that is not text; `lines` come before it."""
-    if b"\0" in block:
-        line = lines + block.count(b"\n", 0, block.index(b"\0")) + 1
-        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
 
 
 def requested_sizes(table: Table) -> Table:

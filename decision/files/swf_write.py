@@ -9,7 +9,7 @@ import numpy as np
 from decision import __version__
 from decision.model.demand import Floats
 from decision.model.trace import Trace, of_jobs
-from decision.model.workload import Job, Workload
+from decision.model.workload import Workload
 
 from .batsim_json import label
 from .text import is_plain_number, utf8, write_files
@@ -53,7 +53,16 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
     notes += [f"Note: partition {number} is {name!r}" for name, number in beside.partitions.items()]
     yield from (utf8(f"; {line}\n") for line in [*_head(workload), *notes])
     rows = zip(numbers, jobs, runtimes[order].tolist(), *columns, strict=True)
-    yield from (_line(workload, beside, at, *row) for at, row in enumerate(rows))
+    for at, (number, job, runtime, user, *names_of_job) in enumerate(rows):
+        walltime = beside.walltime[at] if job.walltime == np.inf else _text(job.walltime)
+        allocated, requested = beside.sizes(at, job.size)
+        fields = (
+            *(number, _text(job.submit_time), beside.wait[at], _text(runtime), allocated, beside.cpu_time[at]),
+            *(beside.used_memory[at], requested, walltime, beside.memory[at]),
+            *(beside.status(at, workload.profiles[job.profile].exit_code), user, *names_of_job),
+            *(beside.partition[at], beside.preceding[at], beside.think_time[at]),
+        )
+        yield f"{' '.join(map(str, fields))} {beside.rest[at]}".rstrip().encode() + b"\n"
 
 
 class _Beside:
@@ -122,29 +131,6 @@ def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:
         return [int(text) if text else -1 for text in texts], {}
     names = {text: number for number, text in enumerate(distinct, 1)}
     return [names.get(text, -1) for text in texts], names
-
-
-def _line(
-    workload: Workload,
-    beside: _Beside,
-    at: int,
-    number: int,
-    job: Job,
-    runtime: float,
-    user: int,
-    group: int,
-    executable: int,
-    queue: int,
-) -> bytes:
-    walltime = beside.walltime[at] if job.walltime == np.inf else _text(job.walltime)
-    allocated, requested = beside.sizes(at, job.size)
-    fields = (
-        *(number, _text(job.submit_time), beside.wait[at], _text(runtime), allocated, beside.cpu_time[at]),
-        *(beside.used_memory[at], requested, walltime, beside.memory[at]),
-        *(beside.status(at, workload.profiles[job.profile].exit_code), user, group, executable, queue),
-        *(beside.partition[at], beside.preceding[at], beside.think_time[at]),
-    )
-    return f"{' '.join(map(str, fields))} {beside.rest[at]}".rstrip().encode() + b"\n"
 
 
 def _text(value: float) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -100,7 +100,10 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     target = Path()
     try:
         for target, chunks in contents.items():
-            place = _place(target)
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            # the file at the end of links, or the target itself where that is not a regular file
+            place = Path(os.path.realpath(target)) if _replaceable(target) else target
             part = place.with_name(f".{place.name}.{os.getpid()}.part") if _replaceable(place) else place
             make_folder(place.parent)
             places[part] = place
@@ -114,27 +117,15 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
             f"{target}: cannot be written ({error.strerror}); free space or choose another folder"
         ) from None
     finally:
-        _remove(part for part, place in places.items() if part != place)
-
-
-def _place(target: Path) -> Path:
-    """What is to be written: the file at the end of links, or the target itself where that is not a regular file."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    return Path(os.path.realpath(target)) if _replaceable(target) else target
+        with suppress(OSError):  # the folder itself is what failed, and it has been reported
+            for part, place in places.items():
+                if part != place:
+                    part.unlink(missing_ok=True)
 
 
 def _replaceable(path: Path) -> bool:
     """Whether a new file may replace it."""
     return path.is_file() or not path.exists()
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError:  # the folder itself is what failed, and it has been reported
-            return
 
 
 def is_plain_number(text: str) -> bool:

@@ -276,12 +276,17 @@ def frame_workload(frame: "DataFrame", name: str = "w0") -> Workload:
         raise ConfigError("workload: the table has no jobs", field="workload")
     submit, size, runtime = (_numbers(frame, column) for column in _NEEDED)
     walltime = _numbers(frame, "walltime") if "walltime" in frame.columns else np.full(len(frame), math.inf)
+    # a workload's name that ids begin with is replaced
+    given = frame["id"] if "id" in frame.columns else range(1, len(frame) + 1)
+    ids = [f"{name}!{str(job_id).rpartition('!')[2]}" for job_id in given]
+    if len(set(ids)) < len(ids):
+        raise ConfigError("workload: two jobs have the same id", field="workload")
     durations, which = np.unique(runtime, return_inverse=True)
     names = [f"{seconds:.17g}" for seconds in durations.tolist()]
     return Workload(
         name=name,
         jobs=JobColumns(
-            id=Labelled(_ids(frame, name), np.arange(len(frame))),
+            id=Labelled(ids, np.arange(len(frame))),
             submit_time=submit,
             size=size.astype(np.int32),
             walltime=walltime,
@@ -316,12 +321,3 @@ def _numbers(frame: "DataFrame", column: str) -> Floats:
         where = f"row {row} (counted from 0), column {column}"
         raise ConfigError(f"workload: {where}: must be {wanted}; found {numbers[row]:g}", field="workload")
     return numbers
-
-
-def _ids(frame: "DataFrame", name: str) -> list[str]:
-    """The jobs' ids in this workload; a workload's name that they begin with is replaced."""
-    given = frame["id"] if "id" in frame.columns else range(1, len(frame) + 1)
-    ids = [f"{name}!{str(job_id).rpartition('!')[2]}" for job_id in given]
-    if len(set(ids)) < len(ids):
-        raise ConfigError("workload: two jobs have the same id", field="workload")
-    return ids

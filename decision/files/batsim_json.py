@@ -88,21 +88,18 @@ def decode_workload(data: bytes, path: str) -> RawWorkload:
     except DECODE_ERRORS as error:
         if _LOG.match(data):
             raise InputError(f"{path}: this looks like a log in the Standard Workload Format; {_AS_LOG}") from None
-        if isinstance(error, msgspec.ValidationError):
-            raise InputError(f"{path}: {_explain(error, data)}") from None
-        raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
-
-
-def _explain(error: msgspec.ValidationError, data: bytes) -> str:
-    text, where = split_error(error)
-    match = re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", where)
-    if not match:
-        return f"field {where!r}: {text}{found_text(field_value(data, where))}" if where else text
-    jobs = field_value(data, "jobs")
-    # the job as far as it can be read
-    job = jobs[int(match[1])] if jobs and isinstance(jobs[int(match[1])], dict) else {}
-    name = f"job {job['id']!r}" if "id" in job else f"job number {int(match[1]) + 1}"
-    return f"{name}, field {match[2]!r}: {text}{found_text(job.get(match[2]))}" if match[2] else f"{name}: {text}"
+        if not isinstance(error, msgspec.ValidationError):
+            raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
+        text, field = split_error(error)
+        found = field_value(data, field) if field else None
+        place = f"field {field!r}: " if field else ""
+        if match := re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", field):
+            jobs, at, field = field_value(data, "jobs"), int(match[1]), match[2]
+            job = jobs[at] if jobs and isinstance(jobs[at], dict) else {}  # as far as it can be read
+            found = job.get(field)
+            place = f"job {job['id']!r}" if "id" in job else f"job number {at + 1}"
+            place += f", field {field!r}: " if field else ": "
+        raise InputError(f"{path}: {place}{text}{found_text(found) if field else ''}") from None
 
 
 def full_job_ids(jobs: Sequence[RawJob], name: str, path: str) -> list[str]:

@@ -134,18 +134,15 @@ def explain_text(error: Exception, data: bytes) -> str:
     line = data.count(b"\n", 0, at) + 1
     word = _NO_NUMBER.search(data, max(0, at - 2))
     if word and word.start() <= at:
-        return f"{_place(data, at)}{word[0].decode()} is not a number in JSON; write one (line {line}, byte {at})"
+        # the object's id, if it has one, and the field whose value stands there: ``job '17', field 'subtime': ``
+        begin, end = data.rfind(b"{", 0, at) + 1, data.find(b"}", at)
+        job = re.search(rb'"id"\s*:\s*"?([^",}\s]+)', data[begin : end if end >= 0 else len(data)])
+        field = re.search(rb'"([^"]*)"\s*:[^"]*$', data[begin:at])
+        places = [f"job {job[1].decode(errors='replace')!r}"] if job else []
+        places += [f"field {field[1].decode(errors='replace')!r}"] if field else []
+        place = f"{', '.join(places)}: " if places else ""
+        return f"{place}{word[0].decode()} is not a number in JSON; write one (line {line}, byte {at})"
     return f"{str(error)[: byte.start()]} in line {line} (byte {at})"
-
-
-def _place(data: bytes, at: int) -> str:
-    """The object's id, if it has one, and the field whose value stands at a byte: ``job '17', field 'subtime': ``."""
-    begin, end = data.rfind(b"{", 0, at) + 1, data.find(b"}", at)
-    job = re.search(rb'"id"\s*:\s*"?([^",}\s]+)', data[begin : end if end >= 0 else len(data)])
-    field = re.search(rb'"([^"]*)"\s*:[^"]*$', data[begin:at])
-    parts = [f"job {job[1].decode(errors='replace')!r}"] if job else []
-    parts += [f"field {field[1].decode(errors='replace')!r}"] if field else []
-    return f"{', '.join(parts)}: " if parts else ""
 
 
 def split_error(error: msgspec.ValidationError) -> tuple[str, str]:

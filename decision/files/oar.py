@@ -63,7 +63,17 @@ class Record(msgspec.Struct, frozen=True):
 
 def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """The records of a table with a header. Raises InputError."""
-    text = _text(read_bytes(path, _LONGEST_LINE), path)
+    data = read_bytes(path, _LONGEST_LINE)
+    if not data.strip():
+        raise InputError(f"{path}: the file is empty")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: text that is not UTF-8; is it the right file?") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
     csv.field_size_limit(_LONGEST_LINE)
     delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
@@ -92,20 +102,6 @@ def is_oar_table(path: str | os.PathLike[str]) -> bool:
     return bool(names & set(_SUBMISSION)) or len(names) < 2 or "\0" in first
 
 
-def _text(data: bytes, path: str | os.PathLike[str]) -> str:
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: text that is not UTF-8; is it the right file?") from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
-    return text
-
-
 def json_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """The records of a JSON export. Raises InputError."""
     data = read_bytes(path)
@@ -128,7 +124,12 @@ def json_records(path: str | os.PathLike[str]) -> Iterator[Record]:
 
 def _record(fields: Fields, path: str | os.PathLike[str], place: str) -> Record:
     where = f"{path}{place}"
-    resources = _resources(fields, where)
+    # ``2 3 4``, ``[2, 3, 4]`` or ``[{"id": 2}, ...]``; empty if unknown
+    name, listed = _find(fields, _RESOURCES)
+    if listed is not None and not isinstance(listed, str | list):
+        raise InputError(f"{where}, field {name!r}: must be a list of resources{found_text(listed)}")
+    items = listed.split() if isinstance(listed, str) else listed or []
+    resources = [str(item.get("id", item)) if isinstance(item, dict) else str(item) for item in items]
     count = _number(fields, _COUNT, where, default=float(len(resources)))
     if not resources and (count % 1 or count > INT32_MAX):
         reason = f"must be a whole number of at most {INT32_MAX}"
@@ -173,18 +174,6 @@ def _number(fields: Fields, names: Sequence[str], where: str, default: float | N
     if not 0 <= number < math.inf:
         raise InputError(f"{where}, field {name!r}: must be a number of at least 0{found_text(value)}")
     return number
-
-
-def _resources(fields: Fields, where: str) -> list[str]:
-    """The ids of a job's resources, from ``2 3 4``, ``[2, 3, 4]`` or ``[{"id": 2}, ...]``; empty if unknown."""
-    name, value = _find(fields, _RESOURCES)
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return value.split()
-    if not isinstance(value, list):
-        raise InputError(f"{where}, field {name!r}: must be a list of resources{found_text(value)}")
-    return [str(item.get("id", item)) if isinstance(item, dict) else str(item) for item in value]
 
 
 def _label(fields: Fields, names: Sequence[str]) -> str:

@@ -151,21 +151,18 @@ def read_pstate_table(path: Path, energy: EnergyTable) -> PstateTable | None:
         return None
     columns = csv_columns(path)
     try:
+        # times as the energy file has them, where they are those; its first ones are pstates at the beginning
+        rounded = _numbers(columns["time"])
+        exact = energy.time[np.array(energy.event) == "p"]
+        exact = np.concatenate([np.zeros(max(0, len(rounded) - len(exact))), exact])
+        same = len(exact) == len(rounded) and np.allclose(exact, rounded, rtol=_SIX_DIGITS, atol=0)
         return PstateTable(
-            time=_exact(_numbers(columns["time"]), energy),
+            time=exact if same else rounded,
             hosts=list(columns["machine_id"]),
             pstate=_numbers(columns["new_pstate"]).astype(np.int64),
         )
     except (KeyError, ValueError) as error:
         raise InputError(f"{path}: not the pstate changes of a run ({fault_text(error)})") from None
-
-
-def _exact(rounded: Floats, energy: EnergyTable) -> Floats:
-    """Times of pstate changes as the energy file has them; its first ones are pstates at the beginning, not changes."""
-    exact = energy.time[np.array(energy.event) == "p"]
-    exact = np.concatenate([np.zeros(max(0, len(rounded) - len(exact))), exact])
-    same = len(exact) == len(rounded) and np.allclose(exact, rounded, rtol=_SIX_DIGITS, atol=0)
-    return exact if same else rounded
 
 
 Place = str | os.PathLike[str]

@@ -137,8 +137,17 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
         else:
             trouble = f"the last run in this folder died without a word {process}"
         raise InputError(f"{folder}: {trouble}; {cure}, or delete {RUN} to read what an older run has left")
-    if any(table.name in facts.files for table in tables):
-        _check_files(facts, tables)
+    for table in tables if any(table.name in facts.files for table in tables) else ():
+        size, written = table.stat().st_size if table.is_file() else None, facts.files.get(table.name)
+        if size == written or (size is None and table.name.endswith("_machine_states.csv")):  # large, and may be spared
+            continue
+        if size is None:
+            trouble = f"is missing: the run wrote {written:,} bytes"
+        elif written is None:
+            trouble = "is not of the run that made the other files"
+        else:
+            trouble = f"was changed after the run: it had {written:,} bytes and has {size:,}"
+        raise InputError(f"{table}: {trouble}; run it again, or delete {RUN} to read it as it is")
     return facts
 
 
@@ -160,20 +169,6 @@ def what_a_campaign_has(folder: Path) -> str:
     seen = f"see {pages[0]}, or " if pages else ""
     table = f"write a row for each run: decision report export {folder} -o runs.csv"
     return f"results of many runs, of which figures are kept and no schedules; {seen}{table}"
-
-
-def _check_files(facts: RunFacts, tables: Sequence[Path]) -> None:
-    for table in tables:
-        size, written = table.stat().st_size if table.is_file() else None, facts.files.get(table.name)
-        if size == written or (size is None and table.name.endswith("_machine_states.csv")):  # large, and may be spared
-            continue
-        if size is None:
-            trouble = f"is missing: the run wrote {written:,} bytes"
-        elif written is None:
-            trouble = "is not of the run that made the other files"
-        else:
-            trouble = f"was changed after the run: it had {written:,} bytes and has {size:,}"
-        raise InputError(f"{table}: {trouble}; run it again, or delete {RUN} to read it as it is")
 
 
 # ``status.json``: how far the run is that goes on in a folder.

@@ -51,7 +51,12 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
         notes += [f"Note: {kind} {number} is {name!r}" for name, number in names.items()]
     beside = _Beside(workload, order)
     notes += [f"Note: partition {number} is {name!r}" for name, number in beside.partitions.items()]
-    yield from (utf8(f"; {line}\n") for line in [*_head(workload), *notes])
+    head = ["Version: 2.2", f"Conversion: decision {__version__}", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}"]
+    if workload.unix_start is not None:
+        head += [f"UnixStartTime: {_text(workload.unix_start)}", f"TimeZone: {_text(workload.time_zone)}"]
+    head += [f"MaxNodes: {workload.nb_res}", f"MaxProcs: {workload.nb_res}"]
+    head += [f"Note: {line}" for line in workload.description.splitlines() if line.strip()]
+    yield from (utf8(f"; {line}\n") for line in (*head, *notes))
     rows = zip(numbers, jobs, runtimes[order].tolist(), *columns, strict=True)
     for at, (number, job, runtime, user, *names_of_job) in enumerate(rows):
         walltime = beside.walltime[at] if job.walltime == np.inf else _text(job.walltime)
@@ -109,19 +114,6 @@ class _Beside:
         if not state:
             return "-1" if self._is_recorded else str(_FAILED if exit_code else _COMPLETED)
         return state if state.isdigit() else str(_STATUS.get(state, _FAILED))
-
-
-def _head(workload: Workload) -> Iterator[str]:
-    yield "Version: 2.2"
-    yield f"Conversion: decision {__version__}"
-    yield f"MaxJobs: {len(workload.jobs)}"
-    yield f"MaxRecords: {len(workload.jobs)}"
-    if workload.unix_start is not None:
-        yield f"UnixStartTime: {_text(workload.unix_start)}"
-        yield f"TimeZone: {_text(workload.time_zone)}"
-    yield f"MaxNodes: {workload.nb_res}"
-    yield f"MaxProcs: {workload.nb_res}"
-    yield from (f"Note: {line}" for line in workload.description.splitlines() if line.strip())
 
 
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:

@@ -50,22 +50,18 @@ def opened(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> It
         with as_plain_file(path).open("rb") as file:
             log.info("reading %s", path)
             if os.fstat(file.fileno()).st_size > longest_line:
-                _check_lines(file, longest_line, path)
+                number, length = 1, 0
+                while chunk := file.read(min(_CHUNK, longest_line)):
+                    first, last = chunk.find(b"\n"), chunk.rfind(b"\n")
+                    if length + (first if first >= 0 else len(chunk)) > longest_line:
+                        mistake = f"longer than {longest_line:,} bytes; is it the right file?"
+                        raise InputError(f"{path}, line {number}: {mistake}")
+                    number += chunk.count(b"\n")
+                    length = len(chunk) - last - 1 if last >= 0 else length + len(chunk)
+                file.seek(0)
             yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> None:
-    """Refuse a line of more than `longest` bytes, having read the file by parts; go back to its beginning."""
-    number, length = 1, 0
-    while chunk := file.read(min(_CHUNK, longest)):
-        first, last = chunk.find(b"\n"), chunk.rfind(b"\n")
-        if length + (first if first >= 0 else len(chunk)) > longest:
-            raise InputError(f"{path}, line {number}: longer than {longest:,} bytes; is it the right file?")
-        number += chunk.count(b"\n")
-        length = len(chunk) - last - 1 if last >= 0 else length + len(chunk)
-    file.seek(0)
 
 
 def utf8(text: str) -> bytes:

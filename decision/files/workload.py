@@ -154,8 +154,21 @@ def _read_as(
     elif format in ("swf", "gwf"):
         field = options.time_field or REQUESTED_TIME
         return read_swf(path, machine=options.machine, time_field=field, grid=format == "gwf", name=name)
+    elif format == "oar":
+        workload = load_oar(path, name)
     else:
-        workload = load_oar(path, name) if format == "oar" else _read_json(path, name, keep_extra, keep_source)
+        if path.suffix.lower() != ".json" and not begins_as_json(path):
+            mistake = "neither JSON nor a log or table of a known format; name its format, or give the table a header"
+            raise InputError(f"{path}: {mistake}", field="format")
+        workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
+        reading = Reading(
+            format="json",
+            records=len(workload.jobs),
+            unit_reason="the file counts hosts",
+            hosts_from="nb_res",
+            requested=int(np.isfinite(walltimes(workload)).sum()),
+        )
+        workload = replace(workload, reading=reading)
     return at_most(workload, options.machine) if options.machine and format != "json" else workload
 
 
@@ -168,23 +181,6 @@ def no_time_field(names: str) -> ConfigError:
 def no_local_times(names: str) -> ConfigError:
     """The error of a time zone where no time is a local one."""
     return ConfigError(f"{names}: times are seconds, and not local times; leave out the zone", field="time_zone")
-
-
-def _read_json(path: Path, name: str, keep_extra: bool, keep_source: bool) -> Workload:
-    if path.suffix.lower() != ".json" and not begins_as_json(path):
-        raise InputError(
-            f"{path}: neither JSON nor a log or table of a known format; name its format, or give the table a header",
-            field="format",
-        )
-    workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
-    reading = Reading(
-        format="json",
-        records=len(workload.jobs),
-        unit_reason="the file counts hosts",
-        hosts_from="nb_res",
-        requested=int(np.isfinite(walltimes(workload)).sum()),
-    )
-    return replace(workload, reading=reading)
 
 
 def is_log(workload: Workload) -> bool:

@@ -31,7 +31,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_fields)
 class JsonCodec:
     """Reads any version's JSON; writes one version's."""
 
-    def __init__(self, version: Version = NEWEST, *_of_5: object) -> None:
+    def __init__(self, version: Version = NEWEST) -> None:
         self._partial = bool(version.config_lacks or version.resource_lacks)
         self._version = version
 
@@ -40,14 +40,26 @@ class JsonCodec:
         try:
             return _decoder.decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise CodecError(f"{one_line(error)}{_hint(data)}") from None
+            hint = ""  # a guess about bytes that are not a message of a supported version
+            if b'"event_type"' in data:
+                hint = " (a message of Batsim 5 before its handshake?)"
+            elif not data.lstrip().startswith(b"{"):
+                hint = " (neither JSON nor the first message of a Batsim 5; is the peer a Batsim?)"
+            elif b'"resources_data"' in data:
+                hint = " (is the peer older than Batsim 3.1?)"
+            raise CodecError(f"{one_line(error)}{hint}") from None
 
     def encode(self, message: Message) -> bytes:
         """Write one message, without what the version lacks."""
         try:
             if self._partial and message.events and isinstance(message.events[0], SimulationBegins):
                 plain = msgspec.to_builtins(message, enc_hook=_fields)
-                _leave_out(self._version, plain["events"][0]["data"])
+                begins = plain["events"][0]["data"]
+                for key in self._version.config_lacks:
+                    begins["config"].pop(key)
+                for resource in begins["compute_resources"] + begins["storage_resources"]:
+                    for key in self._version.resource_lacks:
+                        resource.pop(key)
                 return _encoder.encode(plain)
             return _encoder.encode(message)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
@@ -76,23 +88,3 @@ def detect(begins: bytes) -> Version:
     first = msgspec.json.decode(begins, type=_Events).events[0]
     config = msgspec.json.decode(first, type=_Begins).data.config
     return V3 if config == _Config() else V4
-
-
-def _leave_out(version: Version, begins: dict[str, Any]) -> None:
-    """Remove from the data of SIMULATION_BEGINS, as JSON, what this version does not send."""
-    for key in version.config_lacks:
-        begins["config"].pop(key)
-    for resource in begins["compute_resources"] + begins["storage_resources"]:
-        for key in version.resource_lacks:
-            resource.pop(key)
-
-
-def _hint(data: bytes) -> str:
-    """A guess about bytes that are not a message of a supported version."""
-    if b'"event_type"' in data:
-        return " (a message of Batsim 5 before its handshake?)"
-    if not data.lstrip().startswith(b"{"):
-        return " (neither JSON nor the first message of a Batsim 5; is the peer a Batsim?)"
-    if b'"resources_data"' in data:
-        return " (is the peer older than Batsim 3.1?)"
-    return ""

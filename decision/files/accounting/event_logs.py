@@ -56,7 +56,7 @@ def _pbs(line: str) -> "Entry | str | None":
     if kind != "E":
         return "other_event"
     fields = {name: value.strip("\"'") for name, value in _PBS_FIELD.findall(text)}
-    nodes = _pbs_nodes(fields.get("exec_host", "")) or _pbs_vnodes(fields.get("exec_vnode", ""))
+    nodes = _pbs_nodes(fields)
     asked = _asked_nodes(fields) if not nodes else (math.nan, math.nan)
     number, _, server = job.partition(".")
     limit = fields.get("Resource_List.walltime", "")
@@ -84,14 +84,6 @@ def _pbs(line: str) -> "Entry | str | None":
     }
 
 
-def _pbs_vnodes(text: str) -> dict[str, int]:
-    """Cores by node, of ``(n1:ncpus=16:mem=4kb)+(n2:ncpus=8)``."""
-    nodes: dict[str, int] = {}
-    for name, cores in re.findall(r"([^\s()+:]+)(?::[^\s()+:]*)*?:ncpus=(\d+)", text):
-        nodes[name] = nodes.get(name, 0) + int(cores)
-    return nodes
-
-
 def _asked_nodes(fields: dict[str, str]) -> tuple[float, float]:
     """Nodes and cores that a job asked for, of one without exec_host: ``1:ppn=28+2:ppn=4``, or ``2:ncpus=16``."""
     text = fields.get("Resource_List.nodes") or fields.get("Resource_List.select") or ""
@@ -111,26 +103,29 @@ def _count(fields: dict[str, str], name: str) -> float:
     return float(text) if text.isdecimal() else math.nan
 
 
-def _pbs_nodes(text: str) -> dict[str, int]:
-    """Cores by node, of ``n/0+n/1``, ``n/0-3,5`` and ``n/0*13``."""
+def _pbs_nodes(fields: dict[str, str]) -> dict[str, int]:
+    """Cores by node, of exec_host or else exec_vnode."""
     nodes: dict[str, int] = {}
-    for part in text.split("+") if text else ():
+    hosts = fields.get("exec_host", "")
+    for part in hosts.split("+") if hosts else ():
         name, slash, slots = part.partition("/")
         if not name:
-            raise ValueError(text)
-        nodes[name] = nodes.get(name, 0) + (sum(map(_slots, slots.split(","))) if slash else 1)
+            raise ValueError(hosts)
+        nodes.setdefault(name, 0)
+        for slot in slots.split(",") if slash else ("0",):  # n/0+n/1, n/0-3,5 and n/0*13; n/0*0 is one core
+            first, dash, last = slot.partition("-")
+            if "*" in slot:
+                cores = max(1, int(slot.partition("*")[2]))
+            else:
+                cores = int(last) - int(first) + 1 if dash else int(first) * 0 + 1
+            if cores < 1:
+                raise ValueError(slot)
+            nodes[name] += cores
+    if not hosts:  # (n1:ncpus=16:mem=4kb)+(n2:ncpus=8)
+        vnodes = re.findall(r"([^\s()+:]+)(?::[^\s()+:]*)*?:ncpus=(\d+)", fields.get("exec_vnode", ""))
+        for name, count in vnodes:
+            nodes[name] = nodes.get(name, 0) + int(count)
     return nodes
-
-
-def _slots(text: str) -> int:
-    """Cores of ``0``, ``0-3`` or ``0*13``; of ``0*0`` one."""
-    if "*" in text:
-        return max(1, int(text.partition("*")[2]))
-    first, dash, last = text.partition("-")
-    slots = int(last) - int(first) + 1 if dash else int(first) * 0 + 1
-    if slots < 1:
-        raise ValueError(text)
-    return slots
 
 
 # --- LSF ------------------------------------------------------------------------------------------------------------
@@ -149,7 +144,10 @@ def _lsf(line: str) -> "Entry | str | None":
     count = int(fields[at])
     if count < 0 or at + count + 1 > len(fields):
         return "malformed"
-    hosts = _lsf_hosts(fields[at + 1 : at + 1 + count])
+    hosts: dict[str, int] = {}  # slots by host, of ``host`` repeated or ``16*host``
+    for text in fields[at + 1 : at + 1 + count]:
+        slots, star, name = text.rpartition("*")
+        hosts[name] = hosts.get(name, 0) + (int(slots) if star else 1)
     status = int(fields[at + 1 + count])
     usage = at + 1 + count + 4
     if len(fields) < usage + _LSF_RUSAGE + 2:
@@ -189,15 +187,6 @@ def _lsf_fields(line: str) -> list[str]:
     return fields
 
 
-def _lsf_hosts(texts: Sequence[str]) -> dict[str, int]:
-    """Slots by host, of ``host`` repeated or ``16*host``."""
-    hosts: dict[str, int] = {}
-    for text in texts:
-        count, star, name = text.rpartition("*")
-        hosts[name] = hosts.get(name, 0) + (int(count) if star else 1)
-    return hosts
-
-
 def _lsf_limit(fields: Sequence[str], user: int) -> float:
     """The run limit, seconds, which newer versions have after the list of hosts' use; nan where there is none."""
     # mailUser projectName exitStatus maxNumProcessors loginShell timeEvent idx maxRMem maxRSwap inFileSpool
@@ -224,18 +213,15 @@ def sge_fields(line: str) -> list[str] | None:
     while len(fields) - extra >= SGE_FIELDS:  # a job's name may have colons; what follows is numbers
         rest = fields[5 + extra :]
         if rest[0].isdecimal() and all(part.lstrip("-").isdecimal() for part in rest[2:6]):
-            return _with_category([*fields[:4], ":".join(fields[4 : 5 + extra]), *rest])
+            fields = [*fields[:4], ":".join(fields[4 : 5 + extra]), *rest]
+            # so may the category, behind which are a number, a task or NONE, and a number
+            for end in range(_CATEGORY + 1, len(fields) - 2):
+                waited, task, memory = fields[end : end + 3]
+                if _NUMBER.fullmatch(waited) and _TASK.fullmatch(task) and _NUMBER.fullmatch(memory):
+                    return [*fields[:_CATEGORY], ":".join(fields[_CATEGORY:end]), *fields[end:]]
+            return fields
         extra += 1
     return None
-
-
-def _with_category(fields: list[str]) -> list[str]:
-    """The fields with the colons of the category in it: behind it are a number, a task or NONE, and a number."""
-    for end in range(_CATEGORY + 1, len(fields) - 2):
-        waited, task, memory = fields[end : end + 3]
-        if _NUMBER.fullmatch(waited) and _TASK.fullmatch(task) and _NUMBER.fullmatch(memory):
-            return [*fields[:_CATEGORY], ":".join(fields[_CATEGORY:end]), *fields[end:]]
-    return fields
 
 
 def _sge(line: str) -> "Entry | str | None":
@@ -299,24 +285,22 @@ def is_filetxt(line: str) -> bool:
 def read_filetxt(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The jobs of Slurm's jobcomp/filetxt; as `decision.files.accounting.sacct.read_sacct`."""
     for number, lines in line_parts(path):
-        rows = [(number + at, _filetxt(line)) for at, line in enumerate(lines) if line.strip()]
-        account.records += len(rows)
-        account.leave_out("malformed", [at for at, row in rows if row is None], "there is no JobId= and EndTime=")
-        kept = [(at, row) for at, row in rows if row is not None]
-        if kept:
-            texts = {name: [row[name] for _, row in kept] for name in _FILETXT}
-            yield from job_columns_of(np.array([at for at, _ in kept]), texts, account, clock)
-
-
-def _filetxt(line: str) -> dict[str, str] | None:
-    if not is_filetxt(line):
-        return None
-    pairs = dict(_PAIR.findall(line))
-    pairs["ArrayJob"] = f"{pairs['ArrayJobId']}_{pairs.get('ArrayTaskId', '')}" if "ArrayJobId" in pairs else ""
-    row = {name: next((pairs[key] for key in keys if pairs.get(key)), "") for name, keys in _FILETXT.items()}
-    row |= {name: row[name].partition("(")[0] for name in ("user", "group")}  # name(number)
-    row["cluster"] = row["cluster"].removeprefix("unknown")
-    row["dependency"] = row["dependency"].removeprefix("(null)")
-    limit = row["timelimit"]
-    row["timelimit"] = f"{limit}:00" if limit.isdecimal() else limit  # minutes
-    return row
+        records = [(at, line) for at, line in enumerate(lines, number) if line.strip()]
+        account.records += len(records)
+        odd = [at for at, line in records if not is_filetxt(line)]
+        account.leave_out("malformed", odd, "there is no JobId= and EndTime=")
+        rows = []
+        for _, line in (record for record in records if is_filetxt(record[1])):
+            pairs = dict(_PAIR.findall(line))
+            if "ArrayJobId" in pairs:
+                pairs["ArrayJob"] = f"{pairs['ArrayJobId']}_{pairs.get('ArrayTaskId', '')}"
+            row = {name: next((pairs[key] for key in keys if pairs.get(key)), "") for name, keys in _FILETXT.items()}
+            row |= {name: row[name].partition("(")[0] for name in ("user", "group")}  # name(number)
+            row["cluster"] = row["cluster"].removeprefix("unknown")
+            row["dependency"] = row["dependency"].removeprefix("(null)")
+            if row["timelimit"].isdecimal():  # minutes
+                row["timelimit"] += ":00"
+            rows.append(row)
+        if rows:
+            texts = {name: [row[name] for row in rows] for name in _FILETXT}
+            yield from job_columns_of(np.array([at for at, line in records if is_filetxt(line)]), texts, account, clock)

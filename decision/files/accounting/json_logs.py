@@ -62,10 +62,18 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
     required, state = job.get("required") or {}, job.get("state")
     asked, allocated = _tres(tres.get("requested")), _tres(tres.get("allocated"))
     cores = str(_whole(required.get("CPUs") or required.get("cpus")) or "")
+    # ``5``; ``5_2`` of a task of an array, ``5+1`` of a part of a job whose parts start together
+    array, parts, number = job.get("array") or {}, job.get("het") or {}, _number(job["job_id"])
+    base, task, first = _whole(array.get("job_id")), _whole(array.get("task_id")), _whole(parts.get("job_id"))
+    job_id = f"{first}+{number - first}" if first else str(number)
+    limit = _whole(time.get("limit"))
+    # newer versions have a list of states and flags
+    current = state.get("current", "") if isinstance(state, dict) else state
+    current = current[0] if isinstance(current, list) and current else current or ""
     return {
-        "jobidraw": str(_number(job["job_id"])),
-        "jobid": _job_id(job),
-        "state": _first(state.get("current", "") if isinstance(state, dict) else state),
+        "jobidraw": str(number),
+        "jobid": f"{base}_{task}" if base and task is not None else job_id,
+        "state": str(current),
         "nnodes": allocated.get("node") or str(_whole(job.get("allocation_nodes")) or 1),
         "ncpus": allocated.get("cpu", cores),
         "reqcpus": cores or "1",
@@ -78,27 +86,11 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
         "reason": str(state.get("reason") or "") if isinstance(state, dict) else "",
         "submitline": str(job.get("submit_line") or ""),
         "nodelist": str(job.get("nodes") or ""),
-        **_times(time),
-        **{name: str(job.get(name) or "") for name in _SAME},
-    }
-
-
-def _job_id(job: Mapping[str, Any]) -> str:
-    """``5``; ``5_2`` of a task of an array, ``5+1`` of a part of a job whose parts start together."""
-    array, parts, number = job.get("array") or {}, job.get("het") or {}, _number(job["job_id"])
-    base, task, first = _whole(array.get("job_id")), _whole(array.get("task_id")), _whole(parts.get("job_id"))
-    if base and task is not None:
-        return f"{base}_{task}"
-    return f"{first}+{number - first}" if first else str(number)
-
-
-def _times(time: Mapping[str, Any]) -> dict[str, str]:
-    limit, elapsed = _whole(time.get("limit")), _whole(time["elapsed"])
-    return {
         "timelimitraw": "UNLIMITED" if limit is None else str(limit),
-        "elapsedraw": str(elapsed or 0),
+        "elapsedraw": str(_whole(time["elapsed"]) or 0),
         "suspended": str(_whole(time.get("suspended")) or 0),
         **{name: str(_whole(time.get(key)) or "Unknown") for name, key in _MOMENTS.items()},
+        **{name: str(job.get(name) or "") for name in _SAME},
     }
 
 
@@ -118,11 +110,6 @@ def _whole(value: Any) -> int | None:
     if float(value) % 1:
         raise ValueError(value)
     return int(value)
-
-
-def _first(value: Any) -> str:
-    """A state, which newer versions have as a list of states and flags."""
-    return str(value[0]) if isinstance(value, list) and value else str(value or "")
 
 
 def _tres(resources: Any) -> dict[str, str]:

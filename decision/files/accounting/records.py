@@ -202,15 +202,13 @@ Reader = Callable[[str], "Entry | str | None"]
 def read_entries(path: str | os.PathLike[str], account: Account, read: Reader) -> Iterator[Columns]:
     """The jobs of a file, line by line."""
     for number, lines in line_parts(path):
-        yield from from_entries(((number + at, _tried(read, line)) for at, line in enumerate(lines)), account)
-
-
-def _tried(read: Reader, line: str) -> "Entry | str | None":
-    """What a line is; one that does not fit is malformed."""
-    try:
-        return read(line) if line.strip() else None
-    except (ValueError, IndexError, KeyError, OverflowError, TypeError):
-        return f"malformed: {line.strip()[:_SHOWN]!r}"
+        entries: list[tuple[int, Entry | str | None]] = []
+        for at, line in enumerate(lines, number):
+            try:
+                entries.append((at, read(line) if line.strip() else None))
+            except (ValueError, IndexError, KeyError, OverflowError, TypeError):
+                entries.append((at, f"malformed: {line.strip()[:_SHOWN]!r}"))
+        yield from from_entries(entries, account)
 
 
 def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: Account) -> Iterator[Columns]:

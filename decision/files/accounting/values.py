@@ -105,7 +105,14 @@ def node_names(text: str) -> tuple[str, ...]:
         for plain, ranges in re.findall(r"([^\[\]]*)(?:\[([^\]]*)\])?", part):
             numbers = _numbers(ranges) if ranges else [""]
             if numbers is None or len(names) * len(numbers) > _MOST_NODES:
-                return _by_clustershell(text)
+                try:
+                    from ClusterShell.NodeSet import NodeSet, NodeSetParseError
+                except ImportError:
+                    return ()
+                try:
+                    return tuple(NodeSet(text, resolver=None))
+                except (NodeSetParseError, AssertionError):  # the latter of more nodes than it takes
+                    return ()
             names = [name + plain + number for name in names for number in numbers]
         nodes += names
     return tuple(nodes)
@@ -123,17 +130,6 @@ def _numbers(ranges: str) -> list[str] | None:
             return None
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
     return numbers
-
-
-def _by_clustershell(text: str) -> tuple[str, ...]:
-    try:
-        from ClusterShell.NodeSet import NodeSet, NodeSetParseError
-    except ImportError:
-        return ()
-    try:
-        return tuple(NodeSet(text, resolver=None))
-    except (NodeSetParseError, AssertionError):  # the latter of more nodes than it takes
-        return ()
 
 
 def named_zone(name: str | None) -> ZoneInfo | None:
@@ -172,9 +168,8 @@ class Clock:
 
     def __init__(self, zone: str | None = None) -> None:
         self._zone = named_zone(zone)
-        self._offsets: dict[
-            int, tuple[float, float]
-        ] = {}  # by local hour: seconds ahead of UTC, before and after a fold
+        # by local quarter of an hour: seconds ahead of UTC, before and after a fold
+        self._offsets: dict[float, tuple[float, float]] = {}
 
     def read(self, texts: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
         """Seconds since 1970, (n,), nan where a time is not known, and which texts are no times."""
@@ -191,19 +186,17 @@ class Clock:
         seconds = np.where(np.isnat(local), np.nan, local.astype(np.int64).astype(np.float64))
         seconds = self.utc(seconds)
         for at in others:
-            seconds[at] = self._one(texts[at])
-            bad[at] = math.isnan(seconds[at])
+            moment = None if texts[at].isdecimal() else read_clock_text(texts[at])
+            if texts[at].isdecimal():
+                seconds[at] = float(texts[at])
+            elif moment is None:
+                bad[at] = True
+                seconds[at] = math.nan
+            elif moment.tzinfo is not None:
+                seconds[at] = moment.timestamp()
+            else:
+                seconds[at] = self.utc(np.array([moment.replace(tzinfo=datetime.UTC).timestamp()]))[0]
         return seconds, bad
-
-    def _one(self, text: str) -> float:
-        if text.isdecimal():
-            return float(text)
-        moment = read_clock_text(text)
-        if moment is None:
-            return math.nan
-        if moment.tzinfo is not None:
-            return moment.timestamp()
-        return float(self.utc(np.array([moment.replace(tzinfo=datetime.UTC).timestamp()]))[0])
 
     def utc(self, local: Floats) -> Floats:
         """Seconds since 1970 of what the clock shows, (n,); the first of two where it shows a time twice."""
@@ -213,33 +206,28 @@ class Clock:
         """How many seconds later the second of two times is that the clock shows alike; 0 where it is one. (n,)."""
         if self._zone is None:
             return np.zeros(len(local))
-        shown = local + self._ahead_of_utc(local)
-        first, second = self._ahead(shown)
-        return first - second
-
-    def _ahead_of_utc(self, utc: Floats) -> Floats:
-        hours = np.unique(np.floor(utc[np.isfinite(utc)] / 3600.0))
+        hours = np.floor(local / 3600.0)
         known = {
-            hour: self._offset(datetime.datetime.fromtimestamp(hour * 3600.0, self._zone)) for hour in hours.tolist()
+            hour: self._offset(datetime.datetime.fromtimestamp(hour * 3600.0, self._zone))
+            for hour in np.unique(hours[np.isfinite(local)]).tolist()
         }
-        return np.array([known.get(hour, 0.0) for hour in np.floor(utc / 3600.0).tolist()])
+        first, second = self._ahead(local + np.array([known.get(hour, 0.0) for hour in hours.tolist()]))
+        return first - second
 
     def _ahead(self, local: Floats) -> tuple[Floats, Floats]:
         """Seconds ahead of UTC, (n,), before and after the clock went back where it did."""
         quarter = np.floor(local / 900.0)
         distinct, which = np.unique(quarter, return_inverse=True)
-        pairs = np.array([self._pair(hour) for hour in distinct.tolist()]).reshape(-1, 2)
+        pairs = np.zeros((len(distinct), 2))
+        for row, key in enumerate(distinct.tolist()):
+            if math.isnan(key):
+                continue
+            if key not in self._offsets:
+                shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=key * 900)
+                first, second = (self._offset(shown.replace(tzinfo=self._zone, fold=fold)) for fold in (0, 1))
+                self._offsets[key] = first, second if second < first else first
+            pairs[row] = self._offsets[key]
         return pairs[which, 0], pairs[which, 1]
-
-    def _pair(self, quarter: float) -> tuple[float, float]:
-        if math.isnan(quarter):
-            return 0.0, 0.0
-        key = int(quarter)
-        if key not in self._offsets:
-            shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=key * 900)
-            first, second = (self._offset(shown.replace(tzinfo=self._zone, fold=fold)) for fold in (0, 1))
-            self._offsets[key] = first, second if second < first else first
-        return self._offsets[key]
 
     @staticmethod
     def _offset(moment: datetime.datetime) -> float:

@@ -59,21 +59,27 @@ def submissions(
     group = rng.permutation(np.repeat(np.arange(len(groups)), groups))
     spread = np.clip(rng.normal(0.0, 1.0, len(group)), -_FURTHEST, _FURTHEST) * _SPREAD
     place = rng.random(len(group))  # of the share within its fifth
-    counts, close = _calibrated(group, busy * np.exp(spread), place, nb_jobs, sequential)
-    day = np.repeat(np.arange(len(group)), counts)
-    follows = _choose(rng, day, counts, close)
-    return day, _seconds(rng, day, counts, follows), np.cumsum(~follows) - 1
-
-
-def _calibrated(group: Ints, weight: Floats, place: Floats, nb_jobs: int, sequential: float) -> tuple[Ints, Ints]:
-    """Submissions and sequential ones of each day: busier groups have more, by the factor that gives the share."""
+    # submissions, and sequential ones, of each day: busier groups have more, by the factor that gives the share
+    fifths = len(_FEWEST)
     low, high = 1.0, 8.0
     for _ in range(50):
         factor = (low + high) / 2
-        counts = _share_out(group, weight * factor**group, nb_jobs)
-        close = _sequential_ones(group, place, counts)
+        counts = _share_out(group, busy * np.exp(spread) * factor**group, nb_jobs)
+        least = -(-group * counts // fifths)
+        most = -(-(group + 1) * counts // fifths) - 1
+        wanted = np.rint((group + place) / fifths * counts).astype(np.int64)
+        close = np.clip(wanted, np.maximum(least, counts - _MOST_APART), np.minimum(most, counts - 1))
         low, high = (factor, high) if close.sum() < sequential * nb_jobs else (low, factor)
-    return counts, close
+    day = np.repeat(np.arange(len(group)), counts)
+    # which of a day's submissions are sequential: drawn, never its first
+    first = np.cumsum(counts) - counts
+    draw = rng.random(len(day))
+    draw[first] = 2.0
+    order = np.lexsort((draw, day))
+    rank = np.empty(len(day), np.int64)
+    rank[order] = np.arange(len(day)) - first[day]
+    follows = rank < close[day]
+    return day, _seconds(rng, day, counts, follows), np.cumsum(~follows) - 1
 
 
 def _share_out(group: Ints, weight: Floats, nb_jobs: int) -> Ints:
@@ -86,25 +92,6 @@ def _share_out(group: Ints, weight: Floats, nb_jobs: int) -> Ints:
     counts = np.floor(np.cumsum(more) + 1e-9).astype(np.int64)
     counts[-1] = nb_jobs - fewest.sum()
     return fewest + np.diff(counts, prepend=0)
-
-
-def _sequential_ones(group: Ints, place: Floats, counts: Ints) -> Ints:
-    """How many of each day's submissions are sequential: a share within the group's fifth."""
-    wanted = np.rint((group + place) / len(_FEWEST) * counts).astype(np.int64)
-    least = -(-group * counts // len(_FEWEST))
-    most = -(-(group + 1) * counts // len(_FEWEST)) - 1
-    return np.clip(wanted, np.maximum(least, counts - _MOST_APART), np.minimum(most, counts - 1))
-
-
-def _choose(rng: np.random.Generator, day: Ints, counts: Ints, close: Ints) -> Flags:
-    """(J,) which submissions are sequential: `close` of each day's, never its first."""
-    first = np.cumsum(counts) - counts
-    draw = rng.random(len(day))
-    draw[first] = 2.0
-    order = np.lexsort((draw, day))
-    rank = np.empty(len(day), np.int64)
-    rank[order] = np.arange(len(day)) - first[day]
-    return rank < close[day]
 
 
 def _seconds(rng: np.random.Generator, day: Ints, counts: Ints, follows: Flags) -> Ints:
@@ -124,16 +111,11 @@ def _seconds(rng: np.random.Generator, day: Ints, counts: Ints, follows: Flags) 
     free = room - np.bincount(day, gaps)
     hours = np.concatenate(([0.0], np.cumsum(HOUR_WEIGHTS))) / sum(HOUR_WEIGHTS)
     begins = np.floor(np.interp(rng.random(len(day)), hours, np.arange(25) / 24) * free[day])
-    starts = _sorted_within(day, begins, follows)
+    # in ascending order in each day, each repeated for the burst's submissions
+    heads = np.flatnonzero(~follows)
+    starts = begins[heads][np.lexsort((begins[heads], day[heads]))][np.cumsum(~follows) - 1]
     passed = np.cumsum(gaps + apart)
     return (starts + passed - (passed - gaps - apart)[first][day]).astype(np.int64)
-
-
-def _sorted_within(day: Ints, begins: Floats, follows: Flags) -> Floats:
-    """The beginnings of bursts in ascending order in each day, each repeated for the burst's submissions."""
-    heads = np.flatnonzero(~follows)
-    ordered = begins[heads][np.lexsort((begins[heads], day[heads]))]
-    return ordered[np.cumsum(~follows) - 1]
 
 
 # What is published of three clusters' traces, and what is chosen of their jobs: for `grid5000_days`.
@@ -301,7 +283,10 @@ def grid5000_days(rng: np.random.Generator, trace: PublishedTrace, days: slice |
     wanted = np.arange(trace.days)[days or slice(None)]
     if not len(wanted):
         raise ConfigError(f"no day is left; the trace has {trace.days:,} days with submissions, counted from 0")
-    dates = _dates(rng, trace)
+    # the days with submissions, ascending, counted from the trace's first; weekends are often without
+    count = (trace.last - trace.first).days + 1
+    weights = _busy(trace, np.arange(count))
+    dates = np.sort(rng.choice(count, trace.days, replace=False, p=weights / weights.sum()))
     day, within, burst = submissions(rng, trace.groups, trace.jobs, trace.sequential, _busy(trace, dates))
     users, cores, limits, use = _bursts(rng, trace, day, burst)
     _reserve_nights(rng, trace, day, burst, cores, limits, use)
@@ -338,13 +323,6 @@ def trace_figures(workload: Workload, cores: int) -> TraceFigures:
         utilization=float(areas[kept].sum() / (cores * DAY * used.sum())),
         groups=tuple(groups.tolist()),
     )
-
-
-def _dates(rng: np.random.Generator, trace: PublishedTrace) -> Ints:
-    """The days with submissions, ascending, counted from the trace's first; weekends are often without."""
-    count = (trace.last - trace.first).days + 1
-    weights = _busy(trace, np.arange(count))
-    return np.sort(rng.choice(count, trace.days, replace=False, p=weights / weights.sum()))
 
 
 def _busy(trace: PublishedTrace, dates: Ints) -> Floats:

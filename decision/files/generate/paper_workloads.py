@@ -61,20 +61,19 @@ def predicted_runtimes(
         single: share of single-node jobs in place of the workload's own.
         load: offered load that gaps are scaled to; as the gaps come by default.
     """
-    sizes = _sizes(rng, SINGLE[name] if single is None else single)
+    sizes = draw_sizes(rng, _PARALLEL, _NB_HOSTS, _NB_JOBS)
+    alone = SINGLE[name] if single is None else single
+    sizes[rng.permutation(_NB_JOBS)[: round(alone * _NB_JOBS)]] = 1
     walltimes = _walltimes(rng, sizes)
     submit = _arrivals(rng)
-    runtimes = walltimes * _accuracy(rng, accuracy)
+    if accuracy == "RND":
+        runtimes = walltimes * ((rng.permutation(_NB_JOBS) + 0.5) / _NB_JOBS)
+    else:
+        runtimes = walltimes * {"100": 1.0, "050": 0.5}[accuracy]
     whole = workload_of(submit, sizes, np.maximum(np.round(runtimes, 2), 0.01), _NB_HOSTS, walltimes=walltimes)
     whole = whole if load is None else at_load(whole, load)
     halves = {"a": slice(None, _NB_JOBS // 2), "b": slice(_NB_JOBS // 2, None)}
     return reshape(whole, Filters(jobs=halves[half], shift=True)) if half else whole
-
-
-def _sizes(rng: np.random.Generator, single: float) -> Ints:
-    sizes = draw_sizes(rng, _PARALLEL, _NB_HOSTS, _NB_JOBS)
-    sizes[rng.permutation(_NB_JOBS)[: round(single * _NB_JOBS)]] = 1
-    return sizes
 
 
 def _walltimes(rng: np.random.Generator, sizes: Ints) -> Floats:
@@ -110,12 +109,6 @@ def _arrivals(rng: np.random.Generator) -> Floats:
         middle = (low + high) / 2
         low, high = (middle, high) if gaps(middle).mean() < MEAN_GAP else (low, middle)
     return np.floor(np.concatenate(([0.0], np.cumsum(gaps(high)))))
-
-
-def _accuracy(rng: np.random.Generator, name: str) -> Floats:
-    if name == "RND":
-        return (rng.permutation(_NB_JOBS) + 0.5) / _NB_JOBS
-    return np.full(_NB_JOBS, {"100": 1.0, "050": 0.5}[name])
 
 
 # Two workloads of uniform draws: a green datacenter, and topology-aware allocation on a fat-tree.

@@ -102,7 +102,18 @@ def parse_wattage(text: str, old_cores: int = 0) -> tuple[tuple[float, float, fl
     Raises:
         ConfigError: if a pstate has not two or three numbers, or one is negative or not finite.
     """
-    return tuple(_watts(part.strip(), old_cores) for part in text.split(","))
+    pstates = []
+    for part in text.split(","):
+        watts = _numbers(part.strip())
+        if watts is None or len(watts) not in (2, 3):
+            raise ConfigError(f"the power {part.strip()!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
+        idle, middle, full = watts[0], watts[-2], watts[-1]
+        if old_cores == 1:
+            middle = full
+        elif old_cores and len(watts) == 3:
+            middle -= (full - middle) / (old_cores - 1)
+        pstates.append((idle, middle, full))
+    return tuple(pstates)
 
 
 def check_watts(text: str | None) -> None:
@@ -124,18 +135,6 @@ def _numbers(text: str) -> list[float] | None:
     return values if all(0 <= value < math.inf for value in values) else None
 
 
-def _watts(text: str, old_cores: int) -> tuple[float, float, float]:
-    watts = _numbers(text)
-    if watts is None or len(watts) not in (2, 3):
-        raise ConfigError(f"the power {text!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
-    idle, middle, full = watts[0], watts[-2], watts[-1]
-    if old_cores == 1:
-        return idle, full, full
-    if old_cores and len(watts) == 3:
-        middle -= (full - middle) / (old_cores - 1)
-    return idle, middle, full
-
-
 @functools.lru_cache(maxsize=64)
 def parse_sleep_states(text: str, nb_pstates: int) -> tuple[SleepState, ...]:
     """Sleep states from Batsim's ``sleep:off:on`` triplets of pstates, separated by commas.
@@ -143,25 +142,23 @@ def parse_sleep_states(text: str, nb_pstates: int) -> tuple[SleepState, ...]:
     Raises:
         ConfigError: if a part is not a triplet of known pstates, or a pstate is used for both sleeping and switching.
     """
-    states = tuple(_sleep_state(part, nb_pstates) for part in text.split(","))
+    states = []
+    for part in text.split(","):
+        numbers = [number.strip() for number in part.split(":")]
+        if len(numbers) != 3 or not all(number.isascii() and number.isdigit() for number in numbers):
+            mistake = f"{part.strip()!r} is not a triplet sleep:off:on of pstates such as 13:14:15"
+            raise ConfigError(f"sleep_pstates: {mistake}")
+        for pstate in map(int, numbers):
+            if pstate >= nb_pstates:
+                raise ConfigError(f"sleep_pstates: pstate {pstate} does not exist; the host has 0 to {nb_pstates - 1}")
+        states.append(SleepState(*map(int, numbers)))
     sleeps = [state.pstate for state in states]
     switches = {pstate for state in states for pstate in (state.switch_off, state.switch_on)}
     for pstate in sleeps:
         if sleeps.count(pstate) > 1 or pstate in switches:
             reason = "each pstate has one use: sleeping, switching or computing"
             raise ConfigError(f"sleep_pstates {text!r} uses pstate {pstate} twice; {reason}")
-    return states
-
-
-def _sleep_state(text: str, nb_pstates: int) -> SleepState:
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise ConfigError(f"sleep_pstates: {text.strip()!r} is not a triplet sleep:off:on of pstates such as 13:14:15")
-    sleep, off, on = (int(part) for part in parts)
-    for pstate in (sleep, off, on):
-        if pstate >= nb_pstates:
-            raise ConfigError(f"sleep_pstates: pstate {pstate} does not exist; the host has 0 to {nb_pstates - 1}")
-    return SleepState(sleep, off, on)
+    return tuple(states)
 
 
 def power_states(
@@ -327,25 +324,20 @@ def _topology(kind: str, parameters: str, links: Sequence[Link], nb_hosts: int |
         return Flat(nb_hosts, *links[:2])
     if kind not in _FORMS:
         raise ConfigError(f"the topology {kind!r} is none of FLAT, {', '.join(_FORMS)}")
-    topology = _build(kind, parameters, links)
-    if topology is None:
-        raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
-    if nb_hosts not in (None, topology.nb_hosts):
-        raise ConfigError(f"the {kind} {parameters!r} is of {topology.nb_hosts} hosts; there are {nb_hosts}")
-    return topology
-
-
-def _build(kind: str, parameters: str, links: Sequence[Link]) -> Topology | None:
-    """The topology, or None if the parameters are not of its form."""
     try:
         numbers = [tuple(int(number) for number in part.split(",")) for part in parameters.split(";")]
     except ValueError:
-        return None
+        numbers = []
+    topology: Topology
     match kind, numbers:
         case "TORUS", [dims]:
-            return Torus(dims, links[0])
+            topology = Torus(dims, links[0])
         case "FAT_TREE", [(levels,), down, up, cables] if len(down) == levels:
-            return FatTree(down, up, cables, tuple(links) * levels if len(links) == 1 else tuple(links))
+            topology = FatTree(down, up, cables, tuple(links) * levels if len(links) == 1 else tuple(links))
         case "DRAGONFLY", [(groups, blue), (chassis, black), (routers, green), (nodes,)]:
-            return Dragonfly(groups, chassis, routers, nodes, links[0], (blue, black, green))
-    return None
+            topology = Dragonfly(groups, chassis, routers, nodes, links[0], (blue, black, green))
+        case _:
+            raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
+    if nb_hosts not in (None, topology.nb_hosts):
+        raise ConfigError(f"the {kind} {parameters!r} is of {topology.nb_hosts} hosts; there are {nb_hosts}")
+    return topology

@@ -29,7 +29,30 @@ def announced_platform(resources: Sequence[Resource]) -> Platform:
         raise RemoteProtocolError("Batsim announces no compute host, and a simulation needs one")
     if [resource.id for resource in resources] != list(range(len(resources))):
         raise RemoteProtocolError("Batsim announces compute hosts whose ids do not count up from 0")
-    return Platform(hosts=tuple(_host(resource) for resource in resources))
+    hosts = []
+    for resource in resources:
+        properties = dict(resource.properties)
+        wattage = next((properties[name] for name in WATTAGE if name in properties), None)
+        speeds = (math.nan,) if resource.speeds is UNSET else resource.speeds
+        # of the speed of a switch, which takes 1 / speed, Batsim prints too few digits: with 12 decimals the time of a
+        # minute is known to a nanosecond only, and calls are rounded up. It is one of whole microseconds, as all of
+        # Batsim 4's are
+        speeds = tuple(1.0 / round(1.0 / speed, 6) if 0.0 < speed < 1.0 else speed for speed in speeds)
+        watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
+        speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
+        triplets = properties.get("sleep_pstates")
+        host = Host(
+            id=resource.id,
+            name=resource.name,
+            pstates=tuple(PowerState(speed, *three) for speed, three in zip(speeds, watts, strict=True)),
+            initial_pstate=0 if resource.pstate is UNSET else resource.pstate,
+            sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
+            has_power=wattage is not None,
+            properties=properties,
+            zone_properties=dict(resource.zone_properties),
+        )
+        hosts.append(host)
+    return Platform(hosts=tuple(hosts))
 
 
 def in_announced_order(known: Platform, announced: Platform) -> Platform:
@@ -41,47 +64,16 @@ def in_announced_order(known: Platform, announced: Platform) -> Platform:
     names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
     if names == others:
         return known
-    if sorted(names) == sorted(others):
-        return _reordered(known, [names.index(name) for name in others])
-    raise ConfigError(
-        f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
-        f"from {others[0]}; give both the same platform"
-    )
-
-
-def _reordered(platform: Platform, order: Sequence[int]) -> Platform:
-    hosts = tuple(replace(platform.hosts[old], id=new) for new, old in enumerate(order))
-    places = tuple((platform.places or range(len(order)))[old] for old in order)
-    routes = platform.routes and (*(platform.routes[old] for old in order), *platform.routes[len(order) :])
-    return replace(platform, hosts=hosts, places=places, routes=routes)
-
-
-def _speed_of_platform(speed: float) -> float:
-    """A speed as the platform has it: of a switch's, which takes 1 / speed, Batsim prints too few digits.
-
-    With 12 decimals the time of a minute is known to a nanosecond only, and calls are rounded up: it is one of whole
-    microseconds, as all of Batsim 4's are.
-    """
-    return 1.0 / round(1.0 / speed, 6) if 0.0 < speed < 1.0 else speed
-
-
-def _host(resource: Resource) -> Host:
-    properties = dict(resource.properties)
-    wattage = next((properties[name] for name in WATTAGE if name in properties), None)
-    speeds = (math.nan,) if resource.speeds is UNSET else tuple(map(_speed_of_platform, resource.speeds))
-    watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
-    speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
-    triplets = properties.get("sleep_pstates")
-    return Host(
-        id=resource.id,
-        name=resource.name,
-        pstates=tuple(PowerState(speed, *three) for speed, three in zip(speeds, watts, strict=True)),
-        initial_pstate=0 if resource.pstate is UNSET else resource.pstate,
-        sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
-        has_power=wattage is not None,
-        properties=properties,
-        zone_properties=dict(resource.zone_properties),
-    )
+    if sorted(names) != sorted(others):
+        raise ConfigError(
+            f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
+            f"from {others[0]}; give both the same platform"
+        )
+    order = [names.index(name) for name in others]
+    hosts = tuple(replace(known.hosts[old], id=new) for new, old in enumerate(order))
+    places = tuple((known.places or range(len(order)))[old] for old in order)
+    routes = known.routes and (*(known.routes[old] for old in order), *known.routes[len(order) :])
+    return replace(known, hosts=hosts, places=places, routes=routes)
 
 
 # --- What only a Batsim 5 needs of a decision process ---

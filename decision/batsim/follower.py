@@ -70,7 +70,7 @@ class Follower:
             m.JobKilled: self._resubmit,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
-            m.ExternalEvent: self._notice_external,
+            m.ExternalEvent: self._notice,
             m.SimulationEnds: self._end,
         }
 
@@ -173,11 +173,10 @@ class Follower:
         """The time of a switch or an external event, in seconds."""
         return round(event.timestamp if self._connection.version.stamps_all else self.now, DECIMALS)
 
-    def _notice_external(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
-        if notification := edc.notification_of(event):
-            self._notice(notification, commands)
-
-    def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
+    def _notice(self, told: m.Notify | m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
+        event = edc.notification_of(told) if isinstance(told, m.ExternalEvent) else told
+        if event is None:
+            return
         if event.data.type == POWER_SUPPLY:
             self._change_supply(event)
         self._all_came |= event.data.type == _NO_MORE_JOBS
@@ -215,17 +214,8 @@ class Follower:
         """The plan of so many actions as commands, and what the state is by it."""
         if not actions:
             return
-        state, plan = self._state, self._plan
+        state, plan, now, names = self._state, self._plan, self.now, self._names
         intervals = int(plan.nb_intervals)
-        self._write_commands(commands, actions, intervals)
-        room = int(state.nb_intervals) + intervals
-        if room > len(state.interval_first):
-            self._state = state = with_room(state, 0, room)
-        kernels.carry_out.from_python(state.address, self._facts.address, plan.address)
-
-    def _write_commands(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
-        """The plan as Batsim's commands. Kills in a row are one request, as in the embedded engine."""
-        plan, now, names = self._plan, self.now, self._names
         runs = list(zip(plan.first[:intervals].tolist(), plan.last[:intervals].tolist(), strict=True))
         columns = (plan.kind, plan.job, plan.begin, plan.end)
         for at, (kind, job, begin, end) in enumerate(zip(*(c[:actions].tolist() for c in columns), strict=True)):
@@ -235,49 +225,45 @@ class Follower:
             elif kind == p.REJECT:
                 commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
             elif kind in _KILLS:
-                self._kill(commands, kind, job, bool(at) and plan.kind[at - 1] in _KILLS)
+                if kind == p.SUSPEND and not self._registers:
+                    advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
+                    raise ConfigError(f"t={now:.12g} s: {names[job]} is suspended: {advice}")
+                if kind == p.SUSPEND:
+                    self._suspensions.check(job, names[job])
+                if job in self._killing and self._connection.version.kills_once:
+                    continue
+                # kills in a row are one request, as in the embedded engine
+                before: tuple[str, ...] = ()
+                if at and plan.kind[at - 1] in _KILLS and isinstance(commands[-1], m.KillJob):
+                    before = commands.pop().data.job_ids  # type: ignore[union-attr]
+                self._killing.add(job)
+                commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
             elif kind == p.SET_PSTATE:
-                self._switch(commands, runs[begin:end], int(plan.value[at]))
+                commands += self._switches(runs[begin:end], int(plan.value[at]))
             else:
                 commands.append(m.CallMeLater(now, self._call(float(plan.time[at]))))
+        room = int(state.nb_intervals) + intervals
+        if room > len(state.interval_first):
+            self._state = state = with_room(state, 0, room)
+        kernels.carry_out.from_python(state.address, self._facts.address, plan.address)
 
-    def _kill(self, commands: list[m.DecisionEvent], kind: int, job: int, follows: bool) -> None:
-        """Kill a job, in one command with the kill before where this one follows it."""
-        if kind == p.SUSPEND and not self._registers:
-            advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
-            raise ConfigError(f"t={self.now:.12g} s: {self._names[job]} is suspended: {advice}")
-        if kind == p.SUSPEND:
-            self._suspensions.check(job, self._names[job])
-        if job in self._killing and self._connection.version.kills_once:
-            return
-        before: tuple[str, ...] = ()
-        if follows and isinstance(commands[-1], m.KillJob):
-            before = commands.pop().data.job_ids  # type: ignore[union-attr]
-        self._killing.add(job)
-        commands.append(m.KillJob(self.now, m.KillJobData((*before, self._names[job]))))
-
-    def _switch(self, commands: list[m.DecisionEvent], runs: list[tuple[int, int]], pstate: int) -> None:
-        """Let the hosts of these intervals change to a pstate."""
+    def _switches(self, runs: list[tuple[int, int]], pstate: int) -> list[m.DecisionEvent]:
+        """The commands that let the hosts of these intervals change to a pstate."""
         if not self._connection.version.tells_switches_apart:
             data = m.SetResourceStateData(format_intervals(runs), str(pstate))
-            commands.append(m.SetResourceState(self.now, data))
-            return
+            return [m.SetResourceState(self.now, data)]
         hosts = [host for first, last in runs for host in range(first, last + 1)]
-        for group, at_once in edc.switches(self._state, self._facts, hosts, pstate):
-            data = m.SetResourceStateData(format_hosts(group), str(pstate), at_once)
-            commands.append(m.SetResourceState(self.now, data))
+        groups = edc.switches(self._state, self._facts, hosts, pstate)
+        changes = [m.SetResourceStateData(format_hosts(group), str(pstate), at_once) for group, at_once in groups]
+        return [m.SetResourceState(self.now, change) for change in changes]
 
     def _call(self, time: float) -> m.CallMeLaterData:
         if not self._connection.version.names_calls:
-            return m.CallMeLaterData(_with_few_digits(time, self.now))
+            # to the microsecond: of numbers of more than 15 digits Batsim makes others than we do
+            rounded = round(time, DECIMALS)
+            return m.CallMeLaterData(rounded if rounded > self.now else time)
         self._calls += 1
         return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
-
-
-def _with_few_digits(time: float, now: float) -> float:
-    """A time after `now`, to the microsecond: of numbers of more than 15 digits Batsim makes others than we do."""
-    rounded = round(time, DECIMALS)
-    return rounded if rounded > now else time
 
 
 def registered_all(now: float) -> m.Notify:

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.batsim.conversation import Responder
 from decision.experiments import Engine
-from decision.files.json_text import json_bytes
 from decision.files.run_facts import LOCK, RUN, STATUS, RunFacts, Status, lock_folder, read_facts
-from decision.files.text import InputFacts, file_facts, printable, write_files
+from decision.files.text import InputFacts, file_facts, json_bytes, printable, write_files
 from decision.files.workload import Selection
 from decision.model.dates import clock_at_zero
 from decision.model.errors import ConfigError, DecisionError

@@ -14,7 +14,7 @@ import msgspec
 from decision.model.errors import InputError
 from decision.model.workload import Worth
 
-from .json_text import DECODE_ERRORS, as_rapidjson, with_short_numbers
+from .text import DECODE_ERRORS, as_rapidjson, with_short_numbers
 
 _NEW = re.compile(rb'"type"\s*:\s*"[A-Za-z]+Profile"')
 _OLD = re.compile(rb'"type"\s*:\s*"[a-z_]+"')

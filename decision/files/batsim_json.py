@@ -27,7 +27,8 @@ from decision.model.trace import Trace, join_traces, read_trace
 from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
 from .batsim5_json import as_batsim4
-from .json_text import (
+from .profiles import INT32_MAX, Int32, check_sequences, read_profile
+from .text import (
     DECODE_ERRORS,
     ArrayInParts,
     ArrayPart,
@@ -38,10 +39,11 @@ from .json_text import (
     explain_value,
     field_value,
     found_text,
+    is_plain_number,
+    opened,
+    read_bytes,
     split_error,
 )
-from .profiles import INT32_MAX, Int32, check_sequences, read_profile
-from .text import is_plain_number, opened, read_bytes
 
 # The objects of a workload file as its JSON has them, and what is wrong with one.
 

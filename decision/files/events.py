@@ -16,16 +16,15 @@ import numpy as np
 from msgspec import Meta
 
 from decision.files.accounting.read import recognise
+from decision.files.accounting.records import Clock
 from decision.files.accounting.tables import header_of, parquet_columns, parquet_table
-from decision.files.accounting.values import Clock
 from decision.model.demand import submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest, parse_hosts
 from decision.model.record import Floats
 from decision.model.workload import FORWARDED, GENERIC, POWER_SUPPLY, MachineEvent, Workload
 
-from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
-from .text import read_bytes
+from .text import DECODE_ERRORS, compact, explain_text, explain_value, read_bytes
 
 _MOST = 1 << 30  # hosts
 _RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of events at one instant

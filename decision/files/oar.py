@@ -18,9 +18,8 @@ from decision.model.reshape import refuse_empty
 from decision.model.trace import Reading, Trace
 from decision.model.workload import Job, Workload
 
-from .json_text import DECODE_ERRORS, explain_text, found_text
 from .profiles import INT32_MAX, delay_profiles
-from .text import read_blocks, read_bytes
+from .text import DECODE_ERRORS, explain_text, found_text, read_blocks, read_bytes
 
 # The records of OAR's exports: a job of an export, whatever the format and the names of its fields.
 #

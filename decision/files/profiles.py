@@ -28,8 +28,7 @@ from decision.model.workload import (
     Workload,
 )
 
-from .json_text import json_bytes, with_short_numbers
-from .text import write_files
+from .text import json_bytes, with_short_numbers, write_files
 
 INT32_MAX = 2**31 - 1
 Int32 = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]

@@ -197,9 +197,7 @@ class JobColumns(Column[Job]):
     profile: Labelled[str]
     user: Labelled[str]
     estimate: NDArray[np.float64] | None = None  # None: no job has one
-    worth: NDArray[np.float64] | None = (
-        None  # (n, 4) as `Worth`, nan where a job says nothing; None: none does
-    )
+    worth: NDArray[np.float64] | None = None  # (n, 4) as `Worth`, nan where a job says nothing; None: none does
     extra: Column[Mapping[str, Any] | None] | None = None
     source: Column[bytes] | None = None
 

@@ -31,11 +31,10 @@ them to the first reader; rolling back after a refused message (an end that has 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from . import messages
-from .batsim4 import JsonCodec
 from .connection import SLACK, Connection, ConversationPhase
 from .messages import Message, Role
 from .recording import RecordedMessage, read_recording, record_line
-from .versions import NEWEST, Codec, CodecError, Version, version_named
+from .versions import NEWEST, Codec, CodecError, JsonCodec, Version, version_named
 
 __all__ = [
     "NEWEST",

@@ -28,10 +28,9 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .batsim4 import JsonCodec, detect
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
 from .rules import LATEST, Ledger, RefusalError, describe_event, rules_of
-from .versions import NEWEST, V4, V5, Codec, CodecError, Version, version_named
+from .versions import NEWEST, V4, V5, Codec, CodecError, JsonCodec, Version, detect, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
 

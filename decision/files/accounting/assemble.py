@@ -16,8 +16,7 @@ from decision.model.record import Floats
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.workload import Workload, unloadable_part
 
-from .records import NUMBERS, REASONS, TEXTS, Account, Records, RecordTable
-from .values import node_names
+from .records import NUMBERS, REASONS, TEXTS, Account, Records, RecordTable, node_names
 
 # What a host of a workload is: a node, or a core where jobs share nodes.
 

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .records import Account, Columns, Entry, known_time, line_parts, read_entries
+from .records import Account, Clock, Columns, Entry, known_time, line_parts, megabytes, read_entries, seconds_of
 from .sacct import job_columns_of
-from .values import Clock, megabytes, seconds_of
 
 PBS_LINE = re.compile(r"(?:\d{8}:\s*)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;(\w);([^;]*);(.*)", re.DOTALL)
 _PBS_FIELD = re.compile(r"(\S+?)=((?:\"[^\"]*\"|'[^']*'|\S)*)")

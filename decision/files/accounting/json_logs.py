@@ -17,14 +17,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from decision.files.json_text import DECODE_ERRORS, explain_text
-from decision.files.text import read_bytes
+from decision.files.text import DECODE_ERRORS, explain_text, read_bytes
 from decision.model.errors import InputError
 
 from .event_logs import sge_id, sge_limit, sge_time
-from .records import Account, Columns, Entry, from_entries, known_time, read_entries
+from .records import Account, Clock, Columns, Entry, from_entries, known_time, read_entries
 from .sacct import Texts, job_columns_of
-from .values import Clock
 
 _SACCT = "make it with: sacct -a -X -D --json"
 _SAME = ("cluster", "user", "account", "group", "partition", "qos", "constraints")  # called alike in both

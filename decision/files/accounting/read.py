@@ -18,7 +18,7 @@ from decision.model.workload import Workload
 from .assemble import assemble
 from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, sge_fields
 from .json_logs import read_condor, read_flux, read_philly, read_sacct_json, read_sge_json
-from .records import Account, Columns, Records
+from .records import Account, Clock, Columns, Records
 from .sacct import is_for_people, is_header, is_headerless, read_sacct
 from .tables import (
     delimiter_of,
@@ -30,7 +30,6 @@ from .tables import (
     read_parquet,
     unknown_columns,
 )
-from .values import Clock
 
 Reader = Callable[[str, Account, Clock], Iterator[Columns]]
 READERS: dict[str, Reader] = {

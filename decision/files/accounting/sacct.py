@@ -20,8 +20,7 @@ from decision.model.errors import InputError
 from decision.model.record import Floats
 
 from .assemble import Aligner, sacct_fields
-from .records import Account, Columns, line_parts, usable
-from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole_count
+from .records import Account, Clock, Columns, gpus_of, line_parts, megabytes, seconds_of, tres, usable, whole_count
 
 Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
 XDMOD = (

@@ -14,8 +14,7 @@ from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.record import Floats
 
-from .records import Account, Columns, line_parts, usable
-from .values import Clock, span_of
+from .records import Account, Clock, Columns, line_parts, span_of, usable
 
 # Which columns of a table of jobs say what: those of known data sets, and a user's mapping.
 

@@ -19,6 +19,8 @@ from decision.files.simgrid.values import (
     SLEEP_PSTATES,
     WATTAGE,
     WATTAGE_OFF,
+    ElementError,
+    XmlNode,
     format_bandwidth,
     parse_bandwidth,
     parse_latency,
@@ -26,9 +28,9 @@ from decision.files.simgrid.values import (
     parse_speed,
     parse_speeds,
     parse_wattage,
+    read_xml,
     simgrid_version,
 )
-from decision.files.simgrid.xml_tree import ElementError, XmlNode, read_xml
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 

@@ -7,7 +7,7 @@ import msgspec
 
 from decision.files.simgrid.read_platform import radical
 from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
-from decision.files.simgrid.xml_tree import XmlNode, read_xml
+from decision.files.simgrid.values import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.hosts import fold_names
 

@@ -23,14 +23,15 @@ from .values import (
     TOPOLOGY,
     WATTAGE,
     WATTAGE_OFF,
+    XmlNode,
     check_watts,
     parse_sleep_states,
     parse_speeds,
     power_states,
+    read_xml,
     topology_of_cluster,
     topology_of_zone,
 )
-from .xml_tree import XmlNode, read_xml
 
 # The hosts of a platform file, each with the properties and the network of the zones around it.
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from decision.model.platform import Dragonfly, FatTree, Route, Topology
 
-from .values import parse_bandwidth, parse_latency, topology_of_cluster
-from .xml_tree import XmlNode
+from .values import XmlNode, parse_bandwidth, parse_latency, topology_of_cluster
 
 ZONES = ("zone", "AS")
 ZONE_ROUTES = ("zoneRoute", "ASroute")

@@ -30,8 +30,8 @@ from decision.engine.kernels.arrays import ASK, DEADLOCK, DONE, GROW
 from decision.engine.kernels.server import BEGIN_RUN, ENGINE
 from decision.engine.truth import submission_order
 from decision.files.batsim5_json import converted_lines
-from decision.files.json_text import with_short_numbers
 from decision.files.profiles import profile_json
+from decision.files.text import with_short_numbers
 from decision.model.errors import ConfigError, StuckError, raise_interruption
 from decision.model.platform import Platform
 from decision.model.workload import GENERIC, POWER_SUPPLY, used_profiles

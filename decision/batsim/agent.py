@@ -35,12 +35,19 @@ from decision.state import transitions
 from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts, new_state, platform_facts, with_room
 from decision.state.plan_arrays import PlanArrays
 
-from . import announced as edc
-from . import kernels
-from .announced import announced_platform, in_announced_order
 from .dynamic_jobs import ClosedLoop, Suspensions, check_config
-from .follower import FOLLOWED, Follower, registered_all
-from .kernels import FAULTY, ask_now
+from .follower import (
+    FAULTY,
+    FOLLOWED,
+    Follower,
+    announced_platform,
+    ask_now,
+    hello,
+    in_announced_order,
+    job_arrives,
+    job_is_worth,
+    registered_all,
+)
 
 
 class CheckedPolicy:
@@ -179,7 +186,7 @@ class Agent(Follower):
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
         registers = self._may_suspend or may_suspend(self._policy, ()) or self._loop is not None
-        commands.append(m.Hello(self.now, edc.hello(self._traits.name, registers)))
+        commands.append(m.Hello(self.now, hello(self._traits.name, registers)))
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
@@ -230,7 +237,7 @@ class Agent(Follower):
         check_walltime(self._traits, job_id, job.walltime, "Batsim's workload")
         if self._traits.needs_estimate:
             check_estimate(job_id, estimate, "Batsim's workload")
-        job_number = kernels.job_arrives.from_python(
+        job_number = job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number, float(usable_estimate(estimate))
         )
         self._remember(job_id, job_number)
@@ -243,7 +250,7 @@ class Agent(Follower):
                 raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
             check_worth(self._traits, job_id, worth, "Batsim's workload")
             known = (0.0 if math.isnan(quantity) else quantity for quantity in astuple(worth))
-            kernels.job_is_worth.from_python(self._state.address, job_number, *known)
+            job_is_worth.from_python(self._state.address, job_number, *known)
         if self._registers:
             self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
         hosts = nb_hosts(self._state)

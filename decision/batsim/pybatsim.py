@@ -54,8 +54,7 @@ from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, Si
 from decision.state.cluster import JobState
 from decision.state.view import ClusterView
 
-from . import announced as edc
-from .announced import announced_platform
+from .follower import announced_platform, hello, milliseconds, notification_of
 
 # --- Finding and making a scheduler, by module or file ---
 
@@ -182,7 +181,7 @@ class Interpreter:
 
     def greet(self) -> m.HelloData:
         """The answer to Batsim 5's first message; jobs and profiles may be registered without being asked for."""
-        return edc.hello(self._name, suspends=False)
+        return hello(self._name, suspends=False)
 
     # --- From Batsim 5 ------------------------------------------------------------------------------------------
 
@@ -219,9 +218,7 @@ class Interpreter:
             case m.RequestedCall():
                 return m.RequestedCall(event.timestamp)
             case m.ExternalEvent(data=data):
-                return edc.notification_of(event) or m.Notify(
-                    event.timestamp, m.NotifyData(type="generic", data=data.text)
-                )
+                return notification_of(event) or m.Notify(event.timestamp, m.NotifyData(type="generic", data=data.text))
         return event
 
     # --- To Batsim 5 --------------------------------------------------------------------------------------------
@@ -239,7 +236,7 @@ class Interpreter:
                     raise PolicyError(f"{self._name} asks for energy, which Batsim 5 tells only by probes")
                 case m.CallMeLater(data=data):
                     self._calls += 1
-                    call = m.CallMeLaterData(edc.milliseconds(data.timestamp), f"call {self._calls}", "ms")
+                    call = m.CallMeLaterData(milliseconds(data.timestamp), f"call {self._calls}", "ms")
                     events.append(m.CallMeLater(event.timestamp, call))
                 case m.SetResourceState(data=data):
                     pstate, groups = int(data.state), dict[bool, list[int]]()

@@ -207,7 +207,8 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
     records = list(read(path))
     jobs: list[Record] = []
     seen: set[str] = set()
-    dropped, lines = dict.fromkeys(_REASONS, 0), dict.fromkeys(_REASONS, ())
+    dropped = dict.fromkeys(_REASONS, 0)
+    lines: dict[str, tuple[int, ...]] = dict.fromkeys(_REASONS, ())  # the first of them, in a table
     for record in records:
         if record.id in seen:
             raise InputError(f"{path}{record.place}: job {record.id!r} is there twice; make ids unique")

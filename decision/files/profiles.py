@@ -193,7 +193,9 @@ def workload_lines(workload: Workload) -> Iterator[bytes]:
     yield json_bytes({**head, "nb_res": workload.nb_res})[:-1] + b',\n"jobs":[\n'
     # Batsim takes an id that contains the workload's name for a full one, so only such a one is written whole
     jobs = (
-        _ENCODER.encode(job.fields(job.id if workload.name in job.name else job.name) | (job.extra or {}) | recorded)
+        _ENCODER.encode(
+            {**job.fields(job.id if workload.name in job.name else job.name), **(job.extra or {}), **recorded}
+        )
         for job, recorded in zip(workload.jobs, _records(workload), strict=False)
     )
     yield with_short_numbers(b",\n".join(jobs))

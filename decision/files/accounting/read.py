@@ -16,10 +16,20 @@ from decision.model.reshape import refuse_empty
 from decision.model.workload import Workload
 
 from .assemble import assemble
-from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, sge_fields
-from .json_logs import read_condor, read_flux, read_philly, read_sacct_json, read_sge_json
+from .event_logs import (
+    PBS_LINE,
+    read_condor,
+    read_flux,
+    read_lsf,
+    read_pbs,
+    read_philly,
+    read_sacct_json,
+    read_sge,
+    read_sge_json,
+    sge_fields,
+)
 from .records import Account, Clock, Columns, Records
-from .sacct import is_for_people, is_header, is_headerless, read_sacct
+from .sacct import is_filetxt, is_for_people, is_header, is_headerless, read_filetxt, read_sacct
 from .tables import (
     delimiter_of,
     header_of,

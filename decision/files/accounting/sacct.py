@@ -416,6 +416,47 @@ def _each(texts: Sequence[str], read: Any) -> Floats:
     return np.array([known[text] for text in texts], np.float64)
 
 
+# Slurm's jobcomp/filetxt, and what scontrol -o show job prints.
+
+_PAIR = re.compile(r"(\w[\w:/]*)=(.*?)(?=\s+\w[\w:/]*=|\s*$)")
+_FILETXT = {  # sacct's columns, and what they are called here
+    **{"jobid": ("ArrayJob", "JobId"), "submit": ("SubmitTime",), "start": ("StartTime",), "end": ("EndTime",)},
+    **{"state": ("JobState",), "nnodes": ("NodeCnt", "NumNodes"), "ncpus": ("ProcCnt", "NumCPUs")},
+    **{"alloctres": ("AllocTRES", "Tres", "TRES"), "user": ("UserId",), "group": ("GroupId",), "account": ("Account",)},
+    **{"partition": ("Partition",), "qos": ("QOS",), "nodelist": ("NodeList",), "cluster": ("Cluster",)},
+    **{"timelimit": ("TimeLimit",), "dependency": ("Dependency",)},
+}
+
+
+def is_filetxt(line: str) -> bool:
+    """Whether a line is a job of Slurm's jobcomp/filetxt."""
+    return line.startswith("JobId=") and " EndTime=" in line
+
+
+def read_filetxt(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
+    """The jobs of Slurm's jobcomp/filetxt; as `read_sacct`."""
+    for number, lines in line_parts(path):
+        records = [(at, line) for at, line in enumerate(lines, number) if line.strip()]
+        account.records += len(records)
+        odd = [at for at, line in records if not is_filetxt(line)]
+        account.leave_out("malformed", odd, "there is no JobId= and EndTime=")
+        rows = []
+        for _, line in (record for record in records if is_filetxt(record[1])):
+            pairs = dict(_PAIR.findall(line))
+            if "ArrayJobId" in pairs:
+                pairs["ArrayJob"] = f"{pairs['ArrayJobId']}_{pairs.get('ArrayTaskId', '')}"
+            row = {name: next((pairs[key] for key in keys if pairs.get(key)), "") for name, keys in _FILETXT.items()}
+            row |= {name: row[name].partition("(")[0] for name in ("user", "group")}  # name(number)
+            row["cluster"] = row["cluster"].removeprefix("unknown")
+            row["dependency"] = row["dependency"].removeprefix("(null)")
+            if row["timelimit"].isdecimal():  # minutes
+                row["timelimit"] += ":00"
+            rows.append(row)
+        if rows:
+            texts = {name: [row[name] for row in rows] for name in _FILETXT}
+            yield from job_columns_of(np.array([at for at, line in records if is_filetxt(line)]), texts, account, clock)
+
+
 # The command that prints a cluster's records with Slurm's sacct.
 _ASKED = (  # what `decision workload sacct` asks for
     *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),

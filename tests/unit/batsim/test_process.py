@@ -26,18 +26,17 @@ def run(root, tmp_path, monkeypatch):
     """Runs EASY on a real Batsim's stand-in, which notes its starts: the exit code, what was said, and the starts."""
     (tmp_path / "batsim").write_text(COUNTS)
     (tmp_path / "batsim").chmod(0o755)
-    popen = subprocess.Popen
-
-    def noted(command, **options):
+    class Noted(subprocess.Popen):
         """Starts it, and waits until it has noted that: it may be ended at once."""
-        counts = str(command[0]) == str(tmp_path / "batsim") and "--help" not in command
-        before = (tmp_path / "starts").read_text() if counts else ""
-        begun, end = popen(command, **options), time.monotonic() + 30
-        while counts and (tmp_path / "starts").read_text() == before and time.monotonic() < end:
-            time.sleep(0.01)
-        return begun
 
-    monkeypatch.setattr(process.subprocess, "Popen", noted)
+        def __init__(self, command, **options):
+            counts = str(command[0]) == str(tmp_path / "batsim") and "--help" not in command
+            before, end = (tmp_path / "starts").read_text() if counts else "", time.monotonic() + 30
+            super().__init__(command, **options)
+            while counts and (tmp_path / "starts").read_text() == before and time.monotonic() < end:
+                time.sleep(0.01)
+
+    monkeypatch.setattr(process.subprocess, "Popen", Noted)
 
     def run(*options: str, workload: Path = root / "workloads" / "toy.json", policy: str = "easy"):
         (tmp_path / "starts").write_text("")

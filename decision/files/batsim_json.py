@@ -2,7 +2,7 @@
 
 Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
 absent where a job has none; fields that Batsim does not know are kept for the decision process). A workload of Batsim 5
-is converted first (`decision.files.batsim5_json`).
+is converted first (`decision.files.profiles`).
 """
 
 import math
@@ -26,8 +26,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.trace import Trace, join_traces, read_trace
 from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
-from .batsim5_json import as_batsim4
-from .profiles import INT32_MAX, Int32, check_sequences, read_profile
+from .profiles import INT32_MAX, Int32, as_batsim4, check_sequences, read_profile
 from .text import (
     DECODE_ERRORS,
     ArrayInParts,

@@ -26,8 +26,7 @@ from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.arrays import ASK, DEADLOCK, DONE, GROW
 from decision.engine.kernels.server import BEGIN_RUN, ENGINE
 from decision.engine.truth import submission_order
-from decision.files.batsim5_json import converted_lines
-from decision.files.profiles import profile_json
+from decision.files.profiles import converted_lines, profile_json
 from decision.files.text import with_short_numbers
 from decision.model.errors import ConfigError, StuckError, raise_interruption
 from decision.model.platform import Platform

@@ -26,6 +26,7 @@ def run(root, tmp_path, monkeypatch):
     """Runs EASY on a real Batsim's stand-in, which notes its starts: the exit code, what was said, and the starts."""
     (tmp_path / "batsim").write_text(COUNTS)
     (tmp_path / "batsim").chmod(0o755)
+
     class Noted(subprocess.Popen):
         """Starts it, and waits until it has noted that: it may be ended at once."""
 

@@ -9,8 +9,8 @@ only they are kept on disk, in a file for each combination of arguments and kind
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
 (`simulation.simulate_episode`, `_play_part` and `play_episode` of `rl.envs.batch`,
 `rl.schedulers.registry.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
-windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.follower`). They reach each other by address
-alone.
+windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.follower`). They reach each other by
+address alone.
 
 A root contains the kernels that it reaches, in whatever module. So its file lies under ``MODULE/STAMP``, where the
 stamp is a hash of the module and of all modules of this package that it imports, directly or not: a warm second process

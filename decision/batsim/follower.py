@@ -42,6 +42,8 @@ from decision.state.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanA
 
 from .dynamic_jobs import NEEDS_DYNAMIC_JOBS, Suspensions
 
+# What messages and plans do to the state, and how a policy is asked: entries, called with addresses.
+
 FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 
 
@@ -123,7 +125,7 @@ def _switch(state, facts, plan, at):
                 transitions.begin_switch(state, facts, host, virtual, wakes)
 
 
-# What messages and plans do to the state, and how a policy is asked: entries, called with addresses.
+# The state by messages, and messages by plans.
 
 _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,

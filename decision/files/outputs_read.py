@@ -41,6 +41,8 @@ from .outputs_write import read_green_files
 from .text import InputFacts, read_bytes
 from .workload import Selection
 
+# ``run.json``: what made the files in a run's folder, and what became of the run.
+
 RUN, LOCK = "run.json", "run.lock"
 RESULTS, CAMPAIGN = "runs", "runs"  # the folder of many runs' results, and what its file says it is
 _TRIES = 5  # to get the lock: a reader that looks at it holds it for an instant
@@ -229,8 +231,6 @@ def read_status(folder: Path) -> Status | None:
             raise
         return None  # the run ended just now
 
-
-# ``run.json``: what made the files in a run's folder, and what became of the run.
 
 # The tables that Batsim writes about a run, read back: jobs, machine states, energy, pstate changes.
 

@@ -180,7 +180,7 @@ def _simulation(ledger: Ledger, event: m.SimulationBegins | m.SimulationEnds) ->
 
 
 def _jobs(ledger: Ledger, event: m.JobSubmitted | m.JobCompleted | m.JobKilled | m.FromJobMsg) -> None:
-    """What becomes of jobs."""
+    """What becomes of jobs, and what they say."""
     match event:
         case m.JobSubmitted():
             job_id = event.data.job_id

@@ -79,7 +79,7 @@ def _pairs(properties: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _jobs(event: m.JobSubmitted | m.JobCompleted | m.JobKilled) -> _Written:
-    """What becomes of jobs."""
+    """What becomes of jobs, with the profiles that go with it."""
     if isinstance(event, m.JobCompleted):
         done = event.data
         body: dict[str, Any] = {"job_id": done.job_id, "state": done.job_state}

@@ -1,17 +1,20 @@
-"""What a workload asks of its machine: the run times of its jobs, and the offered load."""
+"""What can be asked of a workload: run times of its jobs, the offered load, users' sessions, and jobs as a table."""
 
 import math
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from .columns import DelayProfiles, JobColumns
+from .columns import DelayProfiles, JobColumns, columns_of
 from .columns import worth_rows as rows_of_worth
-from .errors import ConfigError
+from .errors import ConfigError, how_to_install
 from .record import BatteryTable, Context, Floats, Ints, RateTable, SupplyTable, WorthTable
+from .table import Table
+from .trace import of_jobs
 from .workload import (
     CARBON,
     POWER_SUPPLY,
@@ -27,6 +30,9 @@ from .workload import (
     Worth,
     used_profiles,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 VALUE, QOS, DEADLINE, EXPECTED = range(len(Worth.__struct_fields__))  # columns of `worths`
 
@@ -401,3 +407,48 @@ def of_fixed(workload: Workload, sessions: Sessions) -> Workload:
     used = used_profiles(workload.profiles, {job.profile for job in jobs})
     profiles = {name: workload.profiles[name] for name in workload.profiles if name in used}
     return replace(workload, jobs=jobs, profiles=profiles, trace=None)
+
+
+# A workload's jobs as a table: a pandas DataFrame, and the small one that a notebook shows.
+
+_SHOWN = 5  # jobs
+_SAID = ("partition", "account", "group", "qos")
+
+
+def job_frame(workload: Workload, speed: float | None) -> "DataFrame":
+    """The table of jobs that `Workload.to_frame` returns."""
+    if find_spec("pandas") is None:
+        raise ConfigError(f"tables of jobs need pandas, which is not installed: {how_to_install('analysis')}")
+    import pandas
+
+    jobs = columns_of(workload.jobs)
+    try:
+        seconds = runtimes(workload, speed)
+    except ConfigError:
+        if speed is not None:
+            raise
+        seconds = np.full(len(workload.jobs), math.nan)
+    columns: dict[str, Any] = {
+        "id": [job.partition("!")[2] for job in jobs.id],
+        "submit_time": jobs.submit_time,
+        "size": jobs.size,
+        "runtime": seconds,
+        "walltime": jobs.walltime,
+        "user": list(jobs.user),
+        "profile": list(jobs.profile),
+    }
+    if workload.trace is not None:
+        trace = of_jobs(workload.trace, workload.jobs)
+        columns["recorded_wait"] = trace.wait
+        columns |= {name: list(trace.texts("request", name)) for name in _SAID if name in trace.request}
+    return pandas.DataFrame(columns)
+
+
+def jobs_html(workload: Workload) -> str:
+    """The first jobs, with how many there are."""
+    rows = [
+        (job.name, f"{job.submit_time:,.10g}", str(job.size), f"{job.walltime:,.10g}", job.profile, job.user)
+        for job in workload.jobs[:_SHOWN]
+    ]
+    header = ("id", "submit_time", "size", "walltime", "profile", "user")
+    return Table(f"{repr(workload).strip('<>')}; the first {len(rows)} of them", header, rows).html()

@@ -8,6 +8,7 @@ use are left out, counted by reason in `Workload.dropped`, with the numbers of t
 
 import codecs
 import datetime
+import math
 import os
 import re
 from collections import Counter
@@ -20,7 +21,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow, numbered, small
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, distinct, joined, narrow, numbered
+from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
 from decision.model.demand import recorded, use_of
 from decision.model.errors import InputError
@@ -102,8 +104,9 @@ def read_swf(
         {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
     ]
     # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
-    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+    columns = {name: joined([part.pop(name) for part in parts]) for name in list(parts[0])}
     columns = _in_order(log.without_repeats(columns))
+    return_freed_memory()
     lines = columns.pop("line")
     ids = numbered(name, columns["number"])
     trace, has_limit = log.trace(ids, columns), np.isfinite(columns["walltime"])
@@ -189,11 +192,15 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
 def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
     """Each job's group, executable and queue, as far as they are known."""
     sizes = [len(column.labels) for column in known]
-    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
-    codes = np.unravel_index(distinct, sizes)
+    number = np.zeros(len(known[0]), np.min_scalar_type(math.prod(sizes)))  # of a job's texts among all
+    for column, size in zip(known, sizes, strict=True):
+        number *= size
+        number += column.codes
+    numbers, which = distinct(number)
+    codes = np.unravel_index(numbers, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
-    return Labelled(extras, small(which))
+    return Labelled(extras, which)
 
 
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
@@ -340,6 +347,8 @@ class LogLines:
     def without_repeats(self, columns: Columns) -> Columns:
         """The first row of each job number; of columns ``number``, ``line``, and others."""
         lines = columns["line"]
+        if (np.diff(columns["number"]) > 0).all():  # as in nearly all logs
+            return columns
         _, first = np.unique(columns["number"], return_index=True)
         if len(first) == len(lines):
             return columns
@@ -351,9 +360,9 @@ class LogLines:
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        distinct, which = np.unique(numbers, return_inverse=True)
-        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in distinct.tolist()]
-        return Labelled(texts, small(which))
+        values, which = distinct(numbers)
+        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
+        return Labelled(texts, which)
 
     def trace(self, ids: Sequence[str], columns: Columns) -> Trace:
         """What was recorded besides the jobs; takes its columns out of `columns`."""
@@ -363,14 +372,13 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = np.unique(taken.pop("recorded state"), return_inverse=True)
+        states, which = distinct(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
-        recorded["state"] = Labelled(texts, small(which))
+        recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
-        wait = columns.pop("wait").astype(np.float64)
         return Trace(
             id=ids,
-            wait=np.where(wait == -1, np.nan, wait),
+            wait=_known(columns.pop("wait")),
             recorded={name: field for name, field in recorded.items() if says(field)},
             request={name: field for name, field in request.items() if says(field)},
         )
@@ -444,7 +452,10 @@ class LogLines:
 
 def _known(numbers: Table) -> Table:
     """Numbers with nan for the unknown, -1."""
-    return np.where(numbers == -1, np.nan, numbers.astype(np.float64))
+    unknown = numbers == -1
+    if unknown.all():
+        return np.broadcast_to(np.nan, len(numbers))
+    return np.where(unknown, np.nan, numbers) if unknown.any() else numbers
 
 
 def _numbers(lines: list[str]) -> Table:
@@ -500,4 +511,4 @@ def job_columns(table: Table, time_field: int) -> Columns:
         **{f"request {name}": table[:, column] for name, column in _REQUEST.items()},
         **{name: table[:, column] for name, column in TEXT_FIELDS.items()},
     }
-    return {name: narrow(column) for name, column in columns.items()}
+    return {name: joined([narrow(column)]) for name, column in columns.items()}

@@ -6,6 +6,7 @@ lists that they stand for, and are equal to them.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
@@ -210,27 +211,20 @@ def joined(parts: Sequence[Numbers]) -> Numbers:
     return np.concatenate(parts)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JobColumns(Column[Job]):
     """Jobs of different ids as columns of length n; see `Job`."""
 
-    def __init__(
-        self,
-        *,
-        id: Column[str],
-        submit_time: NDArray[np.float64],
-        size: NDArray[np.int32],
-        walltime: NDArray[np.float64],
-        profile: Labelled[str],
-        user: Labelled[str],
-        estimate: NDArray[np.float64] | None = None,
-        worth: NDArray[np.float64] | None = None,
-        extra: Column[Mapping[str, Any] | None] | None = None,
-        source: Column[bytes] | None = None,
-    ) -> None:
-        self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
-        self.profile, self.user, self.extra, self.source = profile, user, extra, source
-        self.estimate = estimate  # None: no job has one
-        self.worth = worth  # (n, 4) as `Worth`, nan where a job does not say it; None: no job says any
+    id: Column[str]
+    submit_time: NDArray[np.float64]
+    size: NDArray[np.int32]
+    walltime: NDArray[np.float64]
+    profile: Labelled[str]
+    user: Labelled[str]
+    estimate: NDArray[np.float64] | None = None  # None: no job has one
+    worth: NDArray[np.float64] | None = None  # (n, 4) as `Worth`, nan where a job says nothing; None: none does
+    extra: Column[Mapping[str, Any] | None] | None = None
+    source: Column[bytes] | None = None
 
     def __len__(self) -> int:
         return len(self.size)

@@ -38,10 +38,27 @@ def plan_start(plan, state, facts, config, job):
     """Plan to start `job` on some of the plan's free hosts, which must be enough; without a look at a tree."""
     action, size = add(plan, START, job), state.size[job]
     if config.allocation == Allocation.SCATTERED:
-        _take_scattered(plan, action, size, first_word(config.seed, job))
+        # A uniform choice, Knuth's selection sampling (algorithm S): each free host is taken with the chance of being
+        # one of those still wanted; one pass, no list of hosts.
+        word, left = first_word(config.seed, job), count_hosts(plan.free)
+        if left < size:
+            raise PolicyError(_TOO_FEW)
+        host = next_in(plan.free, 0)
+        while size > 0:
+            if uniform(word) * left < size:
+                _take(plan, action, host, host)
+                size -= 1
+            word = next_word(word)
+            left -= 1
+            host = next_in(plan.free, host + 1)
         return
     if config.allocation == Allocation.PACK:
-        _take_packed(plan, facts, action, size)
+        picked = np.zeros(len(plan.free), np.uint64)
+        pick_fullest(facts, plan.free, size, picked)
+        host = next_in(picked, 0)
+        while host < len(facts.server):
+            _take(plan, action, host, host)
+            host = next_in(picked, host + 1)
         return
     # Runs of neighbours are a preference: where there is none the job starts all the same, on the lowest hosts.
     first = -1
@@ -150,16 +167,6 @@ def take_near(plan, state, facts, action):
 
 
 @kernel
-def _take_packed(plan, facts, action, size):
-    picked = np.zeros(len(plan.free), np.uint64)
-    pick_fullest(facts, plan.free, size, picked)
-    host = next_in(picked, 0)
-    while host < len(facts.server):
-        _take(plan, action, host, host)
-        host = next_in(picked, host + 1)
-
-
-@kernel
 def pick_fullest(facts, free, size, picked):
     """Put `size` of the free hosts into the bitmap: those of the server with the fewest of them first, then by id."""
     hosts = np.zeros(len(facts.server_begin) - 1, np.int64)  # free ones by server
@@ -235,20 +242,3 @@ def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> N
     if prices.size and len(prices) != len(platform.down) - 1:
         given = f"{platform.path or 'the platform'} has {len(platform.down)}"
         raise ConfigError(f"{who} is for trees of {len(prices) + 1} levels, and {given}", field="platform")
-
-
-@kernel
-def _take_scattered(plan, action, size, word):
-    """A uniform choice among the free hosts: each is taken with the chance of being one of those still wanted."""
-    left = count_hosts(plan.free)
-    host = next_in(plan.free, 0)
-    if left < size:
-        raise PolicyError(_TOO_FEW)
-    while size > 0:
-        # Knuth's selection sampling (algorithm S): one pass, no list of hosts.
-        if uniform(word) * left < size:
-            _take(plan, action, host, host)
-            size -= 1
-        word = next_word(word)
-        left -= 1
-        host = next_in(plan.free, host + 1)

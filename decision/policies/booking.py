@@ -51,6 +51,7 @@ def decide_booked(state, facts, memory, plan, queue, length):
 def _bind_jobs(state, facts, memory, plan, queue, length):
     """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
     call, headless, available = np.inf, True, count_available(memory)
+    picked = np.zeros(len(plan.free), np.uint64)
     for i in range(length):
         job = queue[i]
         # Strict order ends at the first job that does not get its hosts.
@@ -59,38 +60,32 @@ def _bind_jobs(state, facts, memory, plan, queue, length):
         if is_booked(memory, job):
             continue
         size, patient = state.size[job], state.submit_time[job] + memory.patience
+        picked[:] = 0
+        # Only a job that has waited for its patience may wake a server; younger ones take what is awake, or will be
+        # anyway.
+        wakes = patient <= state.now + TOLERANCE
+        if size <= available and pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
+            if not headless and memory.backfill == Backfill.EASY:
+                # It starts when the last of its hosts is awake. By the shadow time it must be over, or take of the
+                # hosts that the head's reservation leaves over.
+                begin = state.now
+                for host in range(len(memory.rank)):
+                    if has_host(picked, host):
+                        begin = max(begin, ready_at(state, facts, memory, host))
+                if begin + state.expected_runtime[job] > memory.head_start:
+                    if size > memory.extra:
+                        continue
+                    memory.extra -= size
+            book(facts, memory, plan, job, picked)
+            available -= size
+            continue
         if size <= available:
-            picked = np.zeros(len(plan.free), np.uint64)
-            wakes = patient <= state.now + TOLERANCE
-            # Only a job that has waited for its patience may wake a server; younger ones take what is awake, or will be
-            # anyway.
-            if pick(facts, memory, plan, size, memory.allocation == Allocation.PACK, wakes, picked):
-                if headless or memory.backfill != Backfill.EASY or _harms_nobody(state, facts, memory, job, picked):
-                    book(facts, memory, plan, job, picked)
-                    available -= size
-                continue
             call = min(call, patient)
         # The first job that gets no hosts now is the head, whose reservation the later ones must leave alone.
         if headless and memory.backfill == Backfill.EASY:
             _reserve_booked_head(state, facts, memory, size, available, patient)
         headless = False
     return call
-
-
-@kernel
-def _harms_nobody(state, facts, memory, job, picked):
-    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
-    # It starts when the last of its hosts is awake, and ends so much later.
-    begin = state.now
-    for host in range(len(memory.rank)):
-        if has_host(picked, host):
-            begin = max(begin, ready_at(state, facts, memory, host))
-    if begin + state.expected_runtime[job] <= memory.head_start:
-        return True
-    if state.size[job] > memory.extra:
-        return False
-    memory.extra -= state.size[job]
-    return True
 
 
 @kernel
@@ -114,14 +109,16 @@ def _reserve_booked_head(state, facts, memory, size, available, patient):
 @kernel
 def forget_gone(state, booking):
     """Forget the jobs that no longer wait, and those that lost a host."""
-    if state.nb_in_state[UNAVAILABLE] > 0:
+    lost = state.nb_in_state[UNAVAILABLE] > 0
+    if lost:
         for host in range(len(booking.booked_by)):
             if booking.booked_by[host] >= 0 and state.host_state[host] == UNAVAILABLE:
-                _unbook(booking, booking.booked_by[host])
+                # The job loses its other hosts, too.
+                booking.booked_by[booking.booked_by == booking.booked_by[host]] = -1
     kept = 0
     for i in range(booking.nb_booked):
         job = booking.booked[i]
-        if state.job_state[job] == QUEUED:
+        if state.job_state[job] == QUEUED and not (lost and not np.any(booking.booked_by == job)):
             booking.booked[kept] = job
             kept += 1
     if kept < booking.nb_booked:
@@ -129,19 +126,6 @@ def forget_gone(state, booking):
             if booking.booked_by[host] >= 0 and state.job_state[booking.booked_by[host]] != QUEUED:
                 booking.booked_by[host] = -1
     booking.nb_booked = kept
-
-
-@kernel
-def _unbook(booking, job):
-    kept = 0
-    for i in range(booking.nb_booked):
-        if booking.booked[i] != job:
-            booking.booked[kept] = booking.booked[i]
-            kept += 1
-    booking.nb_booked = kept
-    for host in range(len(booking.booked_by)):
-        if booking.booked_by[host] == job:
-            booking.booked_by[host] = -1
 
 
 @kernel

@@ -64,14 +64,30 @@ def compress(memory, queue, length, size, walltime):
         new = _find_earlier(memory, job, present, size[job], walltime[job])
         memory.examined[job] = memory.serial
         if new < present:
-            _move(memory, job, present, new, size[job], walltime[job])
+            left, end = max(present, new + walltime[job]), present + walltime[job]
+            add_free(memory, left, end, size[job])
+            add_free(memory, new, min(present, new + walltime[job]), -size[job])
+            memory.reserved[job] = new
+            memory.next_start = min(memory.next_start, new)
+            if left < end:
+                note_freed(memory, left, end)
             # what the job leaves is freed for the jobs behind it now, and for those before it in the next pass: so
             # this region, and all after it, are kept
             last = memory.nb_freed - 1
             begin = min(begin, memory.freed_begin[last])
             most = max(most, memory.freed_most[last])
             seen = min(seen, last)
-    _forget_freed(memory, seen)
+    # For the first `seen` regions every reservation has been examined.
+    kept = memory.nb_freed - seen
+    if seen > 0:
+        for i in range(kept):
+            memory.freed_begin[i] = memory.freed_begin[i + seen]
+            memory.freed_end[i] = memory.freed_end[i + seen]
+            memory.freed_most[i] = memory.freed_most[i + seen]
+            memory.freed_serial[i] = memory.freed_serial[i + seen]
+            memory.spell_length[i, :] = memory.spell_length[i + seen, :]
+            memory.spell_end[i, :] = memory.spell_end[i + seen, :]
+    memory.nb_freed = kept
 
 
 @kernel
@@ -79,7 +95,12 @@ def _find_earlier(memory, job, present, size, walltime):
     """The earliest begin for a reservation, of those that regions freed since it was last examined allow."""
     # spells of 2 ** level hosts bound those of `size` hosts, which are no fewer
     best, level = present, highest_bit(size)
-    regions = _regions_for(memory, memory.examined[job], present, size)
+    # the regions that matter, as bits: there are no more than a word has
+    regions, examined = np.uint64(0), memory.examined[job]
+    begin, most, serial = memory.freed_begin, memory.freed_most, memory.freed_serial
+    for k in range(memory.nb_freed):
+        matters = (begin[k] < present) & (most[k] >= size) & (serial[k] > examined)
+        regions |= np.uint64(matters) << np.uint64(k)
     while regions != 0:
         i = np.int64(trailing_zeros(regions))
         regions &= regions - np.uint64(1)
@@ -90,17 +111,6 @@ def _find_earlier(memory, job, present, size, walltime):
             end = min(memory.freed_end[i], best)  # only what is earlier than the best so far counts
             best = min(best, earlier(memory, size, walltime, present, memory.freed_begin[i], end))
     return best
-
-
-@kernel
-def _regions_for(memory, examined, present, size):
-    """The freed regions that matter to a reservation, as bits; there are no more than a word has."""
-    regions = np.uint64(0)
-    begin, most, serial = memory.freed_begin, memory.freed_most, memory.freed_serial
-    for i in range(memory.nb_freed):
-        matters = (begin[i] < present) & (most[i] >= size) & (serial[i] > examined)
-        regions |= np.uint64(matters) << np.uint64(i)
-    return regions
 
 
 @kernel
@@ -124,23 +134,11 @@ def _measure_spells(memory, region, level):
 
 
 @kernel
-def _move(memory, job, present, begin, size, walltime):
-    """Move a reservation from `present` to the earlier `begin`; what it leaves is a freed region."""
-    left, end = max(present, begin + walltime), present + walltime
-    add_free(memory, left, end, size)
-    add_free(memory, begin, min(present, begin + walltime), -size)
-    memory.reserved[job] = begin
-    memory.next_start = min(memory.next_start, begin)
-    if left < end:
-        note_freed(memory, left, end)
-
-
-@kernel
 def note_freed(memory, begin, end):
     """Remember that hosts came free from `begin` to `end`; a full list becomes one region around all."""
     memory.serial += 1
     at = memory.nb_freed
-    if at == FREED_ROOM:  # one bit of a word for each region: `_regions_for`
+    if at == FREED_ROOM:  # one bit of a word for each region: `_find_earlier`
         begin = min(begin, memory.freed_begin.min())
         end = max(end, memory.freed_end.max())
         at = 0
@@ -150,21 +148,6 @@ def note_freed(memory, begin, end):
     memory.freed_serial[at] = memory.serial
     memory.spell_end[at, :] = -1.0  # to be measured when first asked for: most levels never are
     memory.nb_freed = at + 1
-
-
-@kernel
-def _forget_freed(memory, seen):
-    """Drop the first `seen` regions, for which every reservation has been examined."""
-    left = memory.nb_freed - seen
-    if seen > 0:
-        for i in range(left):
-            memory.freed_begin[i] = memory.freed_begin[i + seen]
-            memory.freed_end[i] = memory.freed_end[i + seen]
-            memory.freed_most[i] = memory.freed_most[i + seen]
-            memory.freed_serial[i] = memory.freed_serial[i + seen]
-            memory.spell_length[i, :] = memory.spell_length[i + seen, :]
-            memory.spell_end[i, :] = memory.spell_end[i + seen, :]
-    memory.nb_freed = left
 
 
 @kernel
@@ -193,18 +176,34 @@ def keep_reservations(state, facts, memory, queue, length, end, in_order):
     # nothing happened since the last plan but arrivals, its starts, and ends that are listed
     as_foreseen = ends_since(state, memory) == state.nb_ended and not has_sleepers(state, memory)
     if not troubled and as_foreseen:
-        compresses |= _give_back_early_ends(state, memory)
-        due = _count_due(state, memory, queue, length)
+        for i in range(state.nb_ended):
+            job = state.ended[i]
+            planned = booked_end(state, memory, job)
+            if planned > now:
+                add_free(memory, now, planned, state.size[job])
+                note_freed(memory, now, planned)
+                compresses = True
+        due = 0  # hosts of the waiting jobs whose reservation has begun
+        if memory.next_start <= now:
+            for i in range(length):
+                if memory.reserved[queue[i]] <= now:
+                    due += state.size[queue[i]]
         troubled = free_at(memory, now) + due != state.nb_free
     else:
         troubled = True
     # 3. It does not: begin again from what runs, with the old reservations where they still fit.
     if troubled:
         compresses = _put_back_all(state, facts, memory, queue, length)
-    # 4. Hosts came free: move reservations forward. 5. New jobs get the earliest place that is left.
+    # 4. Hosts came free: move reservations forward.
     if compresses:
         compress(memory, queue, length, state.size, state.expected_runtime)
-    _reserve_new(state, memory, queue, length, end, in_order)
+    # 5. New jobs get the earliest place that is left. In order of submission they are the last ones; in another order
+    # they may be anywhere.
+    known = memory.nb_known
+    for i in range(max(length - (end - known), 0) if in_order else 0, length):
+        if queue[i] >= known:
+            _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
+    memory.nb_known = end
     memory.troubled = troubled
     memory.last_now = now
 
@@ -218,31 +217,6 @@ def next_call(state, memory, chosen):
         first_end = min(first_end, state.now + state.expected_runtime[memory.chosen[i]])
     begin = memory.next_start
     return begin if state.now < begin < first_end else np.inf
-
-
-@kernel
-def _give_back_early_ends(state, memory):
-    """Return what ended jobs had reserved beyond now; whether there was any."""
-    now, early = state.now, False
-    for i in range(state.nb_ended):
-        job = state.ended[i]
-        planned = booked_end(state, memory, job)
-        if planned > now:
-            add_free(memory, now, planned, state.size[job])
-            note_freed(memory, now, planned)
-            early = True
-    return early
-
-
-@kernel
-def _count_due(state, memory, queue, length):
-    """Hosts of the waiting jobs whose reservation has begun."""
-    due = 0
-    if memory.next_start <= state.now:
-        for i in range(length):
-            if memory.reserved[queue[i]] <= state.now:
-                due += state.size[queue[i]]
-    return due
 
 
 @kernel
@@ -263,17 +237,6 @@ def take_due(state, memory, queue, length):
             next_start = begin
     memory.next_start = next_start
     return chosen
-
-
-@kernel
-def _reserve_new(state, memory, queue, length, end, in_order):
-    """The earliest reservation for each job that has none, in queue order."""
-    known = memory.nb_known
-    # In order of submission the new jobs are the last ones; in another order they may be anywhere.
-    for i in range(max(length - (end - known), 0) if in_order else 0, length):
-        if queue[i] >= known:
-            _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
-    memory.nb_known = end
 
 
 @kernel

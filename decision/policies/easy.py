@@ -24,10 +24,23 @@ def choose_starts(state, facts, memory, queue, length):
     free = state.nb_free
     if free == 0:
         return 0
-    # Exact short cut: while only arrivals happened, what could not start still cannot. On busy logs most decisions are
-    # such.
-    if _only_arrivals(state, memory):
-        chosen, free = _look_at_arrivals(state, memory)
+    # Exact short cut: while nothing has happened since the last plan but arrivals at the end of the queue, what could
+    # not start still cannot, for no host came free, and the shadow time is nearer. Candidates in an order of their own
+    # are sorted where there is more than one. On busy logs most decisions are such.
+    if (
+        memory.head >= 0
+        and (memory.backfill_order < 0 or state.nb_jobs - memory.seen_jobs <= 1)
+        and memory.order == Order.FCFS
+        and free == memory.seen_free
+        and ends_since(state, memory) == 0
+        and not has_sleepers(state, memory)
+    ):
+        # The new jobs are the last of the queue, since FCFS is the order of submission.
+        begin, end = state.nb_queued - (state.nb_jobs - memory.seen_jobs), state.nb_queued
+        if memory.backfill == Backfill.FIRST_FIT:
+            chosen, free = _take_fitting(memory.chosen, 0, state.queue, begin, end, state.size, free)
+        else:
+            chosen, free = _take_harmless(state, memory, 0, state.queue, begin, end, free)
     else:
         chosen, free = _look_at_all(state, facts, memory, queue, length, free)
     note_decision(state, memory, chosen)
@@ -51,7 +64,19 @@ def _look_at_all(state, facts, memory, queue, length, free):
         memory.head = queue[chosen]
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
     if memory.backfill == Backfill.EASY:
-        _reserve_head(state, facts, memory, queue[chosen], chosen, free)
+        # Besides the ends of running jobs, which the state keeps in order, hosts come back from the jobs that are about
+        # to start and from sleep: a second list, merged with the first in `find_shadow`.
+        released = 0
+        for i in range(chosen):
+            job = memory.chosen[i]
+            released = add_release(memory, released, state.now + state.expected_runtime[job], state.size[job])
+        if has_sleepers(state, memory):
+            for host in range(len(state.host_state)):
+                due = awake_at(state, facts, memory, host)
+                if due < np.inf:
+                    released = add_release(memory, released, due, 1)
+        memory.head = queue[chosen]
+        find_shadow(state, memory, released, state.size[memory.head], free)
         if memory.backfill_order >= 0:
             length = sort_candidates(state, memory)
             return _take_harmless(state, memory, chosen, memory.candidates, 0, length, free)
@@ -121,24 +146,6 @@ def is_in(jobs, length, job):
 
 
 @kernel
-def _reserve_head(state, facts, memory, head, taken, free):
-    """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
-    # Besides the ends of running jobs, which the state keeps in order, hosts come back from the jobs that are about to
-    # start and from sleep: a second list, merged with the first in `find_shadow`.
-    released = 0
-    for i in range(taken):
-        job = memory.chosen[i]
-        released = add_release(memory, released, state.now + state.expected_runtime[job], state.size[job])
-    if has_sleepers(state, memory):
-        for host in range(len(state.host_state)):
-            due = awake_at(state, facts, memory, host)
-            if due < np.inf:
-                released = add_release(memory, released, due, 1)
-    memory.head = head
-    find_shadow(state, memory, released, state.size[head], free)
-
-
-@kernel
 def add_release(memory, released, time, hosts):
     """Put one more release into the list, ascending by time; returns the list's length."""
     at = released
@@ -182,30 +189,3 @@ def find_shadow(state, memory, released, wanted, free):
     if memory.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
         memory.promised[head] = shadow
     memory.extra = max(free - wanted, 0)
-
-
-@kernel
-def _only_arrivals(state, memory):
-    """Whether nothing has happened since the last plan but arrivals at the end of the queue.
-
-    Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer. Candidates in
-    an order of their own are sorted where there is more than one.
-    """
-    return (
-        memory.head >= 0
-        and (memory.backfill_order < 0 or state.nb_jobs - memory.seen_jobs <= 1)
-        and memory.order == Order.FCFS
-        and state.nb_free == memory.seen_free
-        and ends_since(state, memory) == 0
-        and not has_sleepers(state, memory)
-    )
-
-
-@kernel
-def _look_at_arrivals(state, memory):
-    length, free = state.nb_queued, state.nb_free
-    # The new jobs are the last of the queue, since FCFS is the order of submission.
-    begin = length - (state.nb_jobs - memory.seen_jobs)
-    if memory.backfill == Backfill.FIRST_FIT:
-        return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
-    return _take_harmless(state, memory, 0, state.queue, begin, length, free)

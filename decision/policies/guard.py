@@ -252,14 +252,24 @@ def ask_for_call(state, memory, plan, time):
 @kernel
 def count_late(state, memory, most):
     """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
-    queue, length = state.queue, _count_asked(state, memory, most)
+    queue, now, runs, length = state.queue, state.now, state.nb_running, 0
+    # Who is guarded, or has waited for long enough to be.
+    while length < state.nb_queued and (
+        queue[length] < memory.nb_guarded or now - state.submit_time[queue[length]] >= LEAST * most - TOLERANCE
+    ):
+        length += 1
     if length == 0 or queue[length - 1] < memory.nb_guarded:
         return length
     count, promised = 0, min(length, _MOST)
     # Give every old job, in order, the reservation that it would get now; all up to the last one whose start is too
     # late are guarded, since its promise counts on theirs.
-    times, free = _free_ahead(state, promised)
-    last = state.nb_running + 1
+    # Free hosts from each of `times` on, if running jobs run to their walltime.
+    times, free = np.empty(runs + 1 + promised), np.empty(runs + 1 + promised, np.int64)
+    times[0], free[0] = now, state.nb_free
+    for i in range(runs):
+        times[i + 1] = max(times[i], state.expected_end[i])
+        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
+    last = runs + 1
     for i in range(promised):
         job = queue[i]
         at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
@@ -278,30 +288,6 @@ def count_late(state, memory, most):
 def _is_due(state, memory, job, most):
     """Whether a job is guarded already, or has waited for so long that it is in any case."""
     return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
-
-
-@kernel
-def _count_asked(state, memory, most):
-    """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
-    count = 0
-    while count < state.nb_queued and (
-        state.queue[count] < memory.nb_guarded
-        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
-    ):
-        count += 1
-    return count
-
-
-@kernel
-def _free_ahead(state, jobs):
-    """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
-    runs = state.nb_running
-    times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
-    times[0], free[0] = state.now, state.nb_free
-    for i in range(runs):
-        times[i + 1] = max(times[i], state.expected_end[i])
-        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
-    return times, free
 
 
 @kernel

@@ -31,11 +31,30 @@ def manage_power(state, facts, memory, plan, queue, length, chosen, guarded):
     # With conservative backfilling the profile has all reservations already.
     if memory.backfill != Backfill.CONSERVATIVE:
         _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded)
-    # Waking comes first: what is woken is no longer asleep for the questions after it.
-    wakes = _count_wakes(state, memory)
-    asleep = state.nb_in_state[SLEEPING] - wakes
-    sleeps = _count_sleeps(state, memory, asleep)
-    call = _next_need(state, memory, asleep)
+    soon = _awake_from(state, memory)
+    # How many to wake: those that reservations need by then, and up to the number to keep awake. Waking comes first:
+    # what is woken is no longer asleep for the questions after it.
+    asleep, wakes = np.int64(state.nb_in_state[SLEEPING]), np.int64(0)
+    if asleep > 0:
+        # The profile counts sleeping hosts as free from `soon` on: fewer free than asleep means that some are needed.
+        unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
+        wakes = max(asleep - unreserved, 0)
+        if memory.power == Power.KEEP_AWAKE:
+            wakes += max(memory.keep_awake - (unreserved - asleep + wakes), 0)
+        wakes = min(wakes, asleep)
+        asleep -= wakes
+    # How many may sleep: awake and unreserved until they could be awake again. A host that falls asleep cannot be woken
+    # before it sleeps: it is lost until doze and wake are over, so it must be unreserved for as long.
+    later = np.int64(least_free(memory, soon, soon + memory.doze_time + TOLERANCE)) - asleep
+    sleeps = min(np.int64(least_free(memory, state.now, soon)), later)
+    if memory.power == Power.KEEP_AWAKE:
+        sleeps -= memory.keep_awake
+    # When to wake hosts for a reservation that is not near yet.
+    call, at = np.inf, step_at(memory, soon + TOLERANCE) + 1
+    while at < memory.end_step and memory.step_free[at] >= asleep:
+        at += 1
+    if asleep > 0 and at < memory.end_step:
+        call = memory.step_time[at] - memory.wake_time
     if wakes > 0:
         wake_lowest(state, facts, plan, wakes)
     if sleeps > 0:
@@ -108,43 +127,6 @@ def _reserve_guarded(state, memory, chosen, guarded):
     while passed < chosen and memory.chosen[passed] < memory.nb_guarded:
         passed += 1
     return passed, waits
-
-
-@kernel
-def _count_wakes(state, memory):
-    """How many hosts to wake now: those that reservations need by then, and up to the number to keep awake."""
-    asleep, soon = state.nb_in_state[SLEEPING], _awake_from(state, memory)
-    if asleep == 0:
-        return 0
-    # The profile counts sleeping hosts as free from `soon` on: fewer free than asleep means that some are needed.
-    unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
-    wakes = max(asleep - unreserved, 0)
-    if memory.power == Power.KEEP_AWAKE:
-        wakes += max(memory.keep_awake - (unreserved - asleep + wakes), 0)
-    return min(wakes, asleep)
-
-
-@kernel
-def _count_sleeps(state, memory, asleep):
-    """How many hosts may sleep: awake and unreserved until they could be awake again."""
-    now, soon = state.now, _awake_from(state, memory)
-    unreserved = np.int64(least_free(memory, now, soon))
-    # A host that falls asleep cannot be woken before it sleeps: it is lost until doze and wake are over, so it must be
-    # unreserved for as long.
-    later = np.int64(least_free(memory, soon, soon + memory.doze_time + TOLERANCE)) - asleep
-    sleeps = min(unreserved, later)
-    return sleeps - memory.keep_awake if memory.power == Power.KEEP_AWAKE else sleeps
-
-
-@kernel
-def _next_need(state, memory, asleep):
-    """When (seconds) to wake hosts for a reservation that is not near yet; inf for never."""
-    if asleep == 0:
-        return np.inf
-    for i in range(step_at(memory, _awake_from(state, memory) + TOLERANCE) + 1, memory.end_step):
-        if memory.step_free[i] < asleep:
-            return memory.step_time[i] - memory.wake_time
-    return np.inf
 
 
 @kernel

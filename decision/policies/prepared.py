@@ -220,7 +220,17 @@ def _explain(
 ) -> str:
     kind, job = int(plan.kind[at]), int(plan.job[at])
     if kind == SET_PSTATE:
-        return _explain_switch(state, facts, plan, names, at, reason, host)
+        pstate, starts = int(plan.value[at]), -1
+        if reason == WRONG_NUMBER:
+            return f"pstate {pstate} is set for no hosts"
+        if reason in (_TAKEN, PART_OF_SERVER):  # perhaps by a job that the plan starts on the host
+            given = [i for i in range(plan.nb_actions) if plan.kind[i] == START and host in _hosts_of(plan, i)]
+            starts = int(plan.job[given[0]]) if given else -1
+        if starts >= 0 and _server_of(facts, host):
+            why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
+        else:
+            why = _explain_host(state, facts, names, reason, host)
+        return f"hosts {format_hosts(_hosts_of(plan, at))} cannot go to pstate {pstate}: {why}"
     if reason == PAST:
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
         return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
@@ -234,25 +244,11 @@ def _explain(
         doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
         doing = "being suspended" if kind == SUSPEND and doing == "running" else doing
         return f"{job_name} cannot {verb}: it is {doing}"
-    hosts = _hosts_of(plan, at)
+    hosts = format_hosts(_hosts_of(plan, at))
     if reason == WRONG_NUMBER:
         given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
         return f"{job_name} needs {int(state.size[job])} hosts, {given}"
     return f"{job_name} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
-
-
-def _explain_switch(
-    state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
-) -> str:
-    pstate = int(plan.value[at])
-    if reason == WRONG_NUMBER:
-        return f"pstate {pstate} is set for no hosts"
-    starts = _job_given(plan, host) if reason in (_TAKEN, PART_OF_SERVER) else -1
-    if starts >= 0 and _server_of(facts, host):
-        why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
-    else:
-        why = _explain_host(state, facts, names, reason, host)
-    return f"hosts {_hosts_of(plan, at)} cannot go to pstate {pstate}: {why}"
 
 
 def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str], reason: int, host: int) -> str:
@@ -282,18 +278,9 @@ def _server_of(facts: PlatformFacts, host: int) -> str:
     return server_name(facts, int(facts.server[host]))
 
 
-def _job_given(plan: PlanArrays, host: int) -> int:
-    """The job that the plan starts on a host, -1 for none."""
-    for at in range(plan.nb_actions):
-        pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
-        if plan.kind[at] == START and any(first <= host <= last for first, last in pieces):
-            return int(plan.job[at])
-    return -1
-
-
-def _hosts_of(plan: PlanArrays, at: int) -> str:
+def _hosts_of(plan: PlanArrays, at: int) -> set[int]:
     pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
-    return format_hosts({host for first, last in pieces for host in range(first, last + 1)})
+    return {host for first, last in pieces for host in range(first, last + 1)}
 
 
 DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory

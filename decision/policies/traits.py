@@ -64,18 +64,16 @@ def read_outlook(policy: str, options: dict[str, Any]) -> OutlookSettings | None
         why = "estimate=quantiles predicts again what is left of a job, and takes no option correction"
         raise ConfigError(f"policy {policy}: {why}")
     correction = Correction[_known(policy, CORRECTION, options.pop(CORRECTION, "walltime"), Correction)]
-    chosen = {option: _level(policy, option, options.pop(option)) for option in levels}
+    chosen: dict[str, float] = {}
+    for option in levels:
+        value = options.pop(option)
+        try:
+            chosen[option] = float(value)
+        except (TypeError, ValueError):
+            chosen[option] = math.nan
+        if not 0.0 < chosen[option] < 1.0:
+            raise ConfigError(f"policy {policy}: option {option}={value} must be a number between 0 and 1")
     return None if estimate == Estimator.WALLTIME else OutlookSettings(estimate, correction, **chosen)
-
-
-def _level(policy: str, option: str, value: Any) -> float:
-    try:
-        level = float(value)
-    except (TypeError, ValueError):
-        level = math.nan
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"policy {policy}: option {option}={value} must be a number between 0 and 1")
-    return level
 
 
 def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
@@ -141,7 +139,12 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     if not options.keys() & set(SUPPLY_OPTIONS):
         return None
     late, beyond = (_chosen(policy, name, options) for name in (_LATE, BEYOND))
-    checkpoint, restart, every = (_seconds(policy, name, options) for name in (_CHECKPOINT, _RESTART, _EVERY))
+    checkpoint, restart, every = (
+        float(read_value(policy, name, options.pop(name, 0.0), float)) for name in (_CHECKPOINT, _RESTART, _EVERY)
+    )
+    for name, seconds in ((_CHECKPOINT, checkpoint), (_RESTART, restart), (_EVERY, every)):
+        if not 0 <= seconds < math.inf:
+            raise ConfigError(f"policy {policy}: option {name}={seconds:g} must be finite and not negative")
     failed = Failed[_chosen(policy, _FAILED, options).upper()]
     if every and failed is not Failed.RESUBMIT:
         raise ConfigError(f"policy {policy}: option {_EVERY}={every:g} goes with {_FAILED}=resubmit")
@@ -172,13 +175,6 @@ def _read_battery(policy: str, beyond: str, options: dict[str, Any]) -> Battery:
         if not is_right:
             raise ConfigError(f"policy {policy}: option {name}={value:g} must be {what}")
     return Battery(hours * _HOUR, charge, discharge, efficiency)
-
-
-def _seconds(policy: str, option: str, options: dict[str, Any]) -> float:
-    seconds = read_value(policy, option, options.pop(option, 0.0), float)
-    if not 0 <= seconds < math.inf:
-        raise ConfigError(f"policy {policy}: option {option}={seconds:g} must be finite and not negative")
-    return float(seconds)
 
 
 def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:

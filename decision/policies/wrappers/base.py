@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from decision.compiling.bundle import I8, Bundle, bundle_at
+from decision.compiling.bundle import Bundle, Int, bundle_at
 from decision.compiling.entry import Entry
 from decision.compiling.jit import kernel
 from decision.model.platform import Platform
@@ -26,29 +24,32 @@ class AroundMemory(Bundle):
         own: what the one around remembers itself.
     """
 
-    addresses: I8  # (4,) of these
+    # addresses of these
+    asked_at: Int
+    inner_at: Int
+    seen_at: Int
+    own_at: Int
 
     def __init__(self, asked: int, inner: Bundle, seen: ClusterState, own: Bundle) -> None:
         # Addresses, because a kernel cannot hold a bundle whose class it does not know; the attributes keep them alive.
-        super().__init__(addresses=np.array([asked, inner.address, seen.address, own.address]))
+        super().__init__(asked_at=asked, inner_at=inner.address, seen_at=seen.address, own_at=own.address)
         self.inner, self.seen, self.own = inner, seen, own
 
 
-_ENTRY, _INNER, _SEEN, _OWN = range(4)
 _around_at, _state_at = bundle_at(AroundMemory), bundle_at(ClusterState)
 
 
 @kernel
 def ask_inner(memory, facts, plan):
     """Let the policy in it fill the plan; whether it can be carried out, else NO_PLAN is to be returned."""
-    addresses = _around_at(memory).addresses
-    return ask(addresses[_ENTRY], _state_at(addresses[_SEEN]), facts, addresses[_INNER], plan)
+    around = _around_at(memory)
+    return ask(around.asked_at, _state_at(around.seen_at), facts, around.inner_at, plan)
 
 
 @kernel
 def own_memory(memory):
     """The address of what `AroundPolicy.memory_for` made."""
-    return _around_at(memory).addresses[_OWN]
+    return _around_at(memory).own_at
 
 
 class AroundPolicy(CompiledPolicy):

@@ -46,7 +46,7 @@ from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.easy import take
 from decision.policies.guard import note_guarded
-from decision.policies.memory import EXCUSE, Memory, grown_memory, longest_wait, new_memory
+from decision.policies.memory import Memory, grown_memory, longest_wait, new_memory
 from decision.policies.options import AUTO, Backfill, OptionLine, Order, PolicyConfig, read_value
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
@@ -401,7 +401,7 @@ class LearnedOrderPolicy(CompiledPolicy):
                 late_since=np.zeros(0),
             )
             if not self.bound:
-                memory.shadow_time[:, EXCUSE] = np.inf  # as when the weights were learned
+                memory.excuse = np.inf  # as when the weights were learned
         grown = cast(LearnedMemory, grown_memory(memory, state, _ROOM))
         jobs, known = len(state.size), len(grown.fixed)
         if known >= jobs:

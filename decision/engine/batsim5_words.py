@@ -119,22 +119,17 @@ def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEve
 
 def with_changes_at_once(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]) -> RunRecord:
     """The record as Batsim 5 writes it; `at_once` are the numbers of requests to switch that took no time."""
+    pstates = record.pstates
+    if pstates is not None and at_once:  # such a change has one row
+        number = engine.world.sim.nb_pstate_rows
+        requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
+        begun = np.isin(requests, list(at_once)) & (values < 0)
+        keep = np.concatenate([np.ones(len(pstates.time) - number, bool), ~begun])
+        hosts = [text for text, stays in zip(pstates.hosts, keep.tolist(), strict=True) if stays]
+        pstates = PstateTable(time=pstates.time[keep], hosts=hosts, pstate=pstates.pstate[keep])
     return msgspec.structs.replace(
         record,
-        pstates=_pstates(record, engine, at_once),
+        pstates=pstates,
         nb_switches=record.nb_switches - sum(len(parse_hosts(engine.switched_hosts(r))) for r in at_once),
         nb_grouped_switches=record.nb_grouped_switches - len(at_once),
     )
-
-
-def _pstates(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]) -> PstateTable | None:
-    """The pstate trace, in which a change that takes no time has one row."""
-    table = record.pstates
-    if table is None or not at_once:
-        return table
-    number = engine.world.sim.nb_pstate_rows
-    requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
-    begun = np.isin(requests, list(at_once)) & (values < 0)
-    keep = np.concatenate([np.ones(len(table.time) - number, bool), ~begun])
-    hosts = [text for text, stays in zip(table.hosts, keep.tolist(), strict=True) if stays]
-    return PstateTable(time=table.time[keep], hosts=hosts, pstate=table.pstate[keep])

@@ -25,17 +25,34 @@ _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
 def simulation_begins(platform: Platform, workloads: Iterable[Workload], options: EngineOptions) -> m.SimulationBegins:
     """Batsim's first event: the platform, its options, and the profiles of all workloads."""
     workloads = sorted(workloads, key=lambda workload: workload.name)
+    profiles: dict[str, dict[str, Any]] = {}
+    for workload in workloads:
+        # Those that some job uses: Batsim drops the others when it reads the workload.
+        used = used_profiles(workload.profiles, {job.profile for job in workload.jobs})
+        profiles[workload.name] = {name: profile_object(name, workload) for name in workload.profiles if name in used}
+    config = m.Config(
+        redis_enabled=False,
+        redis_hostname="127.0.0.1",
+        redis_port=6379,
+        redis_prefix="default",
+        profiles_forwarded_on_submission=options.forward_profiles,
+        dynamic_jobs_enabled=options.dynamic_jobs,
+        dynamic_jobs_acknowledged=options.acknowledge_dynamic_jobs,
+        profile_reuse_enabled=options.dynamic_jobs and options.profile_reuse,
+        sched_config=options.sched_config,
+        forward_unknown_events=options.forward_unknown_events,
+    )
     data = m.SimulationBeginsData(
         nb_resources=len(platform.hosts) + len(platform.storage),
         nb_compute_resources=len(platform.hosts),
         nb_storage_resources=len(platform.storage),
         allow_compute_sharing=options.compute_sharing,
         allow_storage_sharing=True,
-        config=_config(options),
+        config=config,
         compute_resources=tuple(_resource(host) for host in platform.hosts),
         storage_resources=tuple(_resource(host) for host in platform.storage),
         workloads={workload.name: workload.path for workload in workloads},
-        profiles={workload.name: _profiles(workload) for workload in workloads},
+        profiles=profiles,
     )
     return m.SimulationBegins(0.0, data)
 
@@ -53,27 +70,6 @@ def _as_written(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_written(field) for name, field in value.items()}
     return [_as_written(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """The profiles that some job uses: Batsim drops the others when it reads the workload."""
-    used = used_profiles(workload.profiles, {job.profile for job in workload.jobs})
-    return {name: profile_object(name, workload) for name in workload.profiles if name in used}
-
-
-def _config(options: EngineOptions) -> m.Config:
-    return m.Config(
-        redis_enabled=False,
-        redis_hostname="127.0.0.1",
-        redis_port=6379,
-        redis_prefix="default",
-        profiles_forwarded_on_submission=options.forward_profiles,
-        dynamic_jobs_enabled=options.dynamic_jobs,
-        dynamic_jobs_acknowledged=options.acknowledge_dynamic_jobs,
-        profile_reuse_enabled=options.dynamic_jobs and options.profile_reuse,
-        sched_config=options.sched_config,
-        forward_unknown_events=options.forward_unknown_events,
-    )
 
 
 def _resource(host: Host) -> m.Resource:

@@ -212,13 +212,19 @@ class Batsim5Engine(EmbeddedEngine):
         times[: len(alarms)] = [self._asked_at] * len(alarms)
         # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
         alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
-        for number in void:
-            self._cancel_alarm(number)
+        sim = self.world.sim
+        for number in void:  # they are none, unless they ring already
+            end = sim.nb_activities
+            for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
+                for column in (sim.left, sim.pace, sim.code):
+                    column[at : end - 1] = column[at + 1 : end].copy()
+                sim.nb_activities -= 1
+                sim.nb_calls -= 1
         for alarm in alarms:
             self._alarm(alarm)
             times.append(times[-1] if times else self._asked_at)
         # Which hosts are measured at the next stroke, and when the one after it is.
-        sim, (stroke, following) = self.world.sim, self._calls.awaited
+        stroke, following = self._calls.awaited
         sim.stroke, sim.nb_probed, sim.next_stroke_time = stroke.number, 0, following.time
         sim.next_stroke = following.number
         if stroke.number:
@@ -228,15 +234,6 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _alarm(self, alarm: "Alarm") -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
-
-    def _cancel_alarm(self, number: int) -> None:
-        """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, self.world.sim.nb_activities
-        for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
-            for column in (sim.left, sim.pace, sim.code):
-                column[at : end - 1] = column[at + 1 : end].copy()
-            sim.nb_activities -= 1
-            sim.nb_calls -= 1
 
     def _take(self, command: DecisionEvent) -> None:
         match command:
@@ -387,7 +384,14 @@ class Calls:
         # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
         period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
         wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
-        following = [self._stroke_after(wanted[-1])] if nexts else []
+        following = []
+        if nexts:  # the stroke after the last one, at which calls and probes may come for the last time; 0 if none is
+            last_one = wanted[-1]
+            over = [id(s) for _, s in self._acting(self._calls, last_one) if s.left == 1]
+            over += [id(s) for _, s in self._acting(self._probes, last_one) if s.left == 1 and s.ready]
+            series = (*self._calls.values(), *self._probes.values())
+            shortest = min((each.period for each in series if id(each) not in over), default=0)
+            following = [(last_one // shortest + 1) * shortest if shortest else 0]
         void = self._forget((*wanted, *following)) if nexts else []
         known = {time: number for number, time in self._strokes.items()}
         alarms = []
@@ -406,14 +410,6 @@ class Calls:
         if time:
             self._strokes[alarm.number] = time
         return alarm
-
-    def _stroke_after(self, time: int) -> int:
-        """The stroke after one in milliseconds, at which calls and probes may come for the last time; 0 if none is."""
-        last = [id(series) for _, series in self._acting(self._calls, time) if series.left == 1]
-        last += [id(series) for _, series in self._acting(self._probes, time) if series.left == 1 and series.ready]
-        series = (*self._calls.values(), *self._probes.values())
-        periods = [each.period for each in series if id(each) not in last]
-        return (time // min(periods) + 1) * min(periods) if periods else 0
 
     def probed(self, stroke: Alarm) -> Iterator[int]:
         """The hosts that probes measure at a stroke, in order; one may come twice."""

@@ -497,7 +497,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
     """Everything that Batsim would write about a run that is over; `metadata` is by job."""
-    rows, sim, energy = engine.world.rows, engine.world.sim, None
+    rows, sim, energy, pstates = engine.world.rows, engine.world.sim, None, None
     if engine.options.energy:
         n = sim.nb_energy_rows
         # A sum and what did not fit into it: as wide as Batsim's long double.
@@ -506,6 +506,15 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
             energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],
             event=[chr(kind) for kind in rows.energy_kind[:n]],
             wattmin=rows.energy_wattmin[:n].copy(),
+        )
+    if sim.switches_on:
+        n, hosts = sim.nb_pstate_rows, (*engine.platform.hosts, *engine.platform.storage)
+        at_start = sorted({host.initial_pstate for host in hosts})
+        first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]
+        pstates = PstateTable(
+            time=np.concatenate([np.zeros(len(first)), rows.pstate_time[:n]]),
+            hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_switch[:n]],
+            pstate=np.concatenate([at_start, rows.pstate_value[:n]]).astype(np.int64),
         )
     # Host-seconds in each HostState; hosts are idle where they are nothing else.
     seconds = sim.time_in_state.copy()
@@ -516,7 +525,7 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         jobs=_job_table(engine, metadata),
         host_states=engine.host_rows.table(engine.world),
         energy=energy,
-        pstates=_pstate_table(engine) if sim.switches_on else None,
+        pstates=pstates,
         time_in_state=seconds,
         joules=float(sim.last_joules - sim.first_joules),
         nb_switches=sim.nb_switched_hosts,
@@ -565,15 +574,3 @@ def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
 
 def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
     return [texts.get(job, "") for job in jobs.tolist()]
-
-
-def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, engine.world.sim.nb_pstate_rows
-    hosts = (*engine.platform.hosts, *engine.platform.storage)
-    at_start = sorted({host.initial_pstate for host in hosts})
-    first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]
-    return PstateTable(
-        time=np.concatenate([np.zeros(len(first)), rows.pstate_time[:n]]),
-        hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_switch[:n]],
-        pstate=np.concatenate([at_start, rows.pstate_value[:n]]).astype(np.int64),
-    )

@@ -26,7 +26,6 @@ from decision.model.workload import (
     Parallel,
     ParallelHomogeneous,
     ParallelHomogeneousTotal,
-    Profile,
     Workload,
 )
 
@@ -98,8 +97,19 @@ def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) ->
         reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
         raise _refusal(name, workload, reason)
     if not isinstance(profile, Composed):
-        kind, amount, flops, sent = _work(profile)
-        matrix = profile.bytes if isinstance(profile, Parallel) and sent > 0 else ()
+        kind, amount, flops, sent, matrix = LeafKind.DELAY, 0.0, (), 0.0, ()
+        match profile:
+            case Delay():
+                amount = profile.duration
+            case ParallelHomogeneous():
+                kind, amount, sent = LeafKind.FLOPS_EACH, profile.flops, profile.bytes
+            case ParallelHomogeneousTotal():
+                kind, amount, sent = LeafKind.FLOPS_TOTAL, profile.flops, profile.bytes
+            case Parallel():
+                kind, flops = LeafKind.FLOPS_VECTOR, profile.flops
+                if len(flops) > 1:  # SimGrid computes on one host without looking at what it sends
+                    sent = max(profile.bytes, default=0.0)
+                    matrix = profile.bytes if sent > 0 else ()
         yield LeafTask(name, kind, amount, flops, profile.exit_code, path, sent, matrix)
         return
     parts = profile.repeat * len(profile.sequence)
@@ -116,21 +126,6 @@ def _with_last_code(leaves: Iterator[LeafTask], code: int) -> Iterator[LeafTask]
         yield last
         last = leaf
     yield last if last.exit_code else msgspec.structs.replace(last, exit_code=code)
-
-
-def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
-    """Kind, amount, flop per executor and bytes of a profile without parts."""
-    match profile:
-        case Delay():
-            return LeafKind.DELAY, profile.duration, (), 0.0
-        case ParallelHomogeneous():
-            return LeafKind.FLOPS_EACH, profile.flops, (), profile.bytes
-        case ParallelHomogeneousTotal():
-            return LeafKind.FLOPS_TOTAL, profile.flops, (), profile.bytes
-        case Parallel():
-            alone = len(profile.flops) == 1  # SimGrid computes on one host without looking at what it sends
-            return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, 0.0 if alone else max(profile.bytes, default=0.0)
-    raise TypeError(f"{type(profile).__name__} has parts")
 
 
 def _refusal(name: str, workload: Workload, reason: str) -> ConfigError:

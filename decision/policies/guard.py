@@ -95,7 +95,19 @@ def is_guarded(memory):
 def follow_guard(state, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
     if memory.guard_times > 0.0:
-        return note_guarded(memory, state.queue, _follow_easy(state, memory, memory.guard_times))
+        memory.nb_watched = 0
+        if state.nb_queued == 0:
+            return note_guarded(memory, state.queue, 0)
+        # A cheap lower bound first: the waits that the shadow knows for sure. While the oldest job is far below what
+        # these allow, the dear simulation to the present cannot change the answer.
+        first, most = state.queue[0], memory.guard_times * longest_known(memory)
+        waited = state.now - state.submit_time[first]
+        sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
+        if not sure:
+            most = memory.guard_times * longest_wait(state, memory)
+            watch(state, memory, most)
+        memory.guarded_after = LARGEST * most
+        return note_guarded(memory, state.queue, 0 if sure else count_late(state, memory, most))
     # Seconds: jobs wait in order of submission, so that the guarded ones are a prefix of the queue. Who was guarded
     # once stays so.
     limit, count, length, queue = memory.guard, 0, state.nb_queued, state.queue
@@ -105,24 +117,6 @@ def follow_guard(state, memory):
     ):
         count += 1
     return note_guarded(memory, queue, count)
-
-
-@kernel
-def _follow_easy(state, memory, times):
-    """Bring the watch up to date; returns how many are guarded to keep waits below so many times EASY's longest."""
-    memory.nb_watched = 0
-    if state.nb_queued == 0:
-        return 0
-    # A cheap lower bound first: the waits that the shadow knows for sure. While the oldest job is far below what these
-    # allow, the dear simulation to the present cannot change the answer.
-    first, most = state.queue[0], times * longest_known(memory)
-    waited = state.now - state.submit_time[first]
-    sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
-    if not sure:  # else so far below that the present does not matter
-        most = times * longest_wait(state, memory)
-        watch(state, memory, most)
-    memory.guarded_after = LARGEST * most
-    return 0 if sure else count_late(state, memory, most)
 
 
 @kernel

@@ -121,7 +121,17 @@ def reserve(gantt, size, duration):
     if first < 0:
         gantt.hosts[:] = 0
         return np.inf
-    _keep_lowest(gantt.hosts, size)
+    # Of all hosts that are free for so long the lowest ones, word by word.
+    left = size
+    for word in range(len(gantt.hosts)):
+        here = np.int64(count_ones(gantt.hosts[word]))
+        if here > left:
+            rest = gantt.hosts[word]
+            for _ in range(left):
+                rest &= rest - np.uint64(1)
+            gantt.hosts[word] ^= rest
+            here = left
+        left -= here
     last = max(_cut(gantt, begin + duration), 1)  # who begins now has the hosts now, however short
     for word in range(len(gantt.hosts)):
         taken = gantt.hosts[word]
@@ -205,20 +215,6 @@ def _narrow(hosts, others):
         hosts[word] &= others[word]
         total += np.int64(count_ones(hosts[word]))
     return total
-
-
-@kernel
-def _keep_lowest(hosts, size):
-    """Keep the `size` lowest of the hosts."""
-    for word in range(len(hosts)):
-        here = np.int64(count_ones(hosts[word]))
-        if here > size:
-            rest = hosts[word]
-            for _ in range(size):
-                rest &= rest - np.uint64(1)
-            hosts[word] ^= rest
-            here = size
-        size -= here
 
 
 @kernel

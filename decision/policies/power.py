@@ -82,7 +82,14 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
         _reserve(state, memory, memory.chosen[i], state.now)
     passed, first, protects = 0, 0, memory.backfill != Backfill.FIRST_FIT
     if guarded > 0:
-        passed, waits = _reserve_guarded(state, memory, chosen, guarded)
+        waits = False
+        for i in range(guarded):
+            begin = memory.reserved[state.queue[i]]
+            waits |= begin > state.now
+            if state.now < begin < np.inf:
+                _reserve(state, memory, state.queue[i], begin)
+        while passed < chosen and memory.chosen[passed] < memory.nb_guarded:
+            passed += 1
         first, protects = memory.nb_guarded, protects and not waits
         if waits and memory.backfill == Backfill.NONE:
             return
@@ -110,23 +117,6 @@ def _reserve_what_counts(state, facts, memory, queue, length, chosen, guarded):
 def _reserve(state, memory, job, begin):
     """A job has its hosts in the profile from `begin` (seconds) on."""
     add_free(memory, begin, begin + state.expected_runtime[job], -state.size[job])
-
-
-@kernel
-def _reserve_guarded(state, memory, chosen, guarded):
-    """Put the reservations of guarded jobs that wait into the profile; how many start, and whether any waits."""
-    waits = False
-    for i in range(guarded):
-        job = state.queue[i]
-        begin = memory.reserved[job]
-        if begin > state.now:
-            waits = True
-            if begin < np.inf:
-                _reserve(state, memory, job, begin)
-    passed = 0
-    while passed < chosen and memory.chosen[passed] < memory.nb_guarded:
-        passed += 1
-    return passed, waits
 
 
 @kernel

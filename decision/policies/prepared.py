@@ -168,19 +168,8 @@ def _fault(state, facts, plan, at, free, taken):
         return NOT_WAITING, -1
     if _named_before(plan, at):
         return TWICE, -1
-    return _start_fault(state, plan, at, free, taken) if kind == START else (FINE, -1)
-
-
-@kernel
-def _named_before(plan, at):
-    named = False
-    for i in range(at):
-        named |= plan.job[i] == plan.job[at]
-    return named
-
-
-@kernel
-def _start_fault(state, plan, at, free, taken):
+    if kind != START:
+        return FINE, -1
     reason, host = start_fault(state, free, plan.first, plan.last, plan.begin[at], plan.end[at])
     # Free for the cluster, but not for this plan any more: another message.
     if reason == NOT_FREE and has_host(state.free, host):
@@ -192,6 +181,14 @@ def _start_fault(state, plan, at, free, taken):
         remove_interval(free, plan.first[i], plan.last[i])
         insert_interval(taken, plan.first[i], plan.last[i])
     return (FINE if host == state.size[plan.job[at]] else WRONG_NUMBER), host
+
+
+@kernel
+def _named_before(plan, at):
+    named = False
+    for i in range(at):
+        named |= plan.job[i] == plan.job[at]
+    return named
 
 
 @kernel

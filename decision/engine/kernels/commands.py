@@ -50,7 +50,15 @@ def is_possible(world, at):
     state, plan = world.state, world.plan
     kind, job = plan.kind[at], plan.job[at]
     if kind == START:
-        return state.job_state[job] == QUEUED and _can_start(world, at, job)
+        if state.job_state[job] != QUEUED:
+            return False
+        # Its hosts must exist, be free, and be as many as the job needs.
+        truth = world.truth
+        reason, hosts = start_fault(state, state.free, plan.first, plan.last, plan.begin[at], plan.end[at])
+        is_right = hosts == state.size[job]
+        if not is_right and hosts > 0:
+            is_right = truth.moldable[truth.profile[world.sim.truth_of[job]]] == 1
+        return reason == FINE and is_right
     if kind == REJECT or (kind == END_ELSEWHERE and plan.value[at] == _REJECTED):
         return state.job_state[job] == QUEUED
     if kind == KILL:
@@ -95,16 +103,6 @@ def _end_of_kill(world, at):
     while end < plan.nb_actions and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
         end += 1
     return end
-
-
-@kernel
-def _can_start(world, at, job):
-    """Whether the hosts of a start exist, are free, and are as many as the job needs."""
-    state, plan, truth = world.state, world.plan, world.truth
-    reason, hosts = start_fault(state, state.free, plan.first, plan.last, plan.begin[at], plan.end[at])
-    if reason != FINE:
-        return False
-    return hosts == state.size[job] or (hosts > 0 and truth.moldable[truth.profile[world.sim.truth_of[job]]] == 1)
 
 
 @kernel

@@ -103,7 +103,13 @@ def execute(sim: Simulation, job: SimJob) -> Steps[None]:
         sim.enter(machine, HostState.COMPUTING)
     sim.host_row()
     job.return_code = yield from _run_leaves(sim, job)
-    yield from _end_job(sim, job, _final_state(job.return_code))
+    stopped = {
+        0: FinalState.COMPLETED_SUCCESSFULLY,
+        WALLTIME_CODE: FinalState.COMPLETED_WALLTIME_REACHED,
+        KILLED_CODE: FinalState.COMPLETED_KILLED,
+    }
+    final = FinalState.COMPLETED_FAILED if job.return_code > 0 else stopped[job.return_code]
+    yield from _end_job(sim, job, final)
     # The killer tells of those that it killed.
     if job.final is not FinalState.COMPLETED_KILLED:
         yield from sim.send(partial(sim.server.on_completed, job))
@@ -117,22 +123,17 @@ def _run_leaves(sim: Simulation, job: SimJob) -> Steps[int]:
     for leaf in job.leaves:
         job.leaf, job.leaf_begin, job.task = leaf, sim.now, None
         if leaf.kind is LeafKind.DELAY:
-            code, left = yield from _delay(leaf, left)
+            # A walltime just as long counts as reached.
+            late = 0 <= left <= leaf.amount
+            yield from sleep(left if late else leaf.amount)
+            code = WALLTIME_CODE if late else leaf.exit_code
+            left = 0.0 if late else left - leaf.amount if left > 0 else left
         else:
             code, left = yield from _compute(sim, job, leaf, left)
         # A leaf with an exit code ends the whole profile, as one that was stopped does.
         if code != 0:
             break
     return code
-
-
-def _delay(leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
-    """Sleep for the leaf; a walltime just as long counts as reached. Returns return code and seconds left."""
-    if left < 0 or leaf.amount < left:
-        yield from sleep(leaf.amount)
-        return leaf.exit_code, left - leaf.amount if left > 0 else left
-    yield from sleep(left)
-    return WALLTIME_CODE, 0.0
 
 
 def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps[tuple[int, float]]:
@@ -146,17 +147,6 @@ def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps
     outcome = yield Wait(job.task, left if left >= 0 else None)
     code = {WaitResult.DONE: leaf.exit_code, WaitResult.LATE: WALLTIME_CODE, WaitResult.CANCELLED: KILLED_CODE}[outcome]
     return code, left - (sim.now - begin) if left >= 0 else left
-
-
-def _final_state(return_code: int) -> FinalState:
-    if return_code > 0:
-        return FinalState.COMPLETED_FAILED
-    stopped = {
-        0: FinalState.COMPLETED_SUCCESSFULLY,
-        WALLTIME_CODE: FinalState.COMPLETED_WALLTIME_REACHED,
-        KILLED_CODE: FinalState.COMPLETED_KILLED,
-    }
-    return stopped[return_code]
 
 
 def _end_job(sim: Simulation, job: SimJob, state: FinalState) -> Steps[None]:
@@ -225,7 +215,7 @@ class CommandHandler:
         self.sim = sim
         self.switches = Switches(sim)
 
-    def handle(self, event: DecisionEvent) -> Steps[None] | None:
+    def handle(self, event: DecisionEvent) -> Steps[None]:
         """Do what the decision process wants.
 
         Raises:
@@ -233,21 +223,34 @@ class CommandHandler:
         """
         match self.sim.reader.read(event):
             case commands.Start() as start:
-                return self._start(start)
+                yield from self._start(start)
             case commands.Reject(job):
                 self._reject(job)
             case commands.Kill(jobs):
-                return self._kill(jobs)
+                for job in jobs:
+                    if job.actor is None:
+                        raise self.sim.refuse(rules.never_executed(job.id))
+                # Batsim ignores a request of which all jobs are being killed already.
+                asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]
+                for job in asked:
+                    job.kill_asked = True
+                if asked:
+                    yield Call(partial(self.sim.kernel.start, kill_jobs(self.sim, asked)))
+                    self.sim.server.nb_killers += 1
             case commands.ChangeState(job, wanted):
                 self._change_state(job, wanted)
             case commands.CallLater(time):
-                return self._call_later(time)
+                if not time > self.sim.now:
+                    raise self.sim.refuse(rules.call_refusal(time))
+                yield Call(partial(self.sim.kernel.start, call_later(self.sim, time)))
+                self.sim.server.nb_calls += 1
             case commands.SetPstate(hosts, pstate):
                 machines = [self.sim.machines[host] for host in hosts]
                 self._check(rules.switch_refusal(machines, pstate))
-                return self.switches.request(machines, pstate)
+                yield from self.switches.request(machines, pstate)
             case commands.QueryEnergy():
-                return self._query_energy()
+                joules = yield from self.sim.joules(self.sim.machines)
+                self.sim.server.outbox.append(words.consumed_energy(self.sim.message_time, float(joules)))
             case commands.SetRegistration(allowed):
                 self.sim.server.registration_open = allowed
             case commands.Register(facts, leaves, moldable):
@@ -257,7 +260,6 @@ class CommandHandler:
                     self.sim.server.report_submitted(job)
             case commands.SetMetadata(job, text):
                 job.metadata = text
-        return None
 
     def _check(self, refusal: str) -> None:
         if refusal:
@@ -281,18 +283,6 @@ class CommandHandler:
         job.phase, job.final = JobPhase.ENDED, FinalState.REJECTED
         self.sim.server.note_end(job)
 
-    def _kill(self, jobs: Sequence[SimJob]) -> Steps[None]:
-        for job in jobs:
-            if job.actor is None:
-                raise self.sim.refuse(rules.never_executed(job.id))
-        # Batsim ignores a request of which all jobs are being killed already.
-        asked = [job for job in dict.fromkeys(jobs) if not job.kill_asked]  # the others are being killed already
-        for job in asked:
-            job.kill_asked = True
-        if asked:
-            yield Call(partial(self.sim.kernel.start, kill_jobs(self.sim, asked)))
-            self.sim.server.nb_killers += 1
-
     def _change_state(self, job: SimJob, wanted: str) -> None:
         """Batsim's documentation says what this does; 4.2.1 itself stops at any change but to RUNNING."""
         final = FinalState.__members__.get(wanted)
@@ -310,16 +300,6 @@ class CommandHandler:
             raise self.sim.refuse(rules.become_refusal(job.id, wanted, job.phase, alloc))
 
     # --- Calls, hosts, energy -----------------------------------------------------------------------------
-
-    def _call_later(self, time: float) -> Steps[None]:
-        if not time > self.sim.now:
-            raise self.sim.refuse(rules.call_refusal(time))
-        yield Call(partial(self.sim.kernel.start, call_later(self.sim, time)))
-        self.sim.server.nb_calls += 1
-
-    def _query_energy(self) -> Steps[None]:
-        joules = yield from self.sim.joules(self.sim.machines)
-        self.sim.server.outbox.append(words.consumed_energy(self.sim.message_time, float(joules)))
 
 
 @dataclass(slots=True, eq=False)

@@ -204,7 +204,18 @@ def _is_best(tables, level, switch, size, hosts):
 def place_as_slurm(down, free, size, taken):
     """Write how many hosts each lowest switch gives, as Slurm chooses; arguments are those of `place_best`."""
     taken[:] = 0
-    begin, end = _lowest_that_fits(down, free, size)
+    # The lowest switches below the one that Slurm looks at: of those with enough free hosts the one with the fewest.
+    begin, width, level = -1, 1, 1
+    while begin < 0 and level < len(down):
+        least = 0
+        for first in range(0, len(free), width):
+            below = free[first : first + width].sum()
+            if below >= size and (begin < 0 or below < least):
+                begin, least = first, below
+        if begin < 0:
+            width *= down[level]
+            level += 1
+    begin, end = (begin, begin + width) if begin >= 0 else (0, len(free))
     while size > 0:
         best = -1
         for switch in range(begin, end):
@@ -218,22 +229,6 @@ def place_as_slurm(down, free, size, taken):
         hosts = min(free[best] - taken[best], size)
         taken[best] += hosts
         size -= hosts
-
-
-@kernel
-def _lowest_that_fits(down, free, size):
-    """The first and one past the last lowest switch below the switch that Slurm looks at."""
-    width = 1
-    for level in range(1, len(down)):
-        begin, least = -1, 0
-        for first in range(0, len(free), width):
-            below = free[first : first + width].sum()
-            if below >= size and (begin < 0 or below < least):
-                begin, least = first, below
-        if begin >= 0:
-            return begin, begin + width
-        width *= down[level]
-    return 0, len(free)
 
 
 # What a job's hosts cost: the hops between all pairs of them, divided by their number, in closed form.

@@ -96,8 +96,19 @@ def guard_plan(state, facts, memory, plan):
             refused |= plan.kind[at] == START and not stays[at]
         keep_only(plan, stays)
         for i in range(due):
-            if not _starts(plan, memory.chosen[i]):
-                _start_due(state, plan, memory.chosen[i])
+            job = memory.chosen[i]
+            if _starts(plan, job):
+                continue
+            # The profile has hosts for it, but others may have booked some of them. Who did gets them back once the job
+            # has ended; jobs behind the guarded ones leave them alone.
+            unbooked = plan.free.copy()
+            if count_hosts(plan.free) < state.size[job]:
+                plan.free[:] = state.free
+                for at in range(plan.nb_actions):
+                    for k in range(plan.begin[at], plan.end[at]):
+                        remove_interval(plan.free, plan.first[k], plan.last[k])
+            take_lowest(plan, add(plan, START, job), state.size[job])
+            plan.free[:] &= unbooked
         # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to.
         if refused:
             _start_others(state, memory, plan)
@@ -118,24 +129,6 @@ def guard_plan(state, facts, memory, plan):
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
-
-
-@kernel
-def _start_due(state, plan, job):
-    """Start a job whose reservation begins, for which the profile has hosts: others may have booked some of them.
-
-    Who booked them gets them back once the job has ended; jobs behind the guarded ones leave them alone.
-    """
-    if count_hosts(plan.free) >= state.size[job]:
-        take_lowest(plan, add(plan, START, job), state.size[job])
-        return
-    unbooked = plan.free.copy()
-    plan.free[:] = state.free
-    for at in range(plan.nb_actions):
-        for i in range(plan.begin[at], plan.end[at]):
-            remove_interval(plan.free, plan.first[i], plan.last[i])
-    take_lowest(plan, add(plan, START, job), state.size[job])
-    plan.free[:] &= unbooked
 
 
 @kernel

@@ -157,8 +157,18 @@ def look_ahead(state, outlook):
             learn_quantiles(outlook, job, user, state.size[job], walltime, runtime)
     _list_running(state, outlook)
     for job in range(outlook.nb_predicted, state.nb_jobs):
-        outlook.predicted[job] = _predict(state, outlook, job)
-        outlook.expected_runtime[job] = outlook.predicted[job]
+        estimate, user, size, walltime = outlook.estimate, state.user[job], state.size[job], state.walltime[job]
+        seconds = walltime
+        if estimate == Estimator.LAST2:
+            seconds = predict_last_two(outlook, user, walltime)
+        elif estimate == Estimator.REGRESSION:
+            seconds = predict(outlook, user, size, walltime, state.submit_time[job])
+        elif estimate == Estimator.QUANTILES:
+            say_quantiles(outlook, job, user, size, walltime)
+            seconds = quantile(outlook, user, size, walltime, 0.0, outlook.fill)
+        elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
+            seconds = state.estimate[job]
+        outlook.predicted[job] = outlook.expected_runtime[job] = min(max(seconds, _SHORTEST), walltime)
     outlook.nb_predicted = state.nb_jobs
     # Expect more of the jobs that have outlived what was expected. The list ascends by expected end: only its front can
     # be overdue.
@@ -175,22 +185,6 @@ def look_ahead(state, outlook):
             ends[k] = ends[k + 1]
         insert_in_order(ends, running, listed - 1, end, job)
         outlook.revisions[0] += 1
-
-
-@kernel
-def _predict(state, outlook, job):
-    estimate, walltime = outlook.estimate, state.walltime[job]
-    seconds = walltime
-    if estimate == Estimator.LAST2:
-        seconds = predict_last_two(outlook, state.user[job], walltime)
-    elif estimate == Estimator.REGRESSION:
-        seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
-    elif estimate == Estimator.QUANTILES:
-        say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
-        seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.fill)
-    elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
-        seconds = state.estimate[job]
-    return min(max(seconds, _SHORTEST), walltime)
 
 
 @kernel

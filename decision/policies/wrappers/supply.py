@@ -370,23 +370,17 @@ def let_fail(state, plan, failed):
     found = False
     for i in range(state.nb_running):
         job = state.running[i]
-        if state.suspended[job] == 0 and _has_failed(state, job):
+        begin, lost = state.alloc_first[job], False
+        for k in range(begin, begin + state.alloc_count[job]):
+            for host in range(state.interval_first[k], state.interval_last[k] + 1):
+                lost |= state.host_state[host] == UNAVAILABLE
+        if lost and state.suspended[job] == 0:
             found = True
             if failed == Failed.KILL:
                 add(plan, KILL, job)
             else:
                 plan.value[add(plan, SUSPEND, job)] = 1
     return found
-
-
-@kernel
-def _has_failed(state, job):
-    begin = state.alloc_first[job]
-    for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            if state.host_state[host] == UNAVAILABLE:
-                return True
-    return False
 
 
 @kernel

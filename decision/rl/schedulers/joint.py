@@ -299,7 +299,12 @@ def _pick_awake(state, facts, memory, plan, job, picked):
     score = np.full(servers, -np.inf)
     for server in range(servers):
         if memory.vacant[server] > 0:
-            _see_fit(state, facts, memory, job, server)
+            fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
+            longer = state.now + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
+            fit[FREE_CORES] = memory.vacant[server] / hosts
+            fit[EMPTY] = memory.vacant[server] == hosts
+            fit[OUTLASTS], fit[OUTLASTED] = on_log_scale(longer), on_log_scale(-longer)
+            fit[HOLDS] = memory.vacant[server] >= size
             score[server] = weighted_sum(memory.weights, PLACE, memory.fit, 0, N_FIT)
     while left > 0:
         best = np.argmax(score)  # the first of equals: the lowest server
@@ -313,17 +318,6 @@ def _pick_awake(state, facts, memory, plan, job, picked):
                 insert_interval(picked, host, host)
                 left -= 1
     return size - left
-
-
-@kernel
-def _see_fit(state, facts, memory, job, server):
-    """How a job fits a server."""
-    fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
-    longer = state.now + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
-    fit[FREE_CORES] = memory.vacant[server] / hosts
-    fit[EMPTY] = memory.vacant[server] == hosts
-    fit[OUTLASTS], fit[OUTLASTED] = on_log_scale(longer), on_log_scale(-longer)
-    fit[HOLDS] = memory.vacant[server] >= state.size[job]
 
 
 @kernel

@@ -146,32 +146,27 @@ _memory_at = bundle_at(LearnedMemory)
 def decide_by_score(state, facts, memory, plan):
     """Decide by the learned score, always with a plan."""
     clear(plan, state)
-    _plan_now(state, plan, _memory_at(memory))
-    return DECIDED
-
-
-@kernel
-def _plan_now(state, plan, memory):
-    """Learn from what has happened, and plan who starts now."""
-    note_ends(state, memory)
-    note_arrivals(state, memory)
-    longest = longest_wait(state, memory)
+    own = _memory_at(memory)
+    note_ends(state, own)
+    note_arrivals(state, own)
+    longest = longest_wait(state, own)
     # nothing could start; what was learned above is kept
     if state.nb_free < smallest_waiting(state):
-        return
-    running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
-    drained = add_up_releases(state, memory, running)
-    guarded = count_guarded(state, memory, running, drained, guarded_after(state, memory, longest, unit))
-    guarded = count_late_jobs(state, memory, running, longest, guarded)
-    length = sort_by_score(state, memory, running, drained, guarded, unit)
-    chosen = choose_by_score(state, memory, length, running, guarded, unit)
-    if not is_by_arrival(state, memory):
-        running = _list_running(state, memory)  # without those that are chosen, which `choose_by_score` has put in
-        chosen = best_start(state, memory, length, chosen, running, guarded, unit)
+        return DECIDED
+    running, unit = _list_running(state, own), max(longest, _LEAST_UNIT)
+    drained = add_up_releases(state, own, running)
+    guarded = count_guarded(state, own, running, drained, guarded_after(state, own, longest, unit))
+    guarded = count_late_jobs(state, own, running, longest, guarded)
+    length = sort_by_score(state, own, running, drained, guarded, unit)
+    chosen = choose_by_score(state, own, length, running, guarded, unit)
+    if not is_by_arrival(state, own):
+        running = _list_running(state, own)  # without those that are chosen, which `choose_by_score` has put in
+        chosen = best_start(state, own, length, chosen, running, guarded, unit)
     for i in range(chosen):  # on the lowest hosts: the order is about time, not about places
-        job = memory.chosen[i]
-        note_begin(state, memory, job)
+        job = own.chosen[i]
+        note_begin(state, own, job)
         take_lowest(plan, add(plan, START, job), state.size[job])
+    return DECIDED
 
 
 @kernel

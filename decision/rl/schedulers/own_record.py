@@ -111,7 +111,11 @@ def own_act(state, facts, cycles, plan, memory, action):
         elif plan.kind[k] == CALL_AT:
             cycles.call = min(cycles.call, plan.time[k])
         elif plan.kind[k] == SET_PSTATE:
-            _note_sleep(facts, cycles, plan, k)
+            pstate = plan.value[k]
+            for i in range(plan.begin[k], plan.end[k]):
+                for host in range(plan.first[i], plan.last[i] + 1):  # those that fall asleep are away
+                    if 0 <= pstate < facts.pstate_kind.shape[1] and facts.pstate_kind[host, pstate] == PSTATE_SLEEP:
+                        cycles.until[host] = np.inf
     cycles.nb_free = count_hosts(plan.free)
     return memory.goes_on != 0 and _is_asked(state, cycles, memory.asks)
 
@@ -130,18 +134,6 @@ def _leave_queue(state, cycles, plan, k):
     cycles.nb_queued -= 1
     for i in range(at, cycles.nb_queued):
         cycles.queue[i] = cycles.queue[i + 1]
-
-
-@kernel
-def _note_sleep(facts, cycles, plan, k):
-    """Hosts that fall asleep are away."""
-    for i in range(plan.begin[k], plan.end[k]):
-        for host in range(plan.first[i], plan.last[i] + 1):
-            if (
-                0 <= plan.value[k] < facts.pstate_kind.shape[1]
-                and facts.pstate_kind[host, plan.value[k]] == PSTATE_SLEEP
-            ):
-                cycles.until[host] = np.inf
 
 
 @OBSERVE.entry_with(OwnMemory)
@@ -410,7 +402,13 @@ class Own:
         """What the class observes, a vector (D,)."""
         if not self._sees:
             return self.view.observation
-        found = self._numbers("observe", self._ask("observe", self._made.observe, self.view))
+        given = self._ask("observe", self._made.observe, self.view)
+        try:
+            found = np.asarray(given, np.float32)
+        except (TypeError, ValueError):
+            found = np.zeros((0, 0), np.float32)
+        if found.ndim != 1:
+            raise ConfigError(f"{self.name}.observe: must give a list of numbers; found {given!r}", field="observe")
         if not np.isfinite(found).all():
             at = int(np.flatnonzero(~np.isfinite(found))[0])
             raise ConfigError(
@@ -433,15 +431,6 @@ class Own:
             wanted = f"one of {len(mask)} actions at least"
             raise ConfigError(f"{self.name}.mask: must allow {wanted}; found {valid.tolist()} at {self._when()}")
         mask[:] = valid
-
-    def _numbers(self, method: str, given: Any) -> NDArray[np.float32]:
-        try:
-            found = np.asarray(given, np.float32)
-        except (TypeError, ValueError):
-            found = np.zeros((0, 0), np.float32)
-        if found.ndim != 1:
-            raise ConfigError(f"{self.name}.{method}: must give a list of numbers; found {given!r}", field=method)
-        return found
 
     def act(self, action: int) -> None:
         """Write what an action means into the plan; `own_act` takes it over. Raises PolicyError for what cannot be."""

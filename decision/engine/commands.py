@@ -174,8 +174,8 @@ class CommandReader(Generic[J]):
                 if data.additional_io_job is not UNSET:
                     raise self._refuse(f"{data.job_id}: additional_io_job needs a network and storage; {ADVICE}")
                 hosts = self._hosts(data.alloc, data.job_id)
-                by_hand = data.mapping is not UNSET and data.mapping
-                places = self._places(job, len(hosts), data.mapping) if by_hand else []
+                by_hand = {} if data.mapping is UNSET else data.mapping
+                places = self._places(job, len(hosts), by_hand) if by_hand else []
                 return Start(job, hosts, data.alloc, places)
             case m.RejectJob(data=data):
                 return Reject(self._job(data.job_id))

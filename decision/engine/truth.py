@@ -97,7 +97,9 @@ def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) ->
         reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
         raise _refusal(name, workload, reason)
     if not isinstance(profile, Composed):
-        kind, amount, flops, sent, matrix = LeafKind.DELAY, 0.0, (), 0.0, ()
+        kind, amount, sent = LeafKind.DELAY, 0.0, 0.0
+        flops: tuple[float, ...] = ()
+        matrix: tuple[float, ...] = ()
         match profile:
             case Delay():
                 amount = profile.duration

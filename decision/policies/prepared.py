@@ -221,8 +221,8 @@ def _explain(
         if reason == WRONG_NUMBER:
             return f"pstate {pstate} is set for no hosts"
         if reason in (_TAKEN, PART_OF_SERVER):  # perhaps by a job that the plan starts on the host
-            given = [i for i in range(plan.nb_actions) if plan.kind[i] == START and host in _hosts_of(plan, i)]
-            starts = int(plan.job[given[0]]) if given else -1
+            actions = [i for i in range(plan.nb_actions) if plan.kind[i] == START and host in _hosts_of(plan, i)]
+            starts = int(plan.job[actions[0]]) if actions else -1
         if starts >= 0 and _server_of(facts, host):
             why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
         else:

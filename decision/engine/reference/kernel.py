@@ -380,12 +380,12 @@ class ActorKernel:
         # First all that end are over, and then they wake their actors, in the order in which they began.
         over = []
         for activity in self._running if seconds > 0 else self._brief:
-            waits = isinstance(activity, ParallelTask) and activity.latency > 0
+            waiting = activity if isinstance(activity, ParallelTask) and activity.latency > 0 else None
             is_over = activity.spend(seconds)
-            if not waits and is_over:
+            if waiting is None and is_over:
                 over.append(activity)
-            elif waits and activity.latency == 0:  # its bytes flow from now on
-                self.network.begin(activity)
+            elif waiting is not None and waiting.latency == 0:  # its bytes flow from now on
+                self.network.begin(waiting)
         for activity in over:
             self._end(activity)
         for activity in over:

@@ -576,8 +576,8 @@ class Green(ChoosingScheduler):
             rows = worths(workload)
             assert rows is not None
             run = np.where(rows[:, EXPECTED] > 0, rows[:, EXPECTED], walltimes(workload))
-            density = rows[:, VALUE] / (sizes(workload) * run)
-            highest = np.maximum(highest, (rows[:, VALUE].max(), density.max(), run.max()))
+            by_host_second = rows[:, VALUE] / (sizes(workload) * run)
+            highest = np.maximum(highest, (rows[:, VALUE].max(), by_host_second.max(), run.max()))
         asked = (max_value, max_density, max_runtime)
         value, density, runtime = (float(h if a is None else a) for a, h in zip(asked, highest, strict=True))
         fields = self.encoder_fields(settings, cores)

@@ -42,8 +42,7 @@ from decision.policies.loading import reset_policy
 from decision.policies.policy import Plan, Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.spec import PolicySpec
-from decision.policies.traits import traits_of
+from decision.policies.traits import PolicySpec, traits_of
 from decision.policies.window import window_gap
 from decision.policies.wrappers import entries_of
 from decision.policies.wrappers.prediction import predictions_of

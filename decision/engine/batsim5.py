@@ -1,10 +1,10 @@
 """The compiled engine in the place of a Batsim 5: its calls and probes, its forced stop, where it puts executors.
 
-All that differs from Batsim 4 is here, and in `batsim5_words` what it says and writes otherwise; time is the same.
+All that differs from Batsim 4 is here, and in `batsim_words` what it says otherwise; time is the same.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from decision.engine.kernels.clock import takes_time
 from decision.model.errors import ConfigError, DeadlockError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
-from decision.model.record import RunRecord
+from decision.model.record import PstateTable, RunRecord
 from decision.model.workload import Job, MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol import messages as m
@@ -25,9 +25,10 @@ from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
 from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
-from . import batsim5_words as words5
+from . import batsim_words as words
 from .batsim4 import EmbeddedEngine
 from .commands import SetPstate, Start
+from .compiled import CompiledEngine
 from .rules import EngineOptions
 from .truth import LeafKind, LeafTask, on_hosts
 
@@ -127,7 +128,7 @@ class Batsim5Engine(EmbeddedEngine):
                 if self._unheeded > _IDLE_QUESTIONS:
                     problem = "all jobs are over, and a periodic call or probe goes on for ever"
                     raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
-                return Message(question.now, words5.stamped(question.events, before))
+                return Message(question.now, words.stamped(question.events, before))
             super().answer(Message(question.now, ()))
         return None
 
@@ -143,7 +144,7 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
-        return words5.with_changes_at_once(record, self, self._at_once)
+        return with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ class Batsim5Engine(EmbeddedEngine):
             case a.LOG_SUBMITTED:
                 job = self.job(arg)
                 self._reader.submit(job.id, arg)
-                events.append(words5.job_submitted_message(time, job, workloads[job.workload], self.options))
+                events.append(words.job_submitted5(time, job, workloads[job.workload], self.options))
             case a.LOG_KILLED:
                 sim = self.world.sim
                 numbers = [int(job) for job in sim.kill_job[sim.kill_begin[arg] : sim.kill_end[arg]]]
@@ -166,8 +167,9 @@ class Batsim5Engine(EmbeddedEngine):
                 data = m.JobKilledData(tuple(self.job(number).id for number in numbers), progress)
                 if self.options.forward_profiles_of_killed:
                     jobs = [self.job(number) for _, number in killed]
-                    names = {words5.full(j.profile, w): (j.profile, w) for j in jobs for w in [workloads[j.workload]]}
-                    profiles = {name: words5.profile(*names[name]) for name in sorted(names)}
+                    given = [(job.profile, workloads[job.workload]) for job in jobs]
+                    names = {words.full_name(*profile): profile for profile in given}
+                    profiles = {name: words.profile5(*names[name]) for name in sorted(names)}
                     data = m.JobKilledData(data.job_ids, progress, profiles)
                 events.append(m.JobKilled(time, data))
             case a.LOG_CHANGED:
@@ -175,18 +177,16 @@ class Batsim5Engine(EmbeddedEngine):
                 changed = m.ResourceStateChangedData(self.switched_hosts(arg), pstate, at_once)
                 events.append(m.ResourceStateChanged(time, changed))
             case a.LOG_EVENT:
-                events.append(words5.external_event_message(time, self.events[arg]))
+                events.append(words.external_event5(time, self.events[arg]))
             case a.LOG_BEGINS:
                 given = self._lists, self._facts, self.options.forward_all_profiles
-                events.append(words5.simulation_begins_message(self.platform, workloads.values(), *given))
+                events.append(words.simulation_begins5(self.platform, workloads.values(), *given))
             case _:
                 super()._add_event(events, kind, time, arg, value)
 
     def _progress(self, number: int) -> m.TaskProgress:
         sim, workload = self.world.sim, self._reader.workloads[self.job(number).workload]
-        return words5.task_progress_message(
-            self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload
-        )
+        return words.task_progress5(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload)
 
     def _joules(self, hosts: str, time: float) -> list[float]:
         """What hosts have used by a time in seconds."""
@@ -544,3 +544,24 @@ def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Ov
             raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
         overrides[override.profile_id] = override
     return overrides
+
+
+# --- What it writes of changes of pstate -----------------------------------------------------------------------------
+
+
+def with_changes_at_once(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]) -> RunRecord:
+    """The record as Batsim 5 writes it; `at_once` are the numbers of requests to switch that took no time."""
+    pstates = record.pstates
+    if pstates is not None and at_once:  # such a change has one row
+        number = engine.world.sim.nb_pstate_rows
+        requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
+        begun = np.isin(requests, list(at_once)) & (values < 0)
+        keep = np.concatenate([np.ones(len(pstates.time) - number, bool), ~begun])
+        hosts = [text for text, stays in zip(pstates.hosts, keep.tolist(), strict=True) if stays]
+        pstates = PstateTable(time=pstates.time[keep], hosts=hosts, pstate=pstates.pstate[keep])
+    return msgspec.structs.replace(
+        record,
+        pstates=pstates,
+        nb_switches=record.nb_switches - sum(len(parse_hosts(engine.switched_hosts(r))) for r in at_once),
+        nb_grouped_switches=record.nb_grouped_switches - len(at_once),
+    )

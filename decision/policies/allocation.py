@@ -12,7 +12,7 @@ which can sleep only when all of them are idle. Where each host is a server of i
 when a job starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may
 be given prices of free hosts, which say what they are worth to jobs that come later
 (`decision.policies.placement.windows`). `hops` takes hosts that are few hops apart on any network
-(`decision.state.hops`), which on trees `tree` does better.
+(`choose_near`), which on trees `tree` does better.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import first_word, next_word, uniform
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError, InternalError, PolicyError
 from decision.model.platform import Platform
 from decision.policies.placement.tree import count_lowest, place_as_slurm, place_best, place_priced
 from decision.policies.placement.windows import fill_worth
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
-from decision.state.hops import choose_near
+from decision.state.cluster import count_hops
 from decision.state.plan_arrays import START, add, add_interval
 
 from .options import Allocation
@@ -242,3 +242,52 @@ def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> N
     if prices.size and len(prices) != len(platform.down) - 1:
         given = f"{platform.path or 'the platform'} has {len(platform.down)}"
         raise ConfigError(f"{who} is for trees of {len(prices) + 1} levels, and {given}", field="platform")
+
+
+# Free hosts that are few hops apart.
+#
+# `choose_near` is the heuristic of Krumke, Marathe, Noltemeier, Radhakrishnan, Ravi and Rosenkrantz, "Compact location
+# problems" (Theoretical Computer Science 181, 1997), which Bender et al. use on grids ("Communication-aware processor
+# allocation for supercomputers", Algorithmica 50, 2008): for each free host the nearest free ones are tried, and those
+# win whose hops to it are fewest in sum. Hops are a metric, so all pairs of n such hosts are at most 2 - 2 / n times as
+# many hops apart as those of the best n.
+#
+# On trees `decision.policies.placement.tree` has the best hosts exactly. On a torus and on a dragonfly nobody knows how
+# to find them in a reasonable time.
+
+
+@kernel
+def choose_near(network, places, size, chosen):
+    """Write which of the free hosts a job gets.
+
+    Args:
+        network: `network_codes` the platform.
+        places: (F,) of the free hosts; ties go to those that come first.
+        size: hosts of the job, at most F.
+        chosen: (F,) bool, receives the choice.
+    """
+    # Hops by how many hosts are so far: counting takes one pass for a centre, sorting would take more.
+    longest = 0  # hops: no way is longer than twice that from the first one
+    for place in places:
+        longest = max(longest, 2 * count_hops(network, places[0], place))
+    number = np.zeros(longest + 1, np.int64)  # of free hosts, by hops
+    if size > len(places):
+        raise InternalError("a job is to be placed on more hosts than are free")
+    best, least, radius, at_radius = 0, np.int64(2**62), 0, 0
+    for centre in range(len(places)):
+        number[:] = 0
+        for place in places:
+            number[count_hops(network, places[centre], place)] += 1
+        # The nearest `size` hosts of this centre, ring by ring.
+        hops, left, total = 0, size - number[0], 0
+        while left > 0:
+            hops += 1
+            total += hops * min(number[hops], left)
+            left -= number[hops]
+        if total < least:
+            best, least, radius, at_radius = centre, total, hops, left + number[hops]
+    # All within the radius, and of those at its edge as many as are needed, the first ones.
+    for i in range(len(places)):
+        hops = count_hops(network, places[best], places[i])
+        chosen[i] = hops < radius or (hops == radius and at_radius > 0)
+        at_radius -= hops == radius

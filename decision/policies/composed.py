@@ -17,9 +17,7 @@ from decision.state.plan_arrays import START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
 from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
-from .booking import decide_booked
-from .conservative import choose_reserved, next_call
-from .easy import choose_starts
+from .backfill import choose_reserved, choose_starts, next_call
 from .guard import (
     OPTION,
     GuardLimit,
@@ -47,7 +45,7 @@ from .options import (
     refuse_unknown,
 )
 from .order import density_of, sort_queue
-from .power import manage_power
+from .power import decide_booked, manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
 # Running jobs that give their hosts to a waiting one that is worth more.

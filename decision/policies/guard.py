@@ -1,7 +1,7 @@
 """A bound on waiting: a job that has waited for long gets a reservation that nothing may delay.
 
 A job is guarded from the first decision on at which it has waited for as long as the limit, until it starts. Guarded
-jobs have reservations as conservative backfilling makes them (`conservative`), among themselves, in order of
+jobs have reservations as conservative backfilling makes them (`backfill`), among themselves, in order of
 submission: each begins as early as running jobs and the guarded jobs before it allow, and never moves to a later time,
 as long as jobs end by their walltime and hosts stay. Any other job starts only where it delays none of them.
 
@@ -28,8 +28,7 @@ from decision.model.platform import Platform
 from decision.state.cluster import platform_facts
 from decision.state.plan_arrays import CALL_AT, add
 
-from .conservative import keep_reservations, next_call, take_due
-from .easy import take
+from .backfill import keep_reservations, next_call, take, take_due
 from .memory import MOST_WATCHED, longest_known, longest_wait, note_decision
 from .options import AUTO, Backfill, Power
 from .profile import TOLERANCE, add_free, are_free, earliest, hosts_given_back
@@ -132,7 +131,7 @@ def note_guarded(memory, queue, count):
 
 @kernel
 def choose_guarded(state, facts, memory, queue, length, guarded):
-    """As `easy.choose_starts`, where the first so many jobs of the state's queue are guarded; one at least.
+    """As `backfill.choose_starts`, where the first so many jobs of the state's queue are guarded; one at least.
 
     They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
     for EASY one of them is the first that waits.

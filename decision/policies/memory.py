@@ -291,7 +291,7 @@ def _reserve_head(state, shadow, which):
     shadow.shadow_extra[which] = max(free - wanted, 0)
 
 
-# So that the regions that matter to a job are one word of bits (`conservative._find_earlier`).
+# So that the regions that matter to a job are one word of bits (`backfill._find_earlier`).
 FREED_ROOM = 64  # bits of a word
 # Each start looks at all of them (`guard.harms_watched`).
 MOST_WATCHED = 64  # jobs are watched by a guard, those that have waited longest

@@ -51,8 +51,16 @@ from .options import (
     split_name,
 )
 from .policy import Policy
-from .spec import PolicySpec, read_spec
-from .traits import ESTIMATE, OUTLOOK_OPTIONS, SUPPLY_OPTIONS, read_outlook, read_supply, traits_of
+from .traits import (
+    ESTIMATE,
+    OUTLOOK_OPTIONS,
+    SUPPLY_OPTIONS,
+    PolicySpec,
+    read_outlook,
+    read_spec,
+    read_supply,
+    traits_of,
+)
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"

@@ -3,16 +3,23 @@
 A policy says it by attributes of the record's names, as many as differ from the defaults; what is around another
 policy changes that one's record (`decision.policies.wrappers`). All of it is known when a policy has been made, and
 who wants to know asks `traits_of`.
+
+The text that a user writes for a policy is parsed once, into its name and its options (`PolicySpec`): a name followed
+by options, all separated by commas; options may also be given apart from it. Whoever is handed such a text (the command
+line, `api`, a choice of an experiment) makes one record of it with `read_spec`; all others ask the record, so that no
+two of them read the text differently.
 """
 
 import math
+from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, mapping, text
 from decision.model.hosts import nearest
 
-from .options import read_value
+from .options import SHORTHANDS, read_value
 
 # Options that say for how long jobs are expected to run, as settings.
 
@@ -209,3 +216,57 @@ def traits_of(policy: object) -> Traits:
         return whole
     given = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
     return Traits(**({"name": type(policy).__name__} | given))
+
+
+# What a user writes for a policy, parsed once.
+
+_QUANTILES = f"{ESTIMATE}=quantiles"  # which corrects by itself
+
+
+class PolicySpec(NamedTuple):
+    """A policy's name and options."""
+
+    name: str  # behind a shorthand: easy of easy++
+    options: dict[str, Any]  # as texts or values, those given apart first
+
+    @property
+    def place(self) -> str:
+        """The name without its class: the module or file of one in Python, else the whole name."""
+        return self.name.partition(":")[0]
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a policy that is one: a checkpoint, or Python's (``./mine.py:Class``)."""
+        path = Path(self.place)
+        return path if path.is_file() else None
+
+
+def read_spec(spec: str, options: Mapping[str, Any] | None = None) -> PolicySpec:
+    """Parse what a user writes for a policy.
+
+    Args:
+        spec: name and options, like ``sjf+easy,guard=1.5x``.
+        options: more options, as texts or values.
+
+    Raises:
+        ConfigError: if an option is not written as name=value, is given twice, or contradicts a shorthand.
+    """
+    name, *pairs = text("spec", spec).split(",")
+    settings = dict(mapping("options", options, '{"guard": "auto"}'))
+    if name in SHORTHANDS:
+        shorthand, (name, *more) = name, SHORTHANDS[name].split(",")
+        named = {pair.partition("=")[0] for pair in pairs} | settings.keys()
+        if _QUANTILES in (*pairs, f"{ESTIMATE}={settings.get(ESTIMATE)}") and CORRECTION not in named:
+            kept = [pair for pair in more if pair.partition("=")[0] not in (*named, CORRECTION)]
+            advice = f"use {','.join((name, *kept, *pairs))}"
+            raise ConfigError(f"policy {shorthand}: it has a correction, and {_QUANTILES} takes none; {advice}")
+        # what the user says replaces what the shorthand stands for
+        pairs += [pair for pair in more if pair.partition("=")[0] not in named]
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"policy {spec!r}: {pair!r} is not an option; write it as name=value")
+        if key in settings:
+            raise ConfigError(f"policy {spec!r}: option {key} is given twice")
+        settings[key] = value
+    return PolicySpec(name, settings)

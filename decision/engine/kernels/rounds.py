@@ -38,6 +38,7 @@ from decision.model.errors import InternalError
 
 from . import arrays as a
 from .clock import begin_sleep, put, put_reply, sender_of, takes_time, twelve_decimals
+from .commands import reach_pstate, set_target_pstate
 from .energy import ROW_END, energy_row, joules_of, measure_host, note_first_submission
 from .jobs import (
     begin_computing,
@@ -53,7 +54,6 @@ from .jobs import (
     unload_hosts,
 )
 from .network import end_flow
-from .switches import reach_pstate, set_target_pstate
 
 # What an actor has asked for in this round
 (

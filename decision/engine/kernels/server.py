@@ -25,6 +25,7 @@ from .commands import (
     note_end,
     queue_rests,
     register_rests,
+    report_switched,
     take_suspensions,
 )
 from .energy import begin_energy, enter
@@ -42,7 +43,6 @@ from .rounds import (
     settle,
     wake,
 )
-from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
 # Operations of `engine`

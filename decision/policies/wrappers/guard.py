@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
-from decision.policies.conservative import take_due
+from decision.policies.backfill import take_due
 from decision.policies.guard import (
     GuardLimit,
     ask_for_call,
@@ -28,7 +28,7 @@ from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import PSTATE_SLEEP, SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 
-from .base import AroundPolicy, ask_inner, own_memory
+from . import AroundPolicy, ask_inner, own_memory
 
 
 @DECIDE.entry

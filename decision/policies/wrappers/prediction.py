@@ -45,7 +45,7 @@ from decision.policies.runtimes.kernels import (
 from decision.policies.traits import Correction, Estimator, OutlookSettings, Traits
 from decision.state.cluster import ENDED, RUNNING, ClusterState
 
-from .base import AroundPolicy, ask_inner, layers, own_memory
+from . import AroundPolicy, ask_inner, layers, own_memory
 
 _SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0

@@ -30,7 +30,7 @@ from decision.state.cluster import UNAVAILABLE, ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, cannot_be_cut, clear, put_first
 from decision.state.transitions import bring_back, set_aside, spare_power
 
-from .base import AroundPolicy, ask_inner, layers, own_memory
+from . import AroundPolicy, ask_inner, layers, own_memory
 
 _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
 _COLUMNS = ("cap", "watts", "power")

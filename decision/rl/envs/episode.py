@@ -11,9 +11,9 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import next_word, uniform
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, UNCARRIED
+from decision.engine.kernels.commands import forget_requests
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
-from decision.engine.kernels.switches import forget_requests
 from decision.model.errors import InternalError
 from decision.policies.power import see_servers
 from decision.policies.prepared import ask

@@ -25,8 +25,7 @@ from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.checks import Misfits, check_estimates
 from decision.policies.traits import Estimator, OutlookSettings, SupplySettings
-from decision.rl.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
-from decision.rl.schedulers.registry import find_observation
+from decision.rl.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler, find_observation
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up; memory has room for them
 

@@ -39,10 +39,10 @@ from .base import (
     Image,
     Pool,
     jobs_in_a_row,
+    register,
 )
 from .decision_points import call_at, start_at
 from .packing import MOST_NODES
-from .registry import register
 from .window import MOST_SLOTS, Count, check_scale, slot_begun
 
 # Launchpad in compiled code: decision points at each step, starts, suspensions for a job of more value, and rewards.

@@ -44,7 +44,7 @@ from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
-from decision.policies.easy import take
+from decision.policies.backfill import take
 from decision.policies.guard import note_guarded
 from decision.policies.memory import Memory, grown_memory, longest_wait, new_memory
 from decision.policies.options import AUTO, Backfill, OptionLine, Order, PolicyConfig, read_value
@@ -55,8 +55,7 @@ from decision.policies.runtimes.kernels import RegressionMemory, learn_end, new_
 from decision.state.cluster import QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
-from .base import Episodes, ParametricScheduler
-from .registry import register
+from .base import Episodes, ParametricScheduler, register
 from .rollouts import (
     EXPONENT,
     LATE,

@@ -22,7 +22,6 @@ from decision.state.bitmap import count_hosts
 from decision.state.cluster import PSTATE_SLEEP, ClusterState, new_state, platform_facts
 from decision.state.plan_arrays import CALL_AT, REJECT, SET_PSTATE, START, new_plan
 
-from . import registry
 from .base import (
     ACT,
     BEGIN,
@@ -41,6 +40,8 @@ from .base import (
     call_observe,
     call_open,
     call_reward,
+    find_scheduler,
+    read_encoder,
 )
 from .decision_points import new_cycles, note_start
 from .own import Asks, ChoiceView, Environment
@@ -203,7 +204,7 @@ class OwnEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True)
 @cache
 def _encoder_in(text: str) -> Encoder:
     fields = msgspec.json.decode(text)
-    return BASELESS.encoder_type(**fields) if fields["name"] == BASELESS.name else registry.read_encoder(fields)
+    return BASELESS.encoder_type(**fields) if fields["name"] == BASELESS.name else read_encoder(fields)
 
 
 def _own_memory(record: "OwnScheduler", of_base: Bundle) -> OwnMemory:
@@ -324,7 +325,7 @@ def record_of(kind: type[Environment], name: str) -> OwnScheduler:
         ConfigError: if the class is not complete.
     """
     acts = kind.act is not Environment.act
-    base = BASELESS if kind.base is None else registry.find_scheduler(kind.base)
+    base = BASELESS if kind.base is None else find_scheduler(kind.base)
     if not isinstance(base, ChoosingScheduler):
         raise ConfigError(f"{name}: its base {kind.base} has no environment; take dbf, or None", field="base")
     if kind.base is None and not (acts and kind.observe is not Environment.observe):

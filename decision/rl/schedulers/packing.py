@@ -35,10 +35,10 @@ from .base import (
     Encoder,
     Episodes,
     Layout,
+    register,
 )
 from .dbf import MOST_POOLS, see_hosts, see_pools
 from .decision_points import call_at, is_over, start_at
-from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
 
 FAILURES = 4  # in a row, after which time passes

@@ -13,11 +13,10 @@ from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
 from decision.state.view import ClusterView
 
-from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
+from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open, find_observation
 from .decision_points import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
 from .own import ChoiceView
 from .own_record import Own, OwnEncoder, OwnMemory, OwnScheduler
-from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]
 

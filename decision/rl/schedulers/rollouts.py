@@ -22,7 +22,7 @@ from decision.compiling.bundle import F8, I4, Bundle, Float, I1x2
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
-from decision.policies.easy import take
+from decision.policies.backfill import take
 from decision.policies.guard import find_earliest, note_guarded, note_reservation
 from decision.policies.order import sort_by_key
 from decision.policies.profile import TOLERANCE

@@ -31,8 +31,7 @@ from decision.state.cluster import QUEUED, ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
-from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row
-from .registry import register
+from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row, register
 from .window import Count
 
 

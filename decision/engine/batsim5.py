@@ -179,8 +179,8 @@ class Batsim5Engine(EmbeddedEngine):
             case a.LOG_EVENT:
                 events.append(words.external_event5(time, self.events[arg]))
             case a.LOG_BEGINS:
-                given = self._lists, self._facts, self.options.forward_all_profiles
-                events.append(words.simulation_begins5(self.platform, workloads.values(), *given))
+                everything, begins = self.options.forward_all_profiles, words.simulation_begins5
+                events.append(begins(self.platform, workloads.values(), self._lists, self._facts, everything))
             case _:
                 super()._add_event(events, kind, time, arg, value)
 

@@ -137,7 +137,15 @@ N_FEATURES = len(FEATURES)
 LARGEST_WEIGHT = 100.0  # hops: with more, sums of prices might not fit into 64 bits
 _FINEST = 2**48  # what one in Q is worth to a job on one host: for more hosts less, by their square
 
-_FREE, _HOSTS, _SOON, _APART, _OUTLASTED, _N_SUMS = range(6)  # over the hosts below a switch
+
+class _Below(NamedTuple):
+    """Sums over the hosts below each of some switches, (n,); `FEATURES` has the last three as shares."""
+
+    free: np.ndarray
+    hosts: np.ndarray
+    soon: np.ndarray
+    apart: np.ndarray
+    outlasted: np.ndarray
 
 
 @kernel
@@ -174,48 +182,58 @@ def fill_worth(down, switch, left, size, walltime, weights):
     worth = np.zeros((len(down) - 1) * (len(left) + switches), np.int64)
     at = 0
     for level in range(1, len(down)):
-        for row in range(len(sums)):
-            count = min(int(sums[row, _FREE]), size) + 1
+        for row in range(len(sums.free)):
+            count = min(int(sums.free[row]), size) + 1
             begin[at + 1] = begin[at] + count
-            _fill_row(sums[row], size, long, weights[level - 1], worth[begin[at] : begin[at + 1]])
+            _fill_row(sums, row, size, long, weights[level - 1], worth[begin[at] : begin[at + 1]])
             at += 1
         if level + 1 < len(down):
-            above = np.zeros((len(sums) // down[level], _N_SUMS))
-            for row in range(len(sums)):
-                above[row // down[level]] += sums[row]
+            above = _nothing_below(len(sums.free) // down[level])
+            for row in range(len(sums.free)):
+                at_above = row // down[level]
+                above.free[at_above] += sums.free[row]
+                above.hosts[at_above] += sums.hosts[row]
+                above.soon[at_above] += sums.soon[row]
+                above.apart[at_above] += sums.apart[row]
+                above.outlasted[at_above] += sums.outlasted[row]
             sums = above
     return begin, worth[: begin[-1]]
 
 
 @kernel
+def _nothing_below(n):
+    return _Below(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n))
+
+
+@kernel
 def _sum_below(switches, switch, left, walltime, mean):
-    """(switches, _N_SUMS) over the hosts of each lowest switch."""
-    sums = np.zeros((switches, _N_SUMS))
+    """Over the hosts of each lowest switch."""
+    sums = _nothing_below(switches)
     for host in range(len(left)):
-        own, seconds = sums[switch[host]], left[host]
-        own[_HOSTS] += 1
+        at, seconds = switch[host], left[host]
+        sums.hosts[at] += 1
         if seconds < 0.0:
-            own[_FREE] += 1
+            sums.free[at] += 1
             continue
         if seconds < np.inf:
-            own[_SOON] += mean / (mean + seconds) if mean > 0.0 else 1.0
+            sums.soon[at] += mean / (mean + seconds) if mean > 0.0 else 1.0
         if walltime < np.inf:
             gap = walltime - seconds if seconds < np.inf else -1.0
             both = walltime + seconds if seconds < np.inf else 1.0
             if both > 0.0:
-                own[_APART] += abs(gap) / both
-                own[_OUTLASTED] += max(gap, 0.0) / both
+                sums.apart[at] += abs(gap) / both
+                sums.outlasted[at] += max(gap, 0.0) / both
     return sums
 
 
 @kernel
-def _fill_row(sums, size, long, weights, worth):
+def _fill_row(sums, row, size, long, weights, worth):
     """Write what 0, 1, ... hosts below a switch are worth to it."""
-    if sums[_HOSTS] == 0:
+    if sums.hosts[row] == 0:
         return
     unit = _FINEST // (size * size)
-    free, hosts = int(sums[_FREE]), sums[_HOSTS]
-    same = (weights[4] * sums[_SOON] + weights[5] * sums[_APART] + weights[6] * sums[_OUTLASTED]) / hosts
+    free, hosts = int(sums.free[row]), sums.hosts[row]
+    same = (weights[4] * sums.soon[row] + weights[5] * sums.apart[row] + weights[6] * sums.outlasted[row]) / hosts
     price = 0.0
     for taken in range(1, len(worth)):
         share = (free - taken) / hosts

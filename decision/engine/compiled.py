@@ -560,7 +560,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         runtime=runtime,
         allocation=HostSets(partial(engine.allocations.intervals, state), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
-        metadata=Texts(partial(_metadata, metadata), ended),
+        metadata=Texts(lambda jobs: [metadata.get(job, "") for job in jobs.tolist()], ended),
     )
 
 
@@ -570,7 +570,3 @@ def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
     for row in np.flatnonzero(engine.state.nth_rest[jobs]).tolist():
         texts[row] = getattr(engine.job(int(jobs[row])), field)
     return texts
-
-
-def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
-    return [texts.get(job, "") for job in jobs.tolist()]

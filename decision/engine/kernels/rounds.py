@@ -32,7 +32,7 @@ So the call is reported before the jobs. If job 3 had another parallel task to c
 COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 """
 
-from decision.compiling.jit import kernel
+from decision.compiling.jit import inlined, kernel
 from decision.engine.rules import TASK_STEPS
 from decision.model.errors import InternalError
 
@@ -368,23 +368,33 @@ def continue_sender(world, kind, arg):
     elif kind == a.MSG_COMPLETED:
         if takes_time(world):
             end_overrun(world, arg)
-    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED, a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
-        is_list = kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS)
-        at, _, clock, end, time = _due_of(world, is_list)
-        if kind in (a.MSG_HELLO, a.MSG_EVENTS_HELLO):
-            clock[arg] = world.sim.now
-        # It sends what is due, sleeps until its next job or event, or says goodbye. The sleep is counted from when it
-        # woke and not from now: Batsim's submitter reads its clock before it sends.
-        if at[arg] == end[arg]:
-            put(world, a.pack(a.MSG_EVENTS_BYE if is_list else a.MSG_BYE, arg))
-        elif time[at[arg]] > clock[arg]:
-            wakes = a.EVENT_LIST_WAKES if is_list else a.SUBMITTER_WAKES
-            begin_sleep(world, time[at[arg]] - clock[arg], a.pack(wakes, arg))
-        else:
-            _send_due(world, arg, is_list)
+    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
+        _go_on_sending(world, arg, kind == a.MSG_HELLO, False)
+    elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
+        _go_on_sending(world, arg, kind == a.MSG_EVENTS_HELLO, True)
 
 
-@kernel
+@inlined
+def _go_on_sending(world, which, begins, is_list):
+    """A sender of events (a list) or of jobs sends what is due, sleeps until its next one, or says goodbye.
+
+    Each call is compiled into its place, where `is_list` is known.
+    """
+    at, _, clock, end, time = _due_of(world, is_list)
+    if begins:
+        clock[which] = world.sim.now
+    next_one, woke = at[which], clock[which]
+    if next_one == end[which]:
+        put(world, a.pack(a.MSG_EVENTS_BYE if is_list else a.MSG_BYE, which))
+    # Counted from when it woke and not from now: Batsim's submitter reads its clock before it sends.
+    elif time[next_one] > woke:
+        wakes = a.EVENT_LIST_WAKES if is_list else a.SUBMITTER_WAKES
+        begin_sleep(world, time[next_one] - woke, a.pack(wakes, which))
+    else:
+        _send_due(world, which, is_list)
+
+
+@inlined
 def _due_of(world, is_list):
     """What senders have, those of external events (lists) or of jobs (workloads).
 
@@ -397,7 +407,7 @@ def _due_of(world, is_list):
     return sim.workload_at, sim.workload_sent, sim.workload_clock, truth.workload_end, truth.submit_time
 
 
-@kernel
+@inlined
 def _send_due(world, which, is_list):
     """One message with the job or event that was waited for and all others that are due."""
     if not is_list:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, Float, I1x2, I4x2, Int
-from decision.model.platform import Host, Platform
+from decision.compiling.jit import kernel
+from decision.model.platform import Dragonfly, FatTree, Flat, Host, Platform, Topology, Torus
 from decision.model.record import FinalState, HostState
-
-from .hops import network_codes
 
 # Pstates of a host
 PSTATE_NONE, PSTATE_COMPUTING, PSTATE_SLEEP, PSTATE_VIRTUAL = -1, 0, 1, 2
@@ -41,7 +40,7 @@ class PlatformFacts(Bundle):
     down: I8  # (L,) devices below each switch of a level, from the hosts up
     switch: I4  # (H,) each host's lowest switch, numbered from left to right
     # any network that is known
-    network: I8  # its kind and sizes (decision.state.hops); empty where it is unknown
+    network: I8  # its kind and sizes (`network_codes`); empty where it is unknown
     place: I4  # (H,) each host's place in it
     cores: I4  # (H,)
 
@@ -304,3 +303,55 @@ def _longer(array: NDArray, length: int) -> NDArray:
     longer = np.zeros(length, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+# Hops between hosts of any known network, in kernels.
+
+_TREE, _TORUS, _DRAGONFLY = range(3)
+
+
+def network_codes(topology: Topology | None) -> NDArray[np.int64]:
+    """What kernels know of a network: its kind, then its sizes; empty where the network is unknown."""
+    match topology:
+        case FatTree(down=down):
+            return np.array([_TREE, *down])
+        case Flat(nb_hosts=hosts):
+            return np.array([_TREE, hosts])
+        case Torus(dims=dims):
+            return np.array([_TORUS, *dims])
+        case Dragonfly(chassis=chassis, routers=routers, nodes=nodes):
+            return np.array([_DRAGONFLY, chassis, routers, nodes])
+    return np.zeros(0, np.int64)
+
+
+@kernel
+def count_hops(network, a, b):
+    """Hops between two places of a network (`network_codes`), as `Topology.distance`; a backbone counts for nothing."""
+    if network[0] == _DRAGONFLY:
+        return _across_groups(network[1], network[2], network[3], a, b)
+    hops = 0
+    for level in range(1, len(network)):
+        size = network[level]
+        if network[0] == _TREE:
+            if a == b:
+                return hops
+            hops += 2
+        else:
+            offset = abs(a % size - b % size)
+            hops += min(offset, size - offset)
+        a, b = a // size, b // size
+    return hops
+
+
+@kernel
+def _across_groups(chassis, routers, nodes, a, b):
+    if a == b:
+        return 0
+    a, b = a // nodes, b // nodes
+    # As SimGrid's dragonfly: to another group leads one router, that of the group's own number, in the first chassis.
+    router, to_router = a % routers, b % routers
+    at, to = a // routers % chassis, b // routers % chassis
+    group, to_group = a // routers // chassis, b // routers // chassis
+    if group == to_group:
+        return 2 + (router != to_router) + (at != to)
+    return 3 + (router != to_group) + (at != 0) + (to_router != group) + (to != 0)

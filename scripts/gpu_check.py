@@ -35,8 +35,7 @@ from decision.rl.learning.ppo import PpoLearner
 from decision.rl.learning.sac import SacLearner
 from decision.rl.learning.schedulers import choosing_setup
 from decision.rl.learning.stack import PpoStack
-from decision.rl.schedulers.base import ChoosingScheduler
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.schedulers.base import ChoosingScheduler, find_scheduler
 
 AGENTS = ("dbf-paper", "packing-nn1", "deepscheduling-paper", "repair-paper", "green-paper")  # presets
 _NEAR = 0.02  # of a loss: what devices may differ by, in single precision

@@ -8,7 +8,7 @@ only they are kept on disk, in a file for each combination of arguments and kind
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
 (`simulation.simulate_episode`, `_play_part` and `play_episode` of `rl.envs.batch`,
-`rl.schedulers.registry.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
+`rl.schedulers.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
 windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.follower`). They reach each other by
 address alone.
 

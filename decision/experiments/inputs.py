@@ -21,7 +21,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.runtimes.walltimes import fill_missing, missing_text
-from decision.policies.spec import PolicySpec, read_spec
+from decision.policies.traits import PolicySpec, read_spec
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ def run_standin5(
     from decision.batsim.decision_component import ask_peer
     from decision.batsim.zeromq import check_endpoint
     from decision.engine.batsim5 import Batsim5Engine
-    from decision.engine.batsim5_words import own_facts
+    from decision.engine.batsim_words import own_facts
 
     began = time.perf_counter()
     if not peer.is_library:

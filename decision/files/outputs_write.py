@@ -23,6 +23,7 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import nearest_millionths
 from decision.model.columns import HostSets
+from decision.model.computer import forget_rows
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import (
     NULL_RUNTIME,
@@ -205,7 +206,10 @@ def _cells(column: Sequence[str]) -> Sequence[str]:
 def state_rows(table: HostTable, rows: slice) -> Iterator[str]:
     """The rows of the trace of hosts."""
     columns = [table.counts[rows, state].tolist() for state in range(HostState.UNAVAILABLE)]
-    return map(_STATE_ROW.__mod__, zip(table.time[rows].tolist(), *columns, strict=True))
+    times = table.time[rows].tolist()
+    if table.in_file:
+        forget_rows(table.time, rows.start, min(rows.stop, len(table.time)))
+    return map(_STATE_ROW.__mod__, zip(times, *columns, strict=True))
 
 
 def energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
@@ -246,14 +250,15 @@ def job_values(jobs: JobTable) -> dict[str, int | float]:
         "success_rate": _mean(nb_success, nb_jobs),
         "makespan": _largest(finish),
     }
-    measures = {
-        "waiting_time": start - submit,
-        "turnaround_time": finish - submit,
-        "slowdown": (finish - submit) / runtime,
-    }
-    for name, column in measures.items():
+
+    def add(name: str, column: NDArray[np.float64]) -> None:
         values[f"mean_{name}"] = _mean(float(column.sum(dtype=np.longdouble)), nb_jobs)
         values[f"max_{name}"] = _largest(column)
+
+    # one after the other, so that not all of them stand in memory
+    add("waiting_time", start - submit)
+    add("turnaround_time", finish - submit)
+    add("slowdown", (finish - submit) / runtime)
     return values
 
 

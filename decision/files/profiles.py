@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw
 
-from decision.model.columns import DelayProfiles, Labelled, Texts, small
+from decision.model.columns import DelayProfiles, Labelled, Texts, distinct
 from decision.model.demand import submit_times
 from decision.model.errors import InputError
 from decision.model.record import Floats
@@ -146,9 +146,9 @@ def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
 
 def delay_profiles(runtimes: Floats) -> tuple[Labelled[str], DelayProfiles]:
     """One delay profile per distinct run time (J,) in seconds: the name of each job's, and the profiles by name."""
-    distinct, which = np.unique(runtimes, return_inverse=True)
-    names = Texts(_delay_names, distinct)
-    return Labelled(names, small(which)), DelayProfiles(names, distinct.astype(np.float64))
+    durations, which = distinct(runtimes)
+    names = Texts(_delay_names, durations)
+    return Labelled(names, which), DelayProfiles(names, durations.astype(np.float64))
 
 
 def _delay_names(durations: Floats) -> list[str]:

@@ -8,6 +8,7 @@ use are left out, counted by reason in `Workload.dropped`, with the numbers of t
 
 import codecs
 import datetime
+import math
 import os
 import re
 from collections import Counter
@@ -22,7 +23,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow, numbered, small
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, distinct, joined, narrow, numbered
+from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
 from decision.model.demand import Floats, recorded, use_of
 from decision.model.errors import InputError
@@ -105,11 +107,12 @@ def read_swf(
         {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
     ]
     # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
-    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+    columns = {name: joined([part.pop(name) for part in parts]) for name in list(parts[0])}
     columns = log.without_repeats(columns)
     if not (np.diff(columns["submit"]) >= 0).all():  # by submission; at one time in the order of the log
         order = np.argsort(columns["submit"], kind="stable")
         columns = {name: columns.pop(name)[order] for name in list(columns)}
+    return_freed_memory()
     lines = columns.pop("line")
     ids = numbered(name, columns["number"])
     trace, has_limit = log.trace(ids, columns), np.isfinite(columns["walltime"])
@@ -171,8 +174,12 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
     # each job's group, executable and queue, as far as they are known: one mapping for all jobs of the same ones
     known = [labels(columns.pop(name)) for name in TEXT_FIELDS]
     sizes = [len(column.labels) for column in known]
-    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
-    codes = np.unravel_index(distinct, sizes)
+    number = np.zeros(len(ids), np.min_scalar_type(math.prod(sizes)))  # of a job's three texts among all that could be
+    for column, size in zip(known, sizes, strict=True):
+        number *= size
+        number += column.codes
+    numbers, which = distinct(number)
+    codes = np.unravel_index(numbers, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
     jobs = JobColumns(
@@ -182,7 +189,7 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
         walltime=columns["walltime"].astype(np.float64),
         profile=profile,
         user=labels(columns["user"]),
-        extra=Labelled[Mapping[str, str] | None](extras, small(which)),
+        extra=Labelled[Mapping[str, str] | None](extras, which),
     )
     return jobs, profiles
 
@@ -330,6 +337,8 @@ class LogLines:
     def without_repeats(self, columns: Columns) -> Columns:
         """The first row of each job number; of columns ``number``, ``line``, and others."""
         lines = columns["line"]
+        if (np.diff(columns["number"]) > 0).all():  # as in nearly all logs
+            return columns
         _, first = np.unique(columns["number"], return_index=True)
         if len(first) == len(lines):
             return columns
@@ -341,9 +350,9 @@ class LogLines:
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        distinct, which = np.unique(numbers, return_inverse=True)
-        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in distinct.tolist()]
-        return Labelled(texts, small(which))
+        values, which = distinct(numbers)
+        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
+        return Labelled(texts, which)
 
     def trace(self, ids: Sequence[str], columns: Columns) -> Trace:
         """What was recorded besides the jobs; takes its columns out of `columns`."""
@@ -353,14 +362,13 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = np.unique(taken.pop("recorded state"), return_inverse=True)
+        states, which = distinct(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
-        recorded["state"] = Labelled(texts, small(which))
+        recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
-        wait = columns.pop("wait").astype(np.float64)
         return Trace(
             id=ids,
-            wait=np.where(wait == -1, np.nan, wait),
+            wait=_known(columns.pop("wait")),
             recorded={name: field for name, field in recorded.items() if says(field)},
             request={name: field for name, field in request.items() if says(field)},
         )
@@ -436,7 +444,10 @@ class LogLines:
 
 def _known(numbers: Table) -> Table:
     """Numbers with nan for the unknown, -1."""
-    return np.where(numbers == -1, np.nan, numbers.astype(np.float64))
+    unknown = numbers == -1
+    if unknown.all():
+        return np.broadcast_to(np.nan, len(numbers))
+    return np.where(unknown, np.nan, numbers) if unknown.any() else numbers
 
 
 def requested_sizes(table: Table) -> Table:
@@ -477,7 +488,7 @@ def job_columns(table: Table, time_field: int) -> Columns:
         **{f"request {name}": table[:, column] for name, column in _REQUEST.items()},
         **{name: table[:, column] for name, column in TEXT_FIELDS.items()},
     }
-    return {name: narrow(column) for name, column in columns.items()}
+    return {name: joined([narrow(column)]) for name, column in columns.items()}
 
 
 # Workloads as logs in the Standard Workload Format 2.2, written.
@@ -586,10 +597,10 @@ class _Beside:
 
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:
     """A number for each text, -1 for none, and what the numbers mean where the texts are no numbers themselves."""
-    distinct = [text for text in dict.fromkeys(texts) if text]
-    if all(map(is_plain_number, distinct)):
+    named = [text for text in dict.fromkeys(texts) if text]
+    if all(map(is_plain_number, named)):
         return [int(text) if text else -1 for text in texts], {}
-    names = {text: number for number, text in enumerate(distinct, 1)}
+    names = {text: number for number, text in enumerate(named, 1)}
     return [names.get(text, -1) for text in texts], names
 
 

@@ -309,7 +309,12 @@ class _JobTexts:
         """The rows first .. last - 1 as a workload of Batsim 4, each with its number as its id."""
         count, profiles = len(self._jobs), dict[str, bytes]()
         for name in dict.fromkeys(self._names[row % count] for row in range(first, min(last, first + count))):
-            profiles |= self._profile(name)
+            if name not in self._profiles:
+                self._profiles[name] = {
+                    part: msgspec.json.encode(part) + b":" + with_short_numbers(profile_json(self._workload, part))
+                    for part in used_profiles(self._workload.profiles, [name])
+                }
+            profiles |= self._profiles[name]
         submit = self._submit[first:last].tolist()
         jobs = (
             b'{"id":"%09d","subtime":%s,' % (row, f"{time:.15g}".encode()) + self._jobs[row % count]
@@ -318,11 +323,3 @@ class _JobTexts:
         return b"".join(
             (self._head, b",\n".join(jobs), b'\n],"profiles":{\n', b",\n".join(profiles.values()), b"\n}}\n")
         )
-
-    def _profile(self, name: str) -> dict[str, bytes]:
-        if name not in self._profiles:
-            self._profiles[name] = {
-                part: msgspec.json.encode(part) + b":" + with_short_numbers(profile_json(self._workload, part))
-                for part in used_profiles(self._workload.profiles, [name])
-            }
-        return self._profiles[name]

@@ -123,7 +123,7 @@ def read_swf(
         profiles=profiles,
         nb_res=int(jobs.size.max(initial=1)),
         path=str(path),
-        description=origin(log.header),
+        description="; ".join(f"{key}: {log.header[key]}" for key in _ORIGIN if log.header.get(key)),
         dropped=log.dropped,
         dropped_lines=log.dropped_lines,
         unix_start=unix_start(log.header),
@@ -196,11 +196,10 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
 
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
 
-
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MACHINE = re.compile(rb"[;#][ \t]*(UnixStartTime|MaxProcs|MaxNodes|Computer|Version|MaxJobs|MaxRecords):")
-_ORIGIN = ("Computer", "Installation", "Acknowledge")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")  # which machine the log is of, and whom to thank for it
 
 
 def read_header(data: bytes) -> dict[str, str]:
@@ -244,11 +243,6 @@ def time_zone(header: Header) -> float:
     return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
 
 
-def origin(header: Header) -> str:
-    """Which machine the log is of, and whom to thank for it."""
-    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
-
-
 def _number(header: Header, key: str) -> float | None:
     """A header's number, or None where there is none; a note may follow it."""
     match = _NUMBER.match(header.get(key, ""))
@@ -256,7 +250,6 @@ def _number(header: Header, key: str) -> float | None:
 
 
 # The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
-
 
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
@@ -493,9 +486,7 @@ def job_columns(table: Table, time_field: int) -> Columns:
 
 # Workloads as logs in the Standard Workload Format 2.2, written.
 
-_EXTRA = ("group", "executable", "queue")
-_COMPLETED, _FAILED, _CANCELLED = 1, 0, 5
-_STATUS_OF = {"COMPLETED": _COMPLETED, "CANCELLED": _CANCELLED, "DEADLINE": _CANCELLED}  # of other states: failed
+_STATUS_OF = {"COMPLETED": 1, "CANCELLED": 5, "DEADLINE": 5}  # the standard's status by state; of others 0: failed
 
 
 def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
@@ -522,7 +513,7 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
     numbers, names = _numbers([job.name for job in jobs])
     notes = ["Note: jobs are numbered from 1"] if names else []
     labels = {"user": [job.user for job in jobs]}
-    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in _EXTRA}
+    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in TEXT_FIELDS}
     columns = []
     for kind, texts in labels.items():
         column, names = _numbers(texts)
@@ -560,8 +551,7 @@ class _Beside:
     def __init__(self, workload: Workload, order: Sequence[int]) -> None:
         jobs = len(workload.jobs)
         self._is_recorded = workload.trace is not None
-        trace = workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan))
-        trace = of_jobs(trace, workload.jobs)
+        trace = of_jobs(workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan)), workload.jobs)
 
         def numbers(part: str, name: str) -> list[str]:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
@@ -577,8 +567,7 @@ class _Beside:
         self.think_time = numbers("request", "think_time")
         self.state, self.rest = texts("recorded", "state"), texts("recorded", "fields")
         self.partition, self.partitions = _numbers(texts("request", "partition"))
-        preceding = trace.number("request", "dependency")[order].tolist()
-        self.preceding = [_text(-1.0 if number != number else number) for number in preceding]
+        self.preceding = numbers("request", "dependency")
 
     def sizes(self, at: int, size: int) -> tuple[str, str]:
         """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""
@@ -591,8 +580,8 @@ class _Beside:
         """The standard's status of a job."""
         state = self.state[at]
         if not state:
-            return "-1" if self._is_recorded else str(_FAILED if exit_code else _COMPLETED)
-        return state if state.isdigit() else str(_STATUS_OF.get(state, _FAILED))
+            return "-1" if self._is_recorded else str(0 if exit_code else 1)
+        return state if state.isdigit() else str(_STATUS_OF.get(state, 0))
 
 
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:

@@ -23,7 +23,16 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, distinct, joined, narrow, numbered
+from decision.model.columns import (
+    DelayProfiles,
+    JobColumns,
+    Labelled,
+    Texts,
+    joined,
+    narrow,
+    numbered,
+    values_and_codes,
+)
 from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
 from decision.model.demand import Floats, recorded, use_of
@@ -178,7 +187,7 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
     for column, size in zip(known, sizes, strict=True):
         number *= size
         number += column.codes
-    numbers, which = distinct(number)
+    numbers, which = values_and_codes(number)
     codes = np.unravel_index(numbers, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
@@ -343,7 +352,7 @@ class LogLines:
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        values, which = distinct(numbers)
+        values, which = values_and_codes(numbers)
         texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
         return Labelled(texts, which)
 
@@ -355,7 +364,7 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = distinct(taken.pop("recorded state"))
+        states, which = values_and_codes(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
         recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))

@@ -292,6 +292,8 @@ _PLUGINS = (
     Parameter("PreemptType", "preempt/none", "", "preempt/none, preempt/partition_prio or preempt/qos", True),
     Parameter("PreemptMode", "OFF", "", "REQUEUE, CANCEL or OFF; SUSPEND and GANG are not simulated"),
     Parameter("PreemptExemptTime", "-1", "", "for which a job runs before it may be preempted; -1 for none"),
+    Parameter("KillWait", "30", "s", "for which, with MessageTimeout, a job that preempted others preempts no more"),
+    Parameter("MessageTimeout", "10", "s", "see KillWait"),
     Parameter("CompleteWait", "0", "s", "for which nothing is started while a job completes"),
     Parameter("TopologyPlugin", "topology/none", "", "topology/none or topology/tree, with its topology.conf", True),
     Parameter("TopologyParam", "", "", "TopoOptional: switches count only for jobs with --switches", True),

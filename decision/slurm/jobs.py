@@ -56,7 +56,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     account: str = ""
     partition: str = ""  # one, or some with commas
-    qos: str = ""
+    qos: str = ""  # one, or some with commas
     nodes: int = 1  # at least
     nodes_max: int = 0  # 0: as many as it takes
     cpus: int = 1
@@ -146,11 +146,6 @@ def unknown_options(options: Mapping[str, str]) -> set[str]:
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
     if options.get("exclusive", "") in ("mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
-    # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
-    if "," in options.get("qos", ""):
-        found.add("several --qos: the one that sacct names is taken")
-    if "|" in options.get("licenses", ""):
-        found.add("--licenses=A|B: the first one is taken")
     if "*" in options.get("constraint", ""):
         found.add("--constraint with counts")
     needs = re.split("[,?]", options.get("dependency", ""))
@@ -228,7 +223,8 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         user=row.text("User"),
         account=row.text("Account"),
         partition=row.text("Partition"),
-        qos=row.text("QOS"),
+        # sacct names the one of several in which the job ran
+        qos=options["qos"] if "," in options.get("qos", "") else row.text("QOS"),
         held="hold" in options or row.text("Reason").startswith("JobHeld"),
         runs_once="no-requeue" in options,
         runs_again="requeue" in options,

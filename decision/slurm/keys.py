@@ -30,7 +30,7 @@ _MAY_MATTER_KEYS = {
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
     *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate"),
     *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
-    *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
+    *("dependencyparameters", "bursttype", "burstbuffertype", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
     *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
 }
@@ -38,7 +38,7 @@ _MAY_MATTER_KEYS = {
 _NO_INFLUENCE_KEYS = {
     *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
     *("slurmctldport", "slurmdport", "slurmuser", "slurmduser", "statesavelocation", "slurmdspooldir"),
-    *("slurmctldpidfile", "killwait", "returntoservice", "stacksize", "switchplugin", "resumefailprogram"),
+    *("slurmctldpidfile", "returntoservice", "stacksize", "switchplugin", "resumefailprogram"),
     *("bcastexclude", "bcastparameters", "serializerplugins"),
     *("slurmdpidfile", "slurmctldlogfile", "slurmdlogfile", "slurmctlddebug", "slurmddebug", "slurmschedlogfile"),
     *("slurmschedloglevel", "slurmctldsyslogdebug", "slurmdsyslogdebug", "logtimeformat", "debugflags", "authtype"),
@@ -249,7 +249,7 @@ def _of_nodes(facts: Facts) -> Iterator[str]:
 
 def _of_accounts(facts: Facts) -> Iterator[str]:
     for quality in facts.qualities:
-        nb_jobs = sum(job.qos == quality.name for job in facts.jobs)
+        nb_jobs = sum(quality.name in job.qos.split(",") for job in facts.jobs)
         mode = quality.preempt_mode.upper()
         if any(word in mode for word in ("SUSPEND", "GANG", "WITHIN")):
             yield _counted(f"PreemptMode={mode} of QOS {quality.name}", nb_jobs)

@@ -142,8 +142,8 @@ class Factors:
         self._assoc = {(each.account, each.user): each.priority for each in case.associations}
         self._most_assoc = max([1.0, *self._assoc.values()])
 
-    def of(self, job: SlurmJob, partition: Partition) -> float:
-        """The sum of a job's constant factors."""
+    def of(self, job: SlurmJob, partition: Partition, qos: str) -> float:
+        """The sum of a job's constant factors under one of its QOS."""
         if not self._settings.multifactor:
             return 0.0
         # slurm.conf(5), PriorityFlags=NO_NORMAL_...: the number itself, not its share of the largest one
@@ -154,7 +154,7 @@ class Factors:
             # slurm.conf(5), PriorityWeight...: age and fair share are added in kernels, because they change
             self._weight["JobSize"] * self._size(job)
             + self._weight["Partition"] * part
-            + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
+            + self._weight["QOS"] * self._qualities.get(qos, 0.0)
             + self._weight["Assoc"] * assoc
             + self._tres_part(job, partition)
             - job.nice

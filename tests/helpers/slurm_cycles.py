@@ -17,7 +17,7 @@ import numpy as np
 from decision.slurm.build import build_world, zero_of
 from decision.slurm.case import Sources, read_case
 from decision.slurm.jobs import read_job
-from decision.slurm.kernels import allocate, backfill, clock, preemption, priority, select_nodes
+from decision.slurm.kernels import allocate, backfill, clock, main_loop, preemption, priority, select_nodes
 from decision.slurm.kernels import world as at
 from decision.slurm.records import read_rows
 from decision.slurm.text import read_date, read_hosts
@@ -204,17 +204,24 @@ def _start(world: Any, number: int, nodes: list[int], quality: int, now: int) ->
                 world.alloc_node[first + kept], world.alloc_cores[first + kept] = node, cores
                 kept += 1
         world.alloc_count[job] = kept
-    world.usable[:] = 0
-    for node in nodes:
-        bitmap.insert_interval(world.usable, node, node)
-    select_nodes.begin_trial(world)
-    select_nodes.measure_nodes(world, number, world.usable)
     entries = range(world.entry_begin[number], world.entry_begin[number + 1])
     entry = next((each for each in entries if world.entry_quality[each] == quality), entries[0])
     allocate.take_entry(world, entry)
     allocate.has_licences(world, number)  # which says which ones it gets
     part = world.entry_part[entry]
-    if select_nodes.choose_nodes(world, number, part) != len(nodes):
+    select_nodes.begin_trial(world)
+    # of all free nodes the model may choose just these, else it has to; that says how many cores of each
+    main_loop.set_free(world, False)
+    world.usable[:] = world.masks[world.entry_mask[entry]] & world.free_now
+    select_nodes.measure_nodes(world, number, world.usable)
+    found = select_nodes.choose_nodes(world, number, part)
+    if sorted(world.chosen[: max(0, found)]) != sorted(nodes):
+        world.usable[:] = 0
+        for node in nodes:
+            bitmap.insert_interval(world.usable, node, node)
+        select_nodes.measure_nodes(world, number, world.usable)
+        found = select_nodes.choose_nodes(world, number, part)
+    if found != len(nodes):
         world.chosen[: len(nodes)] = nodes
         world.chosen_cores[: len(nodes)] = -(-world.cores[number] // len(nodes))
     world.nb_started = 0
@@ -254,6 +261,12 @@ def _compare(
     for name, entry in zip(names, entries, strict=True):
         priorities.setdefault(name, set()).add(int(world.priority[entry]))
     order = list(dict.fromkeys(names))
+    # where usages are nearly equal, a second decides whose share counts: cycles plan by the priorities of the log
+    recorded = dict(cycle.tests)
+    for name, entry in zip(names, entries, strict=True):
+        if name in recorded and len(priorities[name]) == 1:
+            world.priority[entry] = recorded[name]
+    world.unsorted = 1
     seen.clear()
     backfill.backfill(world, now)
     kept["found_cpus"] = world.found_cpus.copy()  # which a cycle leaves behind

@@ -127,7 +127,7 @@ def test_what_resources_weigh_is_their_share_of_the_partition(tmp_path: Path) ->
     half = multifactor + "PartitionName=half Nodes=n[1-2]\n"
     case = toy(tmp_path, [line(1, 0, 1, 5, 60), line(2, 0, 1, 5, 60, Partition="half")], half)
     factors = Factors(case, case.settings)
-    found = [factors.of(job, part) for job, part in zip(case.jobs, case.partitions, strict=True)]
+    found = [factors.of(job, part, job.qos) for job, part in zip(case.jobs, case.partitions, strict=True)]
     assert found == [1000 / 16, 1000 / 8]
 
 

@@ -124,10 +124,11 @@ def _events(
                 events.append((job.submit - zero, 1, number, number, again))
             if job.started:
                 end = int(job.start + job.runtime) - zero
-                # a cycle starts jobs in the order in which it tests them
-                tests = next((cycle.tests for time, cycle in reversed(cycles) if time <= job.start - zero), [])
-                place = next((k for k, (name, _) in enumerate(tests) if name in (job.id, f"{job.array}_*")), 0)
-                kind, place = (4, place) if job.by_backfill else (2, number)
+                # a cycle starts jobs in the order in which it tests them, a main loop as the log says
+                cycle = next((cycle for time, cycle in reversed(cycles) if time <= job.start - zero), _Cycle())
+                tests = [name for name, _ in cycle.tests] if job.by_backfill else cycle.main
+                place = next((k for k, name in enumerate(tests) if name in (job.id, f"{job.array}_*")), 0)
+                kind = 4 if job.by_backfill else 2
                 events.append((job.start - zero, kind, place, number, _Begun(job.hosts, qos)))
                 # a job is requeued when its nodes are free
                 back = attempts[i + 1][0].submit - zero if i + 1 < len(attempts) else end + _COMPLETING
@@ -143,6 +144,7 @@ class _Cycle:
 
     def __init__(self) -> None:
         self.tests: list[tuple[str, int]] = []  # job and priority
+        self.main: list[str] = []  # what main loops start until the next one
         self.plans: dict[str, list[tuple[int, str]]] = {}  # start and nodes of each, one after the other
 
 
@@ -172,6 +174,8 @@ def _read_cycles(path: Path, zero: int, most: int) -> list[tuple[int, _Cycle]]:
                 cycles.append((read_date(date, None) - zero, _Cycle()))
             elif what == "test":
                 cycles[-1][1].tests.append((_id_of(words[0]), int(words[1])))
+            elif what == "main" and cycles:
+                cycles[-1][1].main.append(_id_of(words[0]))
             elif what == "planned":
                 plans = cycles[-1][1].plans.setdefault(_id_of(words[0]), [])
                 plans.append((read_date(words[1], None) - zero, words[3]))

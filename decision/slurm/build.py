@@ -16,7 +16,7 @@ from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 from .case import Case
 from .conf import Settings
 from .jobs import ALL_MEMORY, SlurmJob
-from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
+from .limits import Buckets, Masks, Member, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import switch_arrays, topology_of
@@ -402,9 +402,7 @@ _NUMBERS = (
     *("bf_min_age_reserve", "bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear", "requeue_order"),
 )
 _AT_LEAST_A_SECOND = ("sched_interval", "bf_interval", "bf_resolution")
-_FLAGS = (
-    *("defer", "assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),
-)
+_FLAGS = (*("assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),)
 _COSTS = ("test_cost", "cycle_cost")
 
 
@@ -420,6 +418,8 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         **{name: whole(name) for name in _NUMBERS},
         **{name: max(1, whole(name)) for name in _AT_LEAST_A_SECOND},
         **{name: settings.flag(name) for name in _FLAGS},
+        # _slurm_rpc_epilog_complete looks for "defer" anywhere in SchedulerParameters
+        "defer": settings.flag("defer") or settings.flag("defer_batch"),
         **{name: settings.number(name) for name in _COSTS},
         **{name: rule.since <= settings.version for name, rule in VERSION_RULES.items()},
         "linear": settings.linear,
@@ -522,40 +522,41 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     limits = Buckets(case, settings)
     masks, prices = Masks(case, limits), Factors(case, settings)
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    qualities_by = {each.name: each for each in case.qualities}
-    begin, job_of, part_of, mask_of, base, quality_of, bucket_of, place_of = [0], [], [], [], [], [], [], []
-    must_have, per_cpu, members = [], [], []
+    begin, must_have, per_cpu = [0], [], []
+    columns: dict[str, list[int]] = {name: [] for name in ("job", "part", "mask", "quality", "place")}
+    base: list[float] = []
+    members: list[Member] = []
+    bucket_of: list[tuple[int, int]] = []
     for number, job in enumerate(case.jobs):
         must_have.append(masks.named(job))
-        buckets = {}
-        for qos in job.qos.split(","):
+        # those of the highest priority first, as in qos_list
+        ranked = sorted(
+            job.qos.split(","), key=lambda qos: -case.qualities[qualities[qos]].priority if qos in qualities else 0.0
+        )
+        buckets = []
+        for qos in ranked:
             first = len(members)
             members += limits.of(job, qos)
-            buckets[qos] = first, len(members)
-        # sort_job_queue2 asks the job, which still has the QOS of its last record, where it has one partition only
-        named = sorted(buckets, key=lambda qos: -qualities_by[qos].priority if qos in qualities_by else 0.0)
+            buckets.append((first, len(members)))
         parts = job.partition.split(",")
         for name in parts:
             part = numbers[name]
-            for i, qos in enumerate(named):
-                place_of.append(len(place_of) + (len(named) - 1 - i if len(parts) == 1 else 0))
-                job_of.append(number)
-                part_of.append(part)
-                mask_of.append(masks.of(job, case.partitions[part], qos))
+            # sort_job_queue2 asks the job, which still has the QOS of its last record, where it has one partition only
+            last = len(base) + len(ranked) - 1 if len(parts) == 1 else -1
+            for qos in ranked:
+                mask, quality = masks.of(job, case.partitions[part], qos), qualities.get(qos, -1)
+                row = (number, part, mask, quality, last if last >= 0 else len(base))
+                for values, value in zip(columns.values(), row, strict=True):
+                    values.append(value)
                 base.append(prices.of(job, case.partitions[part], qos))
-                quality_of.append(qualities.get(qos, -1))
-                bucket_of.append(buckets[qos])
-        begin.append(len(job_of))
+            bucket_of += buckets
+        begin.append(len(base))
         per_cpu.append(prices.per_cpu(job))
     limit = np.array(limits.limits, np.int64).reshape(len(limits.limits), 5)
     limit[:, 2] //= case.threads  # of cpus, which jobs get by whole cores; -1 stays
     return {
         "entry_begin": np.array(begin, np.int64),
-        "entry_job": np.array(job_of, np.int64),
-        "entry_part": np.array(part_of, np.int64),
-        "entry_mask": np.array(mask_of, np.int64),
-        "entry_quality": np.array(quality_of, np.int64),
-        "entry_place": np.array(place_of, np.int64),
+        **{f"entry_{name}": np.array(values, np.int64) for name, values in columns.items()},
         "entry_bucket": np.array(bucket_of, np.int64).reshape(len(bucket_of), 2),
         "job_bucket": np.array([each.bucket for each in members], np.int64),
         "bucket_checks": np.array([each.checks for each in members], np.int64),

@@ -261,6 +261,7 @@ _SCHEDULER = (
     Parameter("bf_window_linear", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
     Parameter("bf_yield_interval", "2000000", "us", "after which a cycle lets others in, with test_cost"),
     Parameter("bf_yield_sleep", "500000", "us", "for which it lets them in"),
+    Parameter("defer_batch", "no", "", "as defer, where nodes come back"),
     Parameter("default_queue_depth", "100", "jobs", "looked at by a main loop that something asked for"),
     Parameter("defer", "no", "", "a job's end asks for a main loop instead of running one"),
     Parameter("max_switch_wait", "300", "s", "for which a job with --switches waits at most for as few switches"),

@@ -140,7 +140,7 @@ def leave_out_taken(w, count):
 
 @kernel
 def is_rejected(w, entry):
-    """Whether a task of the same array was just left waiting in this partition and QOS; if not, this one counts as it."""
+    """Whether a task of the array was just left waiting in this partition and QOS; if not, this one counts as it."""
     array = w.array[w.entry_job[entry]]
     if array < 0:
         return False

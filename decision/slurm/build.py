@@ -92,6 +92,7 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
         "job_licences": parts["licences_asked"].copy(),
         # as its first entry has it, until another one is looked at
         "quality": parts["entry_quality"][parts["entry_begin"][:-1]],
+        "placed_by": parts["entry_begin"][:-1].copy(),
         "bucket_begin": parts["entry_bucket"][parts["entry_begin"][:-1], 0],
         "bucket_end": parts["entry_bucket"][parts["entry_begin"][:-1], 1],
         **_zeros((_KINDS_KEPT, nb_nodes), "room_from", "room_order"),
@@ -523,7 +524,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     masks, prices = Masks(case, limits), Factors(case, settings)
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
     begin, must_have, per_cpu = [0], [], []
-    columns: dict[str, list[int]] = {name: [] for name in ("job", "part", "mask", "quality", "place")}
+    columns: dict[str, list[int]] = {name: [] for name in ("job", "part", "mask", "quality")}
     base: list[float] = []
     members: list[Member] = []
     bucket_of: list[tuple[int, int]] = []
@@ -538,14 +539,10 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
             first = len(members)
             members += limits.of(job, qos)
             buckets.append((first, len(members)))
-        parts = job.partition.split(",")
-        for name in parts:
+        for name in job.partition.split(","):
             part = numbers[name]
-            # sort_job_queue2 asks the job, which still has the QOS of its last record, where it has one partition only
-            last = len(base) + len(ranked) - 1 if len(parts) == 1 else -1
             for qos in ranked:
-                mask, quality = masks.of(job, case.partitions[part], qos), qualities.get(qos, -1)
-                row = (number, part, mask, quality, last if last >= 0 else len(base))
+                row = (number, part, masks.of(job, case.partitions[part], qos), qualities.get(qos, -1))
                 for values, value in zip(columns.values(), row, strict=True):
                     values.append(value)
                 base.append(prices.of(job, case.partitions[part], qos))

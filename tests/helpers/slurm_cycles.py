@@ -258,6 +258,7 @@ def _compare(
     world: Any, cycle: _Cycle, case: Any, hosts: dict[str, int], seen: _Seen, counts: Counts, now: int
 ) -> None:
     kept = _copy(world)
+    world.placed_by[:] = world.entry_begin[1:] - 1  # a main loop has looked at all of a job's QOS
     world.unsorted = 1
     entries = world.queue[: backfill.sort_pending(world)]
     names = [_name_of(case, world, world.entry_job[entry]) for entry in entries]

@@ -16,7 +16,7 @@ def take_entry(w, entry):
     """Look at a job as one of its entries has it: in that one's QOS, with the limits of that one."""
     # build_job_queue makes a record for each QOS of a job, too (sbatch(1), --qos; 24.11)
     job = w.entry_job[entry]
-    w.quality[job] = w.entry_quality[entry]
+    w.quality[job], w.placed_by[job] = w.entry_quality[entry], entry
     w.bucket_begin[job], w.bucket_end[job] = w.entry_bucket[entry]
 
 
@@ -169,6 +169,7 @@ def leave_queue(w, job):
 @kernel
 def join_queue(w, job):
     """Put all entries of a job into the queue, in order of the log."""
+    take_entry(w, w.entry_begin[job])
     # build_job_queue makes a record for each partition of a job, so that it stands in the queue several times
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         place = w.nb_pending

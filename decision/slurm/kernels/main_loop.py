@@ -96,9 +96,14 @@ def sort_pending(w):
         tier = 0 if w.fifo != 0 else w.part_tier[w.entry_part[entry]]
         above = np.int64(w.reservation[w.entry_job[entry]] >= 0)
         # sort_job_queue2 asks first whether one job may preempt the other (preempt/qos)
-        place = w.entry_place[entry]
-        if w.preempts_by == 2 and w.entry_quality[place] >= 0:
-            above += 2 * min(_MOST_RANKS, w.quality_rank[w.entry_quality[place]])
+        # and then the job, not its record: it has the QOS of its last record, and where it has one partition only, the
+        # priority of the record that was last looked at
+        job = w.entry_job[entry]
+        last = w.entry_begin[job + 1] - 1
+        if w.preempts_by == 2 and w.entry_quality[last] >= 0:
+            above += 2 * min(_MOST_RANKS, w.quality_rank[w.entry_quality[last]])
+        one = w.entry_part[w.entry_begin[job]] == w.entry_part[last]
+        place = w.placed_by[job] if one else entry
         keys[i] = -((above << _ABOVE_TIERS) + (tier << 40) + w.priority[place])
     # stable: equal priorities stay in order of submission, as the last criteria of sort_job_queue2
     order = np.argsort(keys, kind="mergesort")

@@ -179,7 +179,6 @@ class SlurmWorld(Bundle):
     entry_mask: I8  # row of `masks`
     entry_kind: I8  # the same for entries that ask for the same
     entry_quality: I8  # -1 where unknown
-    entry_place: I8  # the entry by whose priority and QOS it is sorted into the queue
     entry_bucket: I8x2  # (E, 2) of the limits that hold it in this quality: the first one, and behind the last one
     masks: U8x2  # (M, W)
     entry_base: F8  # priority without age and share
@@ -238,6 +237,7 @@ class SlurmWorld(Bundle):
     reason: I8  # (J,)
     part_of: I8  # (J,) the partition in which it runs
     quality: I8  # (J,) that in which it runs, or was last looked at; -1 where unknown
+    placed_by: I8  # (J,) its entry by whose priority all of its partition are sorted into the queue
     bucket_begin: I8  # (J,) of the limits that hold it in this quality
     bucket_end: I8  # (J,)
     job_licences: I8x2  # (J, L) that it holds, or all that it asks for

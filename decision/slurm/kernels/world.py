@@ -214,6 +214,13 @@ class SlurmWorld(Bundle):
     room_row: Int  # of `room_from`, the one of the entry that is tested
     running_stamp: Int  # how often `by_end` was made
     next_backfill: Float  # seconds
+    # the last cycle of backfill: until when (seconds) the same jobs would be planned alike, if nothing but the time and
+    # the end of the queue changed; how many entries it went through and tested; whether it ended before the queue's end
+    holds_until: Int
+    nb_gone_through: Int
+    nb_tested_last: Int
+    ended_early: Int
+    sees_more: Int  # seconds: when the first trial of an entry would see a slot more
     cycles: I8  # (C,) seconds, ascending
     window_times: I8  # (X,) ascending: when a node goes or comes back
     window_node: I8
@@ -284,10 +291,12 @@ class SlurmWorld(Bundle):
     nb_roomy: I8  # (K,) how many there are
     seen_user: I8  # (U,)
     seen_part: I8  # (P,)
+    looked_part: I8  # (P,) as seen_part, of the main loop
     seen_assoc: I8  # (A,)
     seen_user_part: I8x2  # (U, P)
     seen_array: I8  # (arrays,)
-    rejected: I8  # (arrays,) 1 + the partition in which a task was just left waiting
+    rejected: I8  # (arrays,) 1 + the partition in which a task was just left waiting by the main loop
+    left: I8  # (arrays,) the same by backfill
     estimated: I8  # (J,) whether the cycle found a start for one of its entries
     kept_part: I8  # (P,) reservations
     failed: I8  # (P,)

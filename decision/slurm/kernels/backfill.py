@@ -8,7 +8,7 @@ plugins/sched/backfill/backfill.c; its options are documented in slurm.conf(5), 
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts
+from decision.state.bitmap import count_hosts, count_ones
 
 from . import world as at
 from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
@@ -71,8 +71,8 @@ def backfill(w, now):
 def _begin_cycle(w, now):
     """Begin with the table as it is before any plan: reservations, and what running jobs hold for sure."""
     # Where nothing starts, ends, or moves up in the queue, a later cycle finds the same plans, until the time passes one
-    # that the cycle compared with; each such time is noted (`_holds`). Ages, priorities and licences, and jobs that give
-    # way, are compared with in too many places
+    # that the cycle compared with; each such time is noted (`_holds`). With ages, priorities, licences, and jobs that
+    # give way, it is compared in too many places
     by_time = w.preempts_by != 0 or w.bf_min_age_reserve > 0 or w.bf_min_prio_reserve > 0 or w.leaves_out != 0
     by_time = by_time or len(w.licence_total) != 0 or w.bf_running_job_reserve != 0
     w.holds_until = 0 if by_time else at.FAR
@@ -172,6 +172,7 @@ def _place(w, entry, now):
     if w.leaves_out != 0 and not may_wait and count_hosts(w.free_now & w.masks[w.entry_mask[entry]]) < w.nodes_min[job]:
         return _NOTHING
     fewest = find_room(w, entry)
+    skipped = 0  # the first time at which a trial was left out
     # _attempt_backfill goes back to TRY_LATER: the same job again from when the table next leaves it other nodes
     while True:
         begin = later
@@ -179,6 +180,8 @@ def _place(w, entry, now):
         is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
+                chance = _next_chance(w, entry, later, fewest)
+                skipped, later = later if skipped == 0 and chance > later else skipped, chance
                 continue
             break
         # a job that fits now is started at once, whatever is planned behind it
@@ -202,9 +205,57 @@ def _place(w, entry, now):
         # the plan overlaps another one: again from its begin
         if outcome != NOT_TESTED:
             return outcome
-    # whether it was tested may hang on the first trial alone
+    # whether it was tested may hang on the first trial alone, or on those that were left out
     _holds(w, w.sees_more)
+    while skipped > 0 and not is_tested:
+        skipped, _, _ = _usable_from(w, job, w.masks[w.entry_mask[entry]], skipped, now)
+        is_tested = count_hosts(w.usable) >= w.nodes_min[job] and has_named(w, job, w.usable)
     return _NOTHING if is_tested else NOT_TESTED
+
+
+@kernel
+def _next_chance(w, entry, begin, fewest):
+    """The first time from `begin` on, of those at which the table leaves the job other nodes, at which a trial may succeed.
+
+    Others have too few nodes in the table, or too few that have room before the table leaves others again.
+    """
+    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
+    if w.nodes_owned != 0 or len(w.licence_total):
+        return begin
+    room = room_time(w, mask, fewest) if w.linear == 0 or w.tests_from_plan == 0 else 0
+    first = np.searchsorted(w.slot_end[: w.nb_slots], begin, "right")
+    while True:
+        gain = first
+        while gain + 1 < w.nb_slots and not _gains(w, gain, mask):
+            gain += 1
+        # where no more nodes come free, or only behind the job's end, the trial itself says what follows
+        if gain + 1 >= w.nb_slots or (gain > first and w.slot_begin[gain - 1] > begin + w.limit[job]):
+            return begin
+        if room <= w.slot_end[gain] and _leaves(w, first, begin + w.limit[job], mask) >= w.nodes_min[job]:
+            return begin
+        begin, first = w.slot_end[gain], gain + 1
+
+
+@kernel
+def _gains(w, slot, mask):
+    """Whether the slot behind has nodes of the mask that this one lacks."""
+    gains = np.uint64(0)
+    for word in range(len(mask)):
+        gains |= mask[word] & w.slot_mask[slot + 1, word] & ~w.slot_mask[slot, word]
+    return gains != 0
+
+
+@kernel
+def _leaves(w, first, end, mask):
+    """How many nodes of the mask the slots from one on leave until `end`, at most."""
+    left = 0
+    for word in range(len(mask)):
+        common, slot = mask[word], first
+        while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= end:
+            common &= w.slot_mask[slot, word]
+            slot += 1
+        left += np.int64(count_ones(common))
+    return left
 
 
 @kernel

@@ -233,8 +233,10 @@ def _frees_nodes(w, i, entry):
 @kernel
 def sort_running(w):
     """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
+    if w.moved == 0:
+        return
     count, at = w.nb_running, 0
-    w.running_stamp += 1
+    w.running_stamp, w.moved = w.running_stamp + 1, 0
     order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
     for i in range(count):
         job = w.running[order[i]]

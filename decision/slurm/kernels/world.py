@@ -213,6 +213,7 @@ class SlurmWorld(Bundle):
     nb_records: Int  # slots ever used by the cycle
     room_row: Int  # of `room_from`, the one of the entry that is tested
     running_stamp: Int  # how often `by_end` was made
+    moved: Int  # whether a job has begun, ended or given back nodes since `by_end` was made
     next_backfill: Float  # seconds
     # the last cycle of backfill: until when (seconds) the same jobs would be planned alike, if nothing but the time and
     # the end of the queue changed; how many entries it went through and tested; whether it ended before the queue's end

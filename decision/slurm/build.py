@@ -84,7 +84,7 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
             *("trial_jobs", "spots", "room_left", "order_weight"),
         ),
         "reserved_by": np.full(nb_nodes, -1, np.int64),
-        **_zeros(len(case.partitions), "seen_part", "kept_part", "failed"),
+        **_zeros(len(case.partitions), "seen_part", "looked_part", "kept_part", "failed"),
         **{name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")},
         **_zeros(slots, "slot_begin", "slot_end"),
         "slot_mask": np.zeros((slots, words), np.uint64),
@@ -184,6 +184,7 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
         "seen_user": np.zeros(max(1, len(users)), np.int64),
         "seen_array": np.zeros(max(1, len(arrays)), np.int64),
         "rejected": np.zeros(max(1, len(arrays)), np.int64),
+        "left": np.zeros(max(1, len(arrays)), np.int64),
         "seen_user_part": np.zeros((max(1, len(users)), len(case.partitions)), np.int64),
         **_needs(jobs),
     }

@@ -42,7 +42,8 @@ class Counts(msgspec.Struct):
 
 def count_cycles(folder: Path, most: int) -> Counts:
     """Simulate the first cycles of a recording."""
-    bitmap.count_ones = lambda word: int(word).bit_count()  # type: ignore[assignment]  # an instruction of compiled code
+    # an instruction of compiled code
+    bitmap.count_ones = backfill.count_ones = lambda word: int(word).bit_count()  # type: ignore[assignment]
     files = {name: folder / f"{name}.txt" for name in ("config", "assoc", "qos")} | {
         "topology": folder / "topology.yaml"
     }

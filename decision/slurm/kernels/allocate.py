@@ -143,7 +143,7 @@ def begin_on_nodes(w, job, part, count, now, reason):
     w.nb_started += 1
     leave_queue(w, job)
     count_limits(w, job, count, 1)
-    w.changed = 1
+    w.changed, w.moved, w.holds_until = 1, 1, 0
 
 
 @kernel
@@ -202,7 +202,7 @@ def end_job(w, job, now):
     w.completing[w.nb_completing_jobs] = job
     w.free_at[job] = now + w.completing_time
     w.nb_completing_jobs += 1
-    w.asked, w.changed = 1, 1
+    w.asked, w.changed, w.moved, w.holds_until = 1, 1, 1, 0
 
 
 @kernel
@@ -235,7 +235,7 @@ def release_completed(w, now):
             w.nb_completing[node] -= 1
         if w.status[job] == at.COMPLETING_JOB:
             w.status[job] = at.DONE_JOB
-        w.changed = 1
+        w.changed, w.moved, w.holds_until = 1, 1, 0
         # slurm.conf(5), defer; without it the message that an epilog is complete runs a loop at once
         if w.defer != 0:
             w.asked = 1
@@ -306,7 +306,7 @@ def cancel_pending(w, job, now):
     if w.status[job] == at.PENDING_JOB or w.status[job] == at.UNKNOWN:
         leave_queue(w, job)
         w.status[job], w.end[job] = at.CANCELLED_JOB, now
-        w.changed = 1
+        w.changed, w.holds_until = 1, 0
 
 
 @kernel

@@ -87,7 +87,7 @@ def _move_windows(w, now):
         if w.window_reservation[i] >= 0 and w.window_cores[i] == 0:
             w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         w.next_window += 1
-        w.changed, w.asked = 1, 1
+        w.changed, w.asked, w.moved, w.holds_until = 1, 1, 1, 0
 
 
 @kernel
@@ -206,7 +206,7 @@ def _cancel_jobs(w, now):
 @kernel
 def _arrive(w, job, now):
     if w.cancel[job] <= now:
-        w.status[job], w.end[job] = CANCELLED_JOB, now
+        w.status[job], w.end[job], w.holds_until = CANCELLED_JOB, now, 0
         return
     submit_job(w, job, now)
     if 0 <= w.recorded[job] <= now:

@@ -37,7 +37,7 @@ def main_loop(w, now, full):
     let_arrays_age(w, now)
     w.open[:] = ~np.uint64(0)
     w.failed[:] = 0
-    w.seen_part[:] = 0
+    w.looked_part[:] = 0
     w.rejected[:] = 0
     looked, started = 0, 0
     for i in range(length):
@@ -46,13 +46,13 @@ def main_loop(w, now, full):
         # dependencies, begin times and holds close nothing: such a job is not in build_job_queue's list
         if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now):
             continue
-        if is_rejected(w, entry):
+        if is_rejected(w, w.rejected, entry):
             continue
         take_entry(w, entry)
         # partition_job_depth counts what is looked at in each partition
         if w.partition_job_depth > 0:
-            w.seen_part[part] += 1
-            if w.seen_part[part] > w.partition_job_depth:
+            w.looked_part[part] += 1
+            if w.looked_part[part] > w.partition_job_depth:
                 continue
         # slurm.conf(5), default_queue_depth; _schedule tests one job more than it says (measured)
         if not full and looked > w.default_queue_depth:
@@ -63,7 +63,7 @@ def main_loop(w, now, full):
         reserved = w.reservation[job] >= 0
         if _look_in_reservation(w, entry, now) if reserved else w.failed[part] == 0 and _look(w, entry, now):
             started += 1
-            clear_rejected(w, job)
+            clear_rejected(w, w.rejected, job)
             if started == w.sched_max_job_start:
                 break
 
@@ -108,7 +108,13 @@ def sort_pending(w):
     # stable: equal priorities stay in order of submission, as the last criteria of sort_job_queue2
     order = np.argsort(keys, kind="mergesort")
     for i in range(count):
-        w.queue[i] = w.pending[order[i]]
+        entry = w.pending[order[i]]
+        # what backfill found holds for those in front, whoever comes behind them
+        if w.queue[i] != entry and i < w.nb_gone_through:
+            w.holds_until = 0
+        w.queue[i] = entry
+    if count < w.nb_gone_through:
+        w.holds_until = 0
     if count < len(w.queue):
         w.queue[count] = -1
     return count
@@ -144,23 +150,23 @@ def leave_out_taken(w, count):
 
 
 @kernel
-def is_rejected(w, entry):
+def is_rejected(w, rejected, entry):
     """Whether a task of the array was just left waiting in this partition and QOS; if not, this one counts as it."""
     array = w.array[w.entry_job[entry]]
     if array < 0:
         return False
     alike = 1 + w.entry_part[entry] * (len(w.quality_rank) + 1) + w.entry_quality[entry] + 1
-    if w.rejected[array] == alike:
+    if rejected[array] == alike:
         return True
-    w.rejected[array] = alike
+    rejected[array] = alike
     return False
 
 
 @kernel
-def clear_rejected(w, job):
+def clear_rejected(w, rejected, job):
     """A task of an array got what it wants: the next one is looked at."""
     if w.array[job] >= 0:
-        w.rejected[w.array[job]] = 0
+        rejected[w.array[job]] = 0
 
 
 @kernel

@@ -138,7 +138,7 @@ def _preempt(w, job, now):
     if w.grace_end[job] == FAR:
         grace = w.part_grace[w.part_of[job]] if w.preempts_by == 1 else w.quality_grace[w.quality[job]]
         w.grace_end[job] = w.expected_end[job] = min(w.expected_end[job], now + grace)
-        w.changed = 1
+        w.changed, w.moved = 1, 1
         # slurm.conf(5), GraceTime: the job is told to end, and runs on until then
         if grace > 0:
             return

@@ -216,7 +216,15 @@ class SlurmWorld(Bundle):
     nb_records: Int  # slots ever used by the cycle
     room_row: Int  # of `room_from`, the one of the entry that is tested
     running_stamp: Int  # how often `by_end` was made
+    moved: Int  # whether a job has begun, ended or given back nodes since `by_end` was made
     next_backfill: Float  # seconds
+    # the last cycle of backfill: until when (seconds) the same jobs would be planned alike, if nothing but the time and
+    # the end of the queue changed; how many entries it went through and tested; whether it ended before the queue's end
+    holds_until: Int
+    nb_gone_through: Int
+    nb_tested_last: Int
+    ended_early: Int
+    sees_more: Int  # seconds: when the first trial of an entry would see a slot more
     cycles: I8  # (C,) seconds, ascending
     window_times: I8  # (X,) ascending: when a node goes or comes back
     window_node: I8
@@ -293,10 +301,14 @@ class SlurmWorld(Bundle):
     nb_roomy: I8  # (K,) how many there are
     seen_user: I8  # (U,)
     seen_part: I8  # (P,)
+    looked_part: I8  # (P,) as seen_part, of the main loop
     seen_assoc: I8  # (A,)
     seen_user_part: I8x2  # (U, P)
     seen_array: I8  # (arrays,)
-    rejected: I8  # (arrays,) the partition and QOS in which a task was just left waiting, as one number; 0: none
+    rejected: (
+        I8  # (arrays,) the partition and QOS in which the main loop just left a task waiting, as one number; 0: none
+    )
+    left: I8  # (arrays,) the same by backfill
     estimated: I8  # (J,) whether the cycle found a start for one of its entries
     kept_part: I8  # (P,) reservations
     failed: I8  # (P,)

@@ -174,7 +174,10 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
         }
         for name, values in columns.items():
             values.append(int(row[name]))
-        gres.append([_gres(job, kind, row["nodes_min"]) for kind in kinds])
+        # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
+        counts = [sum(n for name, n in job.gres.items() if kind in (name, name.partition(":")[0])) for kind in kinds]
+        spread = row["nodes_min"] if job.gres_in_all else 1
+        gres.append([-(-count // spread) for count in counts])
         billing.append((job.billing or max(job.cpus_had, job.cpus)) * factors.get(first, 1.0))
     arrays_of = {name: np.array(values, np.int64) for name, values in columns.items()}
     return {
@@ -216,12 +219,6 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
         "cancel": job.end - begin if waits else FAR,
         "recorded": job.start - begin if job.before else -1,
     }
-
-
-def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
-    # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
-    count = sum(number for name, number in job.gres.items() if kind in (name, name.partition(":")[0]))
-    return -(-count // nodes) if job.gres_in_all else count
 
 
 def _has_memory(case: Case, settings: Settings) -> bool:
@@ -388,11 +385,16 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
         **job_arrays(case, settings, tree, begin),
         **_entries(case, settings),
         **_licences(case, settings),
-        **_shares(tree),
+        **{f"share_{name}": getattr(tree, name) for name in ("parent", "norm", "path")},
+        **{"leaf": tree.leaf, "usage": tree.usage.copy(), "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64)},
+        **{name: np.zeros(len(tree.usage)) for name in ("level_share", "factor")},
         **_windows(case, begin),
         **switch_arrays(case.switches, case.nodes, case.partitions, case.jobs, settings),
     }
-    parts["entry_kind"] = _kinds(parts)
+    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
+    asked = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
+    rows = np.column_stack([np.stack(asked, 1)[parts["entry_job"]], parts["entry_mask"]])
+    parts["entry_kind"] = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     parts["nodes_owned"] = int(parts["own_user"].any())
     return {name: np.array(part) for name, part in parts.items()}
 
@@ -491,6 +493,10 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     # sacctmgr(1): a QOS without PreemptMode, or with "cluster", has that of slurm.conf
     modes = [mode if each.preempt_mode.lower() in ("", "cluster") else each.preempt_mode for each in case.qualities]
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
+    # how many qualities stand one below the other under each; as many rounds as there are, should one preempt itself
+    ranks = [0] * len(names)
+    for _ in names:
+        ranks = [max((ranks[k] + 1 for k, below in enumerate(row) if below), default=0) for row in preempts]
     return {
         "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
         "part_tier": np.array([p.tier for p in case.partitions], np.int64),
@@ -501,16 +507,8 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
         "quality_grace": np.array([_seconds(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
-        "quality_rank": np.array(_ranks(preempts), np.int64),
+        "quality_rank": np.array(ranks, np.int64),
     }
-
-
-def _ranks(preempts: Sequence[Sequence[bool]]) -> list[int]:
-    """How many qualities stand one below the other under each: those that preempt nobody are of rank 0."""
-    ranks = [0] * len(preempts)
-    for _ in preempts:  # enough where none preempts itself by way of others
-        ranks = [max((ranks[k] + 1 for k, below in enumerate(row) if below), default=0) for row in preempts]
-    return ranks
 
 
 def _gives_way(mode: str) -> int:
@@ -569,15 +567,6 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _kinds(parts: Mapping[str, I8]) -> I8:
-    """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
-    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
-    columns = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
-    of_jobs = np.stack(columns, 1)[parts["entry_job"]]
-    rows = np.column_stack([of_jobs, parts["entry_mask"]])
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
 def _licences(case: Case, settings: Settings) -> dict[str, Any]:
     total = licenses_of(settings)
     asked = [dict(asked_licenses(job)) for job in case.jobs]
@@ -592,19 +581,6 @@ def _licences(case: Case, settings: Settings) -> dict[str, Any]:
         "licence_total": np.array(list(total.values()), np.int64),
         "licences_asked": np.array(rows, np.int64).reshape(len(rows), len(total)),
         "licence_order": np.array(padded, np.int64).reshape(len(rows), len(total)),
-    }
-
-
-def _shares(tree: ShareTree) -> dict[str, Any]:
-    return {
-        "share_parent": tree.parent,
-        "share_norm": tree.norm,
-        "share_path": tree.path,
-        "leaf": tree.leaf,
-        "usage": tree.usage.copy(),
-        "level_share": np.zeros(len(tree.usage)),
-        "factor": np.zeros(len(tree.usage)),
-        "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64),
     }
 
 

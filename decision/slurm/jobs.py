@@ -204,7 +204,11 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
     switches, switch_wait = _switches(row, options.get("switches", ""))
-    _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
+    for listed in (hosts, options.get("nodelist", ""), options.get("exclude", "")):
+        try:
+            read_hosts(listed)
+        except ValueError:
+            raise InputError(f"{row.place}: {listed!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
     shown, priority = row.text("JobID"), row.text("Priority")
     array_limit = _ARRAY_LIMIT.search(options.get("array", ""))
@@ -249,15 +253,6 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         by_backfill="SchedBackfill" in row.text("Flags"),
         **_sizes(row, options),
     )
-
-
-def _check_hosts(row: RecordRow, *lists: str) -> None:
-    """Refuse what is not a list of hosts."""
-    for text in lists:
-        try:
-            read_hosts(text)
-        except ValueError:
-            raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
 
 
 def _switches(row: RecordRow, text: str) -> tuple[int, float]:
@@ -483,7 +478,9 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in attempts]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
-    jobs = _with_array_limits(sorted(jobs, key=_place))
+    # by first submission; tasks of an array, at its place, by their numbers
+    jobs.sort(key=lambda job: (job.submitted, _number(job.array or job.id), job.task, job.id))
+    jobs = _with_array_limits(jobs)
     notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
     if resized:
         notes.append(
@@ -502,11 +499,6 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     if begun:
         notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
     return JobLog(tuple(jobs), tuple(notes))
-
-
-def _place(job: SlurmJob) -> tuple[int, int, int, str]:
-    """Jobs stand in order of their first submission; tasks of an array, at its place, by their numbers."""
-    return job.submitted, _number(job.array or job.id), job.task, job.id
 
 
 def _number(job_id: str) -> int:

@@ -197,7 +197,9 @@ def with_touched(keys: KeyCount, facts: Facts) -> KeyCount:
     matter = [
         _counted(name, several if name.lower().startswith("topologyplugin=") else None) for name in keys.may_matter
     ]
-    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), _of_jobs(facts))
+    options = Counter(option for job in facts.jobs for option in job.options)
+    of_jobs = (_counted(option, nb_jobs) for option, nb_jobs in sorted(options.items()))
+    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), of_jobs)
     return replace(keys, may_matter=(*matter, *(line for part in parts for line in part)))
 
 
@@ -263,12 +265,6 @@ def _of_accounts(facts: Facts) -> Iterator[str]:
             touched.update(dict.fromkeys(association.not_simulated, mine))
     for limit, nb_jobs in touched.items():
         yield _counted(f"{limit} of associations", nb_jobs)
-
-
-def _of_jobs(facts: Facts) -> Iterator[str]:
-    options = Counter(option for job in facts.jobs for option in job.options)
-    for option, nb_jobs in sorted(options.items()):
-        yield _counted(option, nb_jobs)
 
 
 def _counted(name: str, nb_jobs: int | None) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -85,19 +85,14 @@ class Buckets:
         if association is not None:
             found += self._members(("assoc", job.account, job.user), association.group, group)
             found += self._members(("each", job.account, job.user), association.each, user & account & _JOBS)
-        for above in self._accounts_above(job.account):
-            found += self._members(("assoc", above.account), above.group, group)
+        # the accounts above it; a circle of them in an edited file would not end
+        name, seen = job.account, {""}
+        while name not in seen and (name, "") in self._associations:
+            above = self._associations[name, ""]
+            found += self._members(("assoc", name), above.group, group)
+            seen.add(name)
+            name = above.parent
         return found
-
-    def _accounts_above(self, account: str) -> Iterator[Association]:
-        seen = {""}
-        while account not in seen:
-            seen.add(account)
-            above = self._associations.get((account, ""))
-            if above is None:
-                return
-            yield above
-            account = above.parent
 
     def _members(self, key: tuple[str, ...], limits: Limits, checks: int = _ALL) -> list[Member]:
         """The one membership in a bucket; none where there is no limit."""

@@ -54,7 +54,13 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
             norm[number] = shares[number] / total if total else 0.0
     usage = _usage(case, settings, associations, parent)
     leaves = [number for number, each in enumerate(associations) if each.user]
-    paths = [_path(leaf, parent) for leaf in leaves]
+    paths = []
+    for leaf in leaves:
+        path = [leaf]
+        # a circle of parents in an edited file would not end
+        while parent[path[0]] > 0 and len(path) < len(parent):
+            path.insert(0, parent[path[0]])
+        paths.append(path)
     depth = max((len(path) for path in paths), default=1)
     padded = [[*path, *[-1] * (depth - len(path))] for path in paths]
     return ShareTree(
@@ -75,14 +81,6 @@ def _complete(case: Case) -> list[Association]:
         found.setdefault((job.account, ""), Association(account=job.account))
         found.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
     return list(found.values())
-
-
-def _path(leaf: int, parent: list[int]) -> list[int]:
-    path = [leaf]
-    # a circle of parents in an edited file would not end
-    while parent[path[0]] > 0 and len(path) < len(parent):
-        path.insert(0, parent[path[0]])
-    return path
 
 
 def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:

@@ -317,19 +317,13 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
         how = LATER
     found = max(found, begin)
     # _attempt_backfill waits for epilogs: where nodes complete, the plan begins in the next second
-    if found <= now and _has_completing(w, count):
+    completing = False
+    for i in range(count):
+        completing |= w.nb_completing[w.chosen[i]] != 0
+    if found <= now and completing:
         found, how, later = now + 1, FROM_NOW, 0
         _holds(w, 0)
     return found, count, how, later, True
-
-
-@kernel
-def _has_completing(w, count):
-    """Whether a job still completes on one of the nodes chosen."""
-    found = False
-    for i in range(count):
-        found |= w.nb_completing[w.chosen[i]] != 0
-    return found
 
 
 @kernel

@@ -191,17 +191,6 @@ def _look_in_reservation(w, entry, now):
 
 
 @kernel
-def _leave_out_reserved(w, mask, now, end):
-    """Nodes that a reservation will take before a job that starts now would end."""
-    for i in range(len(w.window_times)):
-        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
-        if planned and w.window_times[i] < end:
-            node = w.window_node[i]
-            if has_host(mask, node) and window_end(w, i) > now:
-                remove_interval(mask, node, node)
-
-
-@kernel
 def leave_out_owned(w, job, mask, begin, least):
     """Take out nodes that the job cannot share from `begin` on: it, or one that runs there, shares with its user only.
 
@@ -268,8 +257,11 @@ def _look(w, entry, now):
     # a job that names all of its nodes keeps back only those
     if w.needs_named[job] != 0:
         w.open[:] = w.open & ~w.masks[w.must_have[job]]
-    # not where it could never run there (-1): that is no reason for others to wait
-    elif count == 0 and _keeps_others_back(w, entry, now):
+    # not where it could never run there (-1): that is no reason for others to wait; nor where it gets no reservation
+    elif count == 0 and not (
+        (w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve)
+        or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
+    ):
         _close(w, part)
     return False
 
@@ -288,7 +280,11 @@ def _try(w, entry, now):
     if w.nodes_owned != 0:
         leave_out_owned(w, job, w.usable, now, 0)
     # job_test_resv: nodes of a reservation that begins before the job's limit is over are not for it
-    _leave_out_reserved(w, w.usable, now, now + w.limit[job])
+    for i in range(len(w.window_times)):
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
+        node = w.window_node[i]
+        if planned and w.window_times[i] < now + w.limit[job] and has_host(w.usable, node) and window_end(w, i) > now:
+            remove_interval(w.usable, node, node)
     if count_hosts(w.usable) >= w.nodes_min[job]:
         begin_trial(w)
         measure_nodes(w, job, w.usable)
@@ -299,14 +295,6 @@ def _try(w, entry, now):
         w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
-
-
-@kernel
-def _keeps_others_back(w, entry, now):
-    """Whether a job that does not fit closes its partition: not if it is young or of low priority."""
-    job = w.entry_job[entry]
-    young = w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve
-    return not young and not (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
 
 
 @kernel

@@ -131,12 +131,13 @@ def evaluate_whole(
 
 def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool) -> None:
     """Episodes under each policy, and the means over them."""
+    from decision.experiments.comparison import episode_means, few_episodes
     from decision.policies.registry import named_policies
     from decision.rl.envs import write_metrics
 
-    from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
+    from .learning_tables import evaluation_rows, print_evaluation
     from .tables import print_json
-    from .terminal import working
+    from .terminal import note, working
 
     metrics = {}
     chosen = named_policies(policies)
@@ -145,8 +146,9 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
             metrics[policy] = comparison.metrics(spec)
     if output is not None:
         write_metrics(output, metrics)
-    warn_of_few_blocks(metrics, comparison.first, comparison.jobs)
-    estimates, episodes = estimate_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
+    if text := few_episodes(metrics, comparison.first, comparison.jobs):
+        note(f"warning: {text}")
+    estimates, episodes = episode_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
     if as_json:
         print_json({"episodes": episodes, "policies": evaluation_rows(estimates, episodes)})
     else:

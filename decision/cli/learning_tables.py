@@ -9,14 +9,11 @@ from decision.files.text import InputFacts
 from decision.rl.learning.checkpoint import GateCheck, Manifest
 
 from .tables import FittedTable, number, print_by_policy, simple_table
-from .terminal import note, stdout
+from .terminal import stdout
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from decision.experiments.comparison import EpisodeMeans
     from decision.experiments.statistics import Estimate
-    from decision.model.record import Ints
 
 
 _USUAL = (  # metric, header, scale, whether with its interval
@@ -37,50 +34,8 @@ _NOTES = """\
 mean over the episodes, with its 95 % confidence interval; episodes that share
 jobs count together. Late starts: jobs that had not begun at the last arrival"""
 
-Estimates = Mapping[str, Mapping[str, "Estimate"]]  # of each policy, of each metric
 
-
-Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]  # of each policy and metric, the episodes' values (E,)
-
-
-def warn_of_few_blocks(metrics: Metrics, first: "Ints", jobs: int) -> None:
-    """Say how many independent blocks the episodes are worth, if too few; arguments as of `estimate_means`."""
-    from decision.experiments.statistics import FEW_BLOCKS, Windows, few_blocks
-
-    longest = max(int(columns["arrived"].max()) for columns in metrics.values())
-    number = Windows(first, longest, jobs, circular=True).independent
-    if len(first) > 1 and number < FEW_BLOCKS:
-        note(f"warning: {few_blocks(number, 'the episodes', 'episodes (--placed)')}")
-
-
-def estimate_means(metrics: Metrics, first: "Ints", jobs: int) -> Estimates:
-    """Means over the episodes; policies by waiting time.
-
-    Args:
-        metrics: of each policy and metric, the episodes' values (E,).
-        first: (E,) the episodes' first jobs.
-        jobs: of the workload; the last is followed by the first.
-    """
-    import numpy as np
-
-    from decision.experiments.statistics import Estimate, Windows, bootstrap_mean
-    from decision.rl.envs.environment import RANGES
-
-    def mean(name: str, values: "NDArray[np.float64]", length: int) -> Estimate:
-        if np.isnan(values).any():
-            return Estimate(np.nan, np.nan, np.nan)
-        windows = [Windows(first, length, jobs, circular=True)]
-        least, most = RANGES.get(name, (0.0, np.inf))
-        return bootstrap_mean(values[:, None], np.random.default_rng(0), windows).within(least, most)
-
-    found = {
-        policy: {name: mean(name, values, int(columns["arrived"].max())) for name, values in columns.items()}
-        for policy, columns in metrics.items()
-    }
-    return dict(sorted(found.items(), key=lambda item: item[1]["waiting_time"].value))
-
-
-def print_evaluation(estimates: Estimates, episodes: int) -> None:
+def print_evaluation(estimates: "EpisodeMeans", episodes: int) -> None:
     """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
     for columns, caption in ((_USUAL, None), (_TAIL, _NOTES)):
         rows = {
@@ -90,7 +45,7 @@ def print_evaluation(estimates: Estimates, episodes: int) -> None:
         print_by_policy([header for _, header, _, _ in columns], rows, caption)
 
 
-def evaluation_rows(estimates: Estimates, episodes: int) -> list[dict[str, Any]]:
+def evaluation_rows(estimates: "EpisodeMeans", episodes: int) -> list[dict[str, Any]]:
     """The rows of `print_evaluation` as data: mean and confidence interval of every metric, null of one episode."""
 
     def row(found: "Estimate") -> dict[str, float | None]:

@@ -45,6 +45,7 @@ from decision.rl.learning.checkpoint import Gate, GateCheck, read_checkpoint, re
 from decision.rl.schedulers import Scheduler, find_scheduler
 from decision.simulation import simulate_workloads
 
+from .comparison import times_as_long
 from .energy import count_switches, split_energy
 from .inputs import LogOnHosts
 from .metrics import bounded_slowdowns, only_ran, waiting_times
@@ -83,21 +84,19 @@ def idle_room(ran: JobTable, nb_hosts: int) -> float:
     return 1.0 - float(ran.runtime @ ran.size) / room if room > 0 else 0.0
 
 
-def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
-    """The gates of one run, of a policy's measures against those of FCFS with EASY."""
-    return (
-        make_gate("mean wait", own.wait, easy.wait),
-        make_gate("mean bounded slowdown", own.slowdown, easy.slowdown),
-        make_gate("longest wait", own.longest, LONGEST_WAIT * easy.longest),
-    )
-
-
 def gates_over(own: Sequence[Measures], easy: Sequence[Measures]) -> tuple[Gate, ...]:
     """The gates over copies of a log, of a policy's measures against those of FCFS with EASY on the same ones."""
-    times = [(mine.longest + NO_WAIT) / (other.longest + NO_WAIT) for mine, other in zip(own, easy, strict=True)]
+    longest = ([each.longest for each in measures] for measures in (own, easy))
     return (
         make_gate("mean wait", mean_of("wait", own), mean_of("wait", easy)),
         make_gate("mean bounded slowdown", mean_of("slowdown", own), mean_of("slowdown", easy)),
+        *longest_gates(times_as_long(*longest, NO_WAIT)),
+    )
+
+
+def longest_gates(times: Sequence[float]) -> tuple[Gate, Gate]:
+    """The gates of the longest waits over those of FCFS with EASY, by copy of a log."""
+    return (
         make_gate("longest wait, times EASY's, median of the copies", float(np.median(times)), LONGEST_WAIT),
         make_gate("longest wait, times EASY's, largest of the copies", max(times), LONGEST_OF_ALL),
     )

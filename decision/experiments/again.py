@@ -154,7 +154,9 @@ def _in_file(name: str, before: Path, one: RunFacts, again: Path, other: RunFact
 
 
 def _in_tables(name: str, left: bytes, right: bytes) -> Iterator[Difference]:
-    (head, *rows), (other_head, *other_rows) = (_table(data) for data in (left, right))
+    (head, *rows), (other_head, *other_rows) = (
+        list(csv.reader(io.StringIO(data.decode("utf-8", "replace")))) or [[]] for data in (left, right)
+    )
     if head != other_head or len(rows) != len(other_rows):
         sizes = [
             f"{len(part):,} rows of {len(names)} columns" for names, part in ((head, rows), (other_head, other_rows))
@@ -167,10 +169,6 @@ def _in_tables(name: str, left: bytes, right: bytes) -> Iterator[Difference]:
         if unequal and column not in _NOT_FOUND_OUT:
             where = f"{name}: {column}" + (f", first of {len(unequal):,} rows" if len(rows) > 1 else "")
             yield Difference(what=where, before=unequal[0][0], again=unequal[0][1])
-
-
-def _table(data: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data.decode("utf-8", "replace")))) or [[]]
 
 
 # --- Results of two campaigns ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,11 +117,15 @@ def find_oddities(workload: Workload, speed: float | None = None) -> Oddities:
         sizes(workload)[order],
         runtimes(workload, speed)[order],
     )
+    busy = set(days(workload).tolist())
+    given, started = sizes(workload), recorded(workload)
+    if started is not None:
+        given[started.rows] = np.maximum(given[started.rows], started.size)
     return Oddities(
         flurries=_flurries(jobs),
-        days_without_jobs=_empty_days(workload),
+        days_without_jobs=[day_name(workload, day) for day in range(min(busy), max(busy)) if day not in busy],
         changes=_changes(workload),
-        over_machine=_over(workload),
+        over_machine=[workload.jobs[row].name for row in np.flatnonzero(given > workload.nb_res).tolist()],
         bursts=_bursts(jobs),
     )
 
@@ -131,40 +135,30 @@ def _flurries(jobs: _Jobs) -> list[Flurry]:
     for row, user in enumerate(jobs.user):
         if user:
             rows.setdefault(user, []).append(row)
-    found = []
+    found, area = [], jobs.size * jobs.run
     for user, of_user in rows.items():
         if len(of_user) < _LEAST:
             continue
         gaps = np.flatnonzero(np.diff(jobs.submit[of_user]) >= _GAP) + 1
         for part in np.split(np.array(of_user), gaps):
-            if len(part) >= _LEAST and (flurry := _flurry(jobs, user, part)) is not None:
-                found.append((int(part[0]), flurry))
+            meanwhile = int(part[-1] - part[0]) + 1
+            alike = Counter(jobs.size[part].tolist()).most_common(1)[0][1] / len(part)
+            if len(part) < max(_LEAST, SHARE * meanwhile) or alike < ALIKE:
+                continue
+            minutes = np.round(jobs.run[part] / 60.0).tolist()
+            flurry = Flurry(
+                user=user,
+                first=jobs.name[part[0]],
+                last=jobs.name[part[-1]],
+                jobs=len(part),
+                hours=float(jobs.submit[part[-1]] - jobs.submit[part[0]]) / _HOUR,
+                share_of_jobs=len(part) / len(jobs.user),
+                share_of_host_seconds=float(area[part].sum() / area.sum()),
+                alike=alike,
+                alike_in_time=Counter(minutes).most_common(1)[0][1] / len(part),
+            )
+            found.append((int(part[0]), flurry))
     return [flurry for _, flurry in sorted(found, key=lambda pair: pair[0])]
-
-
-def _flurry(jobs: _Jobs, user: str, rows: np.ndarray) -> Flurry | None:
-    meanwhile = int(rows[-1] - rows[0]) + 1
-    alike = Counter(jobs.size[rows].tolist()).most_common(1)[0][1] / len(rows)
-    if len(rows) < SHARE * meanwhile or alike < ALIKE:
-        return None
-    minutes = np.round(jobs.run[rows] / 60.0).tolist()
-    area = jobs.size * jobs.run
-    return Flurry(
-        user=user,
-        first=jobs.name[rows[0]],
-        last=jobs.name[rows[-1]],
-        jobs=len(rows),
-        hours=float(jobs.submit[rows[-1]] - jobs.submit[rows[0]]) / _HOUR,
-        share_of_jobs=len(rows) / len(jobs.user),
-        share_of_host_seconds=float(area[rows].sum() / area.sum()),
-        alike=alike,
-        alike_in_time=Counter(minutes).most_common(1)[0][1] / len(rows),
-    )
-
-
-def _empty_days(workload: Workload) -> list[str]:
-    busy = np.unique(days(workload))
-    return [day_name(workload, day) for day in range(int(busy[0]), int(busy[-1])) if day not in set(busy.tolist())]
 
 
 def _changes(workload: Workload) -> list[Step]:
@@ -183,14 +177,6 @@ def _changes(workload: Workload) -> list[Step]:
             name = day_name(workload, int(days(workload).min()) + 30 * each)
             found.append(Step(day=name, before=int(before), after=int(peak)))
     return found
-
-
-def _over(workload: Workload) -> list[str]:
-    jobs = recorded(workload)
-    size = sizes(workload)
-    if jobs is not None:
-        size[jobs.rows] = np.maximum(size[jobs.rows], jobs.size)
-    return [workload.jobs[row].name for row in np.flatnonzero(size > workload.nb_res).tolist()]
 
 
 def _bursts(jobs: _Jobs) -> list[Burst]:
@@ -227,13 +213,20 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
     Few are fewer than half the median over the time from the first start to the last end.
     """
     use, running = use_of(jobs), use_of(jobs._replace(size=np.ones(len(jobs.size))))
-    few = FEW * _median(running)
+    # The median over time, each value weighted by how long it held
+    order = np.argsort(running.hosts[:-1], kind="stable")
+    passed = np.cumsum(np.diff(running.time)[order])
+    few = FEW * float(running.hosts[:-1][order][np.searchsorted(passed, passed[-1] / 2)]) if len(passed) else 0.0
     starts = np.unique(jobs.start)
     found = []
     for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         if end - begin < _LEAST_OUTAGE:
             continue
-        quiet = _first_quiet(running, begin, end, few)
+        first, last = np.searchsorted(running.time, [begin, end], side="right") - 1
+        below = np.flatnonzero(running.hosts[first:last] < few)
+        if not len(below):
+            continue
+        quiet = max(begin, float(running.time[first + below[0]]))  # since then few run
         if end - quiet < _LEAST_OUTAGE:
             continue
         waited = jobs.size[(jobs.submit <= end - _LEAST_OUTAGE) & (jobs.start >= end)]
@@ -241,21 +234,6 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
         if len(waited) and waited.min() <= free:
             found.append(Outage(quiet, end, int(free)))
     return found
-
-
-def _median(running: Use) -> float:
-    """The median of running hosts over time, each value weighted by how long it held."""
-    lasts = np.diff(running.time)
-    order = np.argsort(running.hosts[:-1], kind="stable")
-    passed = np.cumsum(lasts[order])
-    return float(running.hosts[:-1][order][np.searchsorted(passed, passed[-1] / 2)]) if len(lasts) else 0.0
-
-
-def _first_quiet(running: Use, begin: float, end: float, few: float) -> float:
-    """Since when fewer jobs than `few` run until `end`; `end` if never."""
-    first, last = np.searchsorted(running.time, [begin, end], side="right") - 1
-    quiet = np.flatnonzero(running.hosts[first:last] < few)
-    return max(begin, float(running.time[first + quiet[0]])) if len(quiet) else end
 
 
 def fitted_beside(jobs: Recorded, machine: int, outages: Sequence[Outage]) -> tuple[float, float]:
@@ -358,7 +336,11 @@ def convert(conversion: Conversion) -> Converted:
         return Converted(
             source=source, workload=workload, files=[WrittenFile(path=conversion.target, workload=workload, load=load)]
         )
-    written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
+    target = conversion.target
+    parts = [(target, workload)]
+    if conversion.daily:
+        parts = [(target.with_stem(f"{target.stem}_{day}"), part) for day, part in by_day(workload)]
+    written = [_written(path, part, conversion, digest) for path, part in parts]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
     return Converted(source=source, workload=workload, files=written)
 
@@ -421,14 +403,6 @@ def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
     return apply_estimates(exact, conversion.estimates, np.random.default_rng(conversion.seed), filters.speed)
 
 
-def _parts(workload: Workload, conversion: Conversion) -> Iterator[tuple[Path, Workload]]:
-    if not conversion.daily:
-        yield conversion.target, workload
-        return
-    for day, part in by_day(workload):
-        yield conversion.target.with_stem(f"{conversion.target.stem}_{day}"), part
-
-
 def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
     if conversion.to_swf:
         return swf_lines(workload, runtimes(workload, conversion.filters.speed))
@@ -439,20 +413,8 @@ def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
 
 
 def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> WrittenFile:
-    load = _known_load(workload, conversion.filters.speed)
-    return WrittenFile(path=path, workload=_described(workload, conversion, digest, load), load=load)
-
-
-def _known_load(workload: Workload, speed: float | None) -> float | None:
-    """The offered load, None where the run times are not known."""
-    try:
-        return offered_load(workload, runtimes(workload, speed))
-    except ConfigError:
-        return None
-
-
-def _described(workload: Workload, conversion: Conversion, digest: str, load: float | None) -> Workload:
     """The workload with a description of its origin, in front of the description of the source itself."""
+    load = _known_load(workload, conversion.filters.speed)
     total = len(workload.jobs) + sum(workload.dropped.values())
     lines = [
         f"From {', '.join(source.name for source in conversion.sources)} (sha256 {digest}) by decision {__version__}, "
@@ -461,7 +423,16 @@ def _described(workload: Workload, conversion: Conversion, digest: str, load: fl
     ]
     if load is not None and math.isfinite(load):
         lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
-    return replace(workload, description="\n".join([*lines, workload.description]).strip())
+    described = replace(workload, description="\n".join([*lines, workload.description]).strip())
+    return WrittenFile(path=path, workload=described, load=load)
+
+
+def _known_load(workload: Workload, speed: float | None) -> float | None:
+    """The offered load, None where the run times are not known."""
+    try:
+        return offered_load(workload, runtimes(workload, speed))
+    except ConfigError:
+        return None
 
 
 def _sha256(path: Path) -> str:

@@ -119,8 +119,11 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[Written]:
         except BaseException as error:
             resumes = facts.kind == "training" and not isinstance(error, Exception)
             state: Literal["interrupted", "failed"] = "interrupted" if resumes else "failed"
+            plain = isinstance(error, DecisionError | Stopped)
+            text = str(error) if plain else f"{type(error).__name__}: {error}"
+            reason = printable(text.partition("\n")[0].rstrip(": "))
             with suppress(ConfigError):
-                _write(folder, replace(facts, state=state, reason=_reason(error), end=_now(), files=older))
+                _write(folder, replace(facts, state=state, reason=reason, end=_now(), files=older))
             raise
         files = {path.name: path.stat().st_size for path in written}
         for name in older.keys() - files.keys():
@@ -157,12 +160,6 @@ def _write(folder: Path, facts: RunFacts) -> None:
 def _remove(path: Path) -> None:
     with suppress(OSError):
         path.unlink()
-
-
-def _reason(error: BaseException) -> str:
-    plain = isinstance(error, DecisionError | Stopped)
-    text = str(error) if plain else f"{type(error).__name__}: {error}"
-    return printable(text.partition("\n")[0].rstrip(": "))
 
 
 def _now() -> datetime.datetime:
@@ -216,6 +213,10 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
 
 
 def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
+    watts = None
+    if facts is not None:  # hosts that compute are at full load, the others without load
+        hosts, busy = np.arange(len(state.host_state)), state.host_state == HostState.COMPUTING
+        watts = float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
     return replace(
         last,
         written=time.time(),
@@ -224,15 +225,8 @@ def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFac
         waiting=state.nb_queued,
         running=state.nb_running,
         hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
-        watts=None if facts is None else _watts(state, facts),
+        watts=watts,
     )
-
-
-def _watts(state: ClusterState, facts: PlatformFacts) -> float:
-    """What all hosts draw in their pstates: those that compute at full load, the others without load."""
-    hosts = np.arange(len(state.host_state))
-    busy = state.host_state == HostState.COMPUTING
-    return float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
 
 
 class ReportingResponder:

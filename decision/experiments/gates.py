@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from decision import __version__
 from decision.batsim.agent import Agent
@@ -213,17 +212,15 @@ def _jobs_of(check: GateCheck) -> tuple[object, ...]:
 
 def idle_gate(policy: str, platform: Platform, workload: Workload) -> Gate:
     """The gate on a nearly idle machine with the same jobs."""
-    idle = _nearly_idle(platform, workload)
-    waits, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
+    speed, idle = platform.hosts[0].pstates[0].speed, workload
+    if offered_load(workload, runtimes(workload, speed)) > _IDLE:
+        idle = at_load(workload, _IDLE, speed)
+    tables = [simulate_workloads(platform, [idle], name).jobs for name in (policy, "easy")]
+    # By the jobs' ids; 0 s where a job was rejected
+    waits, easy = (
+        np.nan_to_num(waiting_times(table))[np.argsort(np.array(list(table.id), dtype=object))] for table in tables
+    )
     return make_gate("jobs that wait on a nearly idle machine", ((waits > NO_WAIT) & (easy <= NO_WAIT)).sum(), 0)
-
-
-def _nearly_idle(platform: Platform, workload: Workload) -> Workload:
-    """The same jobs, so far apart that they take a small share of the machine's time."""
-    speed = platform.hosts[0].pstates[0].speed
-    if offered_load(workload, runtimes(workload, speed)) <= _IDLE:
-        return workload
-    return at_load(workload, _IDLE, speed)
 
 
 def _same_everywhere(
@@ -326,9 +323,3 @@ def _gates_on_value(policy: str, log: LogOnHosts, in_batsim: InBatsim | None) ->
             policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK, in_batsim=in_batsim
         ),
     )
-
-
-def _waits(table: JobTable) -> NDArray[np.float64]:
-    """(n,) seconds, by the jobs' ids; 0 where a job was rejected."""
-    waits = np.nan_to_num(table.start_time - table.submit_time)
-    return waits[np.argsort(np.array(list(table.id), dtype=object))]

@@ -61,11 +61,22 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
     for workload in workloads:
         for kind, names in _names(workload):
             named.setdefault(kind, []).append((columns_of(workload.jobs).id, names))
-    return {
-        kind: _membership(dict(chain.from_iterable(zip(ids, names, strict=True) for ids, names in parts)), most)
-        for kind, parts in named.items()
-        if len(set().union(*(names for _, names in parts)) - {""}) > 1
-    }
+    members = {}
+    for kind, parts in named.items():
+        names = dict(chain.from_iterable(zip(ids, names, strict=True) for ids, names in parts))
+        texts = [name or NOT_SAID for name in names.values()]
+        labels, codes, counts = np.unique(texts, return_inverse=True, return_counts=True)
+        listed = [str(label) for label in labels]
+        if len({*listed} - {NOT_SAID}) < 2:
+            continue
+        folded = 0 < most < len(listed)
+        if folded:
+            order = np.argsort(-counts, kind="stable")
+            place = np.full(len(listed), most)
+            place[order[:most]] = np.arange(most)
+            codes, listed = place[codes], [*(listed[at] for at in order[:most]), others(len(listed) - most)]
+        members[kind] = Membership(listed, dict(zip(names, codes.tolist(), strict=True)), folded)
+    return members
 
 
 def _names(workload: Workload) -> Iterable[tuple[str, Sequence[str]]]:
@@ -78,20 +89,6 @@ def _names(workload: Workload) -> Iterable[tuple[str, Sequence[str]]]:
         trace = of_jobs(workload.trace, workload.jobs)
         for kind in ("account", "partition"):
             yield kind, list(trace.texts("request", kind))
-
-
-def _membership(names: Mapping[str, str], most: int) -> Membership:
-    labels, codes, counts = np.unique(
-        [name or NOT_SAID for name in names.values()], return_inverse=True, return_counts=True
-    )
-    listed = [str(label) for label in labels]
-    folded = 0 < most < len(listed)
-    if folded:
-        order = np.argsort(-counts, kind="stable")
-        place = np.full(len(listed), most)
-        place[order[:most]] = np.arange(most)
-        codes, listed = place[codes], [*(listed[at] for at in order[:most]), others(len(listed) - most)]
-    return Membership(listed, dict(zip(names, codes.tolist(), strict=True)), folded)
 
 
 def others(number: int) -> str:

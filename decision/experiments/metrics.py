@@ -119,7 +119,13 @@ def communication_hops(jobs: JobTable, distance: Distance) -> Floats:
     Each pair counts in both directions; a job on one host has no cost. It is the interference metric of topology-aware
     allocation on fat-trees, where `distance` is 2, 4 or 6 (same switch, same pod, other pod).
     """
-    return np.array([_hops(np.array(parse_hosts(hosts), np.int64), distance) for hosts in jobs.allocation])
+    costs = np.zeros(len(jobs.allocation))
+    for row, text in enumerate(jobs.allocation):
+        hosts = np.array(parse_hosts(text), np.int64)
+        if len(hosts) > 1:
+            near, far = np.triu_indices(len(hosts), 1)
+            costs[row] = 2 * float(distance(hosts[near], hosts[far]).sum()) / len(hosts)
+    return costs
 
 
 def tree_hops(jobs: JobTable, down: Sequence[int], places: Ints) -> Floats:
@@ -136,11 +142,6 @@ def tree_hops(jobs: JobTable, down: Sequence[int], places: Ints) -> Floats:
     costs = np.zeros(len(sets))
     text_costs(np.array(down), places[hosts], begin, costs)
     return costs
-
-
-def _hops(hosts: Ints, distance: Distance) -> float:
-    near, far = np.triu_indices(len(hosts), 1)
-    return 2 * float(distance(hosts[near], hosts[far]).sum()) / len(hosts) if len(hosts) > 1 else 0.0
 
 
 # --- Of a schedule (all take jobs that ran; nan where there are none) -------------------------------------------------

@@ -75,8 +75,12 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
         InputError: if a place has no run, its files cannot be read, or no job ran in it.
     """
     found, facts = _found(places)
-    names = run_names(found, facts)
-    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+    runs = []
+    for place, name, made in zip(found, run_names(found, facts), facts, strict=True):
+        has_groups = made is not None and GROUPS_FILE in made.files and place.is_dir()
+        run = named_run(name, _record(place), made)
+        runs.append(run._replace(groups=read_groups(place) if has_groups else ()))
+    return runs
 
 
 def records_of(places: Sequence[Path]) -> dict[str, RunRecord]:
@@ -102,12 +106,6 @@ def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[
     ]
 
 
-def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
-    record = _record(place)
-    known = facts is not None and GROUPS_FILE in facts.files
-    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
-
-
 def _record(place: Path) -> RunRecord:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
@@ -117,13 +115,9 @@ def _record(place: Path) -> RunRecord:
 
 def runs_in(place: Path) -> list[Path]:
     """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
-    described = [folder for folder in folders_with(RUN, place) if not _is_training(folder)]
+    made = {folder: read_facts(folder) for folder in folders_with(RUN, place)}
+    described = [folder for folder, facts in made.items() if facts is None or facts.kind != "training"]
     return sorted({*folders_with(JOBS_FILE, place), *described})
-
-
-def _is_training(folder: Path) -> bool:
-    facts = read_facts(folder)
-    return facts is not None and facts.kind == "training"
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:
@@ -240,14 +234,14 @@ def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable |
     kinds: dict[Hashable, list[tuple[str, Columns]]] = {}
     for folder, name in zip(folders, short_names(folders), strict=True):
         kinds.setdefault(kind_of(folder) or folder, []).append((name, read_curves(folder / CURVES)))
-    return [training for members in kinds.values() for training in _together(members)]
-
-
-def _together(members: list[tuple[str, Columns]]) -> list[LearningCurve]:
-    if len(members) < _LEAST_SEEDS:
-        return [LearningCurve(name, [curves]) for name, curves in members]
-    name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
-    return [LearningCurve(name, [curves for _, curves in members])]
+    found = []
+    for members in kinds.values():
+        if len(members) < _LEAST_SEEDS:
+            found += [LearningCurve(name, [curves]) for name, curves in members]
+        else:
+            name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
+            found.append(LearningCurve(name, [curves for _, curves in members]))
+    return found
 
 
 def read_curves(path: Path) -> Columns:
@@ -285,19 +279,16 @@ def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats
     Returns:
         Steps (n,) and values (seeds, n); n is 0 where a training has no value, or without a common step.
     """
-    own = [_values(columns, name) for columns in seeds]
+    own = []
+    for columns in seeds:
+        values = columns.get(name, np.zeros(0))
+        known = np.flatnonzero(np.isfinite(values))
+        own.append((columns["steps"][known], values[known]))
     if not all(len(steps) for steps, _ in own):
         return np.zeros(0), np.zeros((len(seeds), 0))
     every = np.unique(np.concatenate([steps for steps, _ in own]))
     common = every[(every >= max(steps[0] for steps, _ in own)) & (every <= min(steps[-1] for steps, _ in own))]
     return common, np.array([np.interp(common, steps, values) for steps, values in own])
-
-
-def _values(columns: Columns, name: str) -> tuple[Floats, Floats]:
-    """Steps and values where there is a value."""
-    values = columns.get(name, np.zeros(0))
-    known = np.flatnonzero(np.isfinite(values))
-    return columns["steps"][known], values[known]
 
 
 # What the trials of a search for settings came to (`decision.experiments.search`).

@@ -13,7 +13,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
@@ -101,7 +100,10 @@ def search_settings(
     writable_folder(output)
     while len(trials) < search.trials:
         progress(len(trials), search.trials)
-        limits = tuple(_limits(trials)) if len(search.seeds) == 1 else ()
+        # The median of what finished trials had at each validation
+        finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
+        pruned = len(search.seeds) == 1 and len(finished) >= _BEFORE_PRUNING
+        limits = tuple(median(at) for at in zip(*finished, strict=False)) if pruned else ()
         proposed = proposals.ask(len(trials), min(_ROUND, search.trials - len(trials)))
         made = [_combinations(search, settings) for settings in proposed]
         tasks = [
@@ -110,11 +112,14 @@ def search_settings(
             if not isinstance(parts, str)
             for each, folder in zip(parts, training_folders(parts, output), strict=True)
         ]
-        show = partial(_show, progress, len(trials), len(proposed), search.trials)
+
+        def show(done: int, of: int, before: int = len(trials), new: int = len(proposed)) -> None:
+            progress(before + done * new // of, search.trials)
+
         done = run_tasks(_train_trial, tasks, output / RESULTS, progress=show, **how) if tasks else ()
         results = zip(tasks, done, strict=True)
         over = [
-            _refused(number, settings, parts)
+            SearchTrial(number=number, settings=settings, state="refused", reason=parts)
             if isinstance(parts, str)
             else _over(number, settings, [*islice(results, len(parts))])
             for number, (settings, parts) in enumerate(zip(proposed, made, strict=True), len(trials) + 1)
@@ -129,11 +134,6 @@ def search_settings(
     return trials
 
 
-def _show(progress: Progress, before: int, trials: int, of_trials: int, done: int, of: int) -> None:
-    """Tell how many trials are over, of which some trainings of one round are done."""
-    progress(before + done * trials // of, of_trials)
-
-
 class _Proposals:
     """Which settings are tried, by optuna."""
 
@@ -142,37 +142,35 @@ class _Proposals:
 
         self._optuna: Any = optuna
         self._search = search
-        self._space = {key: self._distribution(values) for key, values in search.space.varied.items()}
+        self._space: dict[str, Any] = {}
+        kinds = optuna.distributions
+        for key, values in search.space.varied.items():
+            if not isinstance(values, Range):
+                self._space[key] = kinds.CategoricalDistribution(list(values))
+            elif values.whole:
+                self._space[key] = kinds.IntDistribution(int(values.low), int(values.high), log=values.log)
+            else:
+                self._space[key] = kinds.FloatDistribution(values.low, values.high, log=values.log)
         before = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would say that there is a study
         self._study = optuna.create_study()
         optuna.logging.set_verbosity(before)
         self._asked: list[Any] = []
 
-    def _distribution(self, values: Range | Sequence[str]) -> Any:
-        kinds = self._optuna.distributions
-        if not isinstance(values, Range):
-            return kinds.CategoricalDistribution(list(values))
-        if values.whole:
-            return kinds.IntDistribution(int(values.low), int(values.high), log=values.log)
-        return kinds.FloatDistribution(values.low, values.high, log=values.log)
-
     def ask(self, done: int, count: int) -> list[dict[str, str]]:
         """The settings of the next trials: each one's are drawn with a seed of its own."""
-        self._asked = []
+        self._asked, samplers = [], self._optuna.samplers
         for number in range(done, done + count):
-            self._study.sampler = self._sampler(number)
+            seed = int(np.random.SeedSequence([self._search.seeds[0], number]).generate_state(1)[0])
+            with warnings.catch_warnings():  # some releases call constant_liar experimental
+                warnings.simplefilter("ignore")
+                self._study.sampler = (
+                    samplers.RandomSampler(seed=seed)
+                    if self._search.method == "random"
+                    else samplers.TPESampler(seed=seed, constant_liar=True)  # which keeps a round's trials apart
+                )
             self._asked.append(self._study.ask(self._space))
         return [{key: self._text(key, trial.params[key]) for key in self._space} for trial in self._asked]
-
-    def _sampler(self, number: int) -> Any:
-        seed = int(np.random.SeedSequence([self._search.seeds[0], number]).generate_state(1)[0])
-        samplers = self._optuna.samplers
-        if self._search.method == "random":
-            return samplers.RandomSampler(seed=seed)
-        with warnings.catch_warnings():  # some releases call constant_liar experimental
-            warnings.simplefilter("ignore")
-            return samplers.TPESampler(seed=seed, constant_liar=True)  # which keeps a round's trials apart
 
     def _text(self, key: str, value: Any) -> str:
         """A value as it is typed, of four digits, within its range."""
@@ -193,14 +191,6 @@ class _Proposals:
             for at, value in enumerate(trial.values):
                 asked.report(sign * value, at)
             self._study.tell(asked, state=states.PRUNED if trial.values else states.FAIL)
-
-
-def _limits(trials: Sequence[SearchTrial]) -> list[float]:
-    """The median of what finished trials had at each validation."""
-    finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
-    if len(finished) < _BEFORE_PRUNING:
-        return []
-    return [median(at) for at in zip(*finished, strict=False)]
 
 
 class _TrialTask(TrainingTask, frozen=True, kw_only=True):
@@ -276,10 +266,6 @@ def _over(number: int, settings: Mapping[str, str], parts: Sequence[tuple[_Trial
         folders=[task.folder for task, _ in parts],
         values=[fmean(at) for at in zip(*(result["values"] for result in results), strict=False)],
     )
-
-
-def _refused(number: int, settings: Mapping[str, str], reason: str) -> SearchTrial:
-    return SearchTrial(number=number, settings=settings, state="refused", reason=reason)
 
 
 def _combinations(search: SettingsSearch, settings: dict[str, str]) -> list[Combination] | str:

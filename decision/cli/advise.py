@@ -7,6 +7,7 @@ import click
 
 from decision.model.computer import find_platform
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
 from .command import Chosen, typed_command
 from .declared import Option
@@ -109,8 +110,8 @@ def advise_command(
     from decision.experiments.metric_list import RENAMED
     from decision.experiments.whole import Log
 
-    from .tables import print_json, simple_table
-    from .terminal import announce_compilation, can_draw, counting, note, printed, say, stdout
+    from .tables import print_json, print_table
+    from .terminal import announce_compilation, can_draw, counting, note, printed, say
 
     if platform is not None and hosts is not None:
         raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
@@ -149,10 +150,7 @@ def advise_command(
         return
     say(advice.sentence)
     say(_about(advice.log))
-    table = simple_table(header[0], *(f">{name}" for name in header[1:]))
-    for row in rows:
-        table.add_row(*row)
-    stdout().print(table)
+    print_table(Table("", [header[0], *(f">{name}" for name in header[1:])], rows))
     say("What this log cannot say:\n" + "\n".join(f"- {line}" for line in advice.cannot))
     if lines := [f"- {text}" for text in (*(each.text() for each in advice.not_simulated), advice.better) if text]:
         say("What it says and is not simulated:\n" + "\n".join(lines))

@@ -15,6 +15,7 @@ import click
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
+from decision.model.table import Table
 
 from .command import Deferred, Group, command_of, note_command
 from .declared import Option, make_command
@@ -120,7 +121,10 @@ class CommandLine(Group):
             note(str(done))
         except DecisionError as error:
             if isinstance(error, RunsFailedError):
-                _print_failures(error)
+                from .tables import fitted_table
+
+                rows = [[*map(encodable, failure)] for failure in error.failures[:_SHOWN]]
+                stderr().print(fitted_table(Table("", ("run", "reason", "host"), rows)))
             if debugging(ctx):
                 # First where the error was found, then what the user's code raised
                 traceback.print_exception(error, chain=error.__cause__ is None)
@@ -194,16 +198,6 @@ def _with_options(error: DecisionError) -> str:
     if error.__cause__ is not None:
         hints.append("--debug shows the trace")
     return f"{error} ({'; '.join(hints)})" if hints else str(error)
-
-
-def _print_failures(error: RunsFailedError) -> None:
-    """A table of the first runs that have failed."""
-    from .tables import simple_table
-
-    table = simple_table("run", "reason", "host")
-    for failure in error.failures[:_SHOWN]:
-        table.add_row(*map(encodable, failure))
-    stderr().print(table)
 
 
 def debugging(ctx: Any) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from decision.batsim.process import Ahead, command_of_4, run_decision, started_ahead
 from decision.experiments import Engine, Verbosity
+from decision.model.table import Table
 
 from .command import Chosen, Drawing, is_given, refuse_unused, typed_command
 from .declared import Argument, Option
@@ -279,8 +280,8 @@ def again_command(
     from decision.experiments.again import check_new, commands_of, compare_folders, folder_of, into
     from decision.files.run_facts import RUN, campaign_of
 
-    from .tables import count, print_json, simple_table
-    from .terminal import note, say, stdout
+    from .tables import count, print_json, print_table
+    from .terminal import note, say
 
     before = folder_of(place)
     commands = commands_of(before)
@@ -297,10 +298,8 @@ def again_command(
         return
     for title, rows in (("how it was made", found.setup), ("what was found", found.results)):
         if rows:
-            table = simple_table(title, "before", "again", names=1)
-            for row in rows[:_LISTED]:
-                table.add_row(row.what, row.before, row.again)
-            stdout().print(table)
+            body = [(row.what, row.before, row.again) for row in rows[:_LISTED]]
+            print_table(Table("", (title, "before", "again"), body))
         if len(rows) > _LISTED:
             say(f"and {len(rows) - _LISTED:,} more; --json lists all")
     how = "" if found.setup else "; made in the same way"

@@ -1,6 +1,7 @@
 """``decision workload convert|to-swf``: conversions between logs, exports and Batsim's JSON."""
 
 import inspect
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -24,8 +25,11 @@ from .options import (
     read_range,
     read_speed,
 )
+from .tables import count, print_dropped, print_json
+from .terminal import note, say
 
 if TYPE_CHECKING:
+    from decision.experiments.conversion import Converted
     from decision.files.generate.jobs import Tasks
     from decision.model.reshape import Filters
 
@@ -240,8 +244,6 @@ def _convert(
 
     from decision.experiments.conversion import Conversion, convert
 
-    from .workload_tables import print_audit_json, print_converted
-
     to = end if end in _BATSIMS else None
     asked = Conversion(
         sources=tuple(files),
@@ -265,7 +267,10 @@ def _convert(
     )
     converted = convert(asked)
     if as_json and given is None:
-        print_audit_json(converted.source, read_speed(speed))
+        from decision.experiments.audit import audit
+
+        print_dropped([converted.source])
+        print_json(audit(converted.source, read_speed(speed)))
     else:
         print_converted(converted, missing if walltime is WalltimeName.REQUESTED else "", as_json)
 
@@ -356,8 +361,6 @@ def to_swf_command(
     """
     from decision.experiments.conversion import Conversion, convert
 
-    from .workload_tables import print_converted
-
     asked = Conversion(
         sources=(file,),
         target=target,
@@ -367,3 +370,34 @@ def to_swf_command(
         options=given_options(context),
     )
     print_converted(convert(asked), "", as_json)
+
+
+def print_converted(converted: "Converted", missing: str, as_json: bool) -> None:
+    """What was written where, what was left out of the source, and what takes the place of missing walltimes."""
+    from decision.policies.runtimes.walltimes import missing_text
+
+    print_dropped([converted.workload])
+    if missing and (remark := missing_text(converted.source, missing)):
+        note(f"{converted.source.path}: {remark}")
+    if (reading := converted.source.reading) is not None and reading.format not in ("json", "swf", "oar"):
+        # What a host is and how many there are, with the reasons
+        changes = (
+            "" if reading.unit_changes is None else f"; {reading.unit_changes:,} jobs have another size in the other"
+        )
+        unit = f"hosts are {reading.unit} ({reading.unit_reason}{changes})"
+        clock = f", times in {reading.clock}" if reading.clock else ""
+        hosts = f"{converted.source.nb_res:,} of them ({reading.hosts_from})"
+        note(f"{converted.source.path}: {reading.format}, {unit}, {hosts}{clock}")
+    if as_json:
+        files = [
+            {"path": file.path, "jobs": len(file.workload.jobs), "hosts": file.workload.nb_res, "load": file.load}
+            for file in converted.files
+        ]
+        print_json({"files": files, "dropped": converted.workload.dropped})
+        return
+    for file in converted.files:
+        size = f"{count(len(file.workload.jobs), 'job')} for {count(file.workload.nb_res, 'host')}"
+        load = "offered load unknown without --speed"
+        if file.load is not None:
+            load = "all at one time" if math.isnan(file.load) else f"offered load {file.load:.3g}"
+        say(f"{file.path}: {size}, {load}")

@@ -342,12 +342,7 @@ def find_advice(
         found |= results([wish.baseline, *(name for name in candidates[:end] if name not in found)], wish.copies)
         rows = [_row(name, each, found[wish.baseline], wish) for name, each in found.items()]
         kept = _in_order([row for row in rows if row.keeps_bound], wish)
-        # Better as far as can be seen, and shown to be worse in nothing that counts
-        good = [
-            row
-            for row in kept
-            if _cost(_logs(row), wish) < -_LEAST and not any(each.low > 0 for each in weighed_changes(row, wish))
-        ]
+        good = [row for row in kept if _may_be_advised(row, wish)]
         best = good[0] if good else rows[0]
         if any(row.policy not in wish.policies for row in good):
             break
@@ -467,6 +462,11 @@ def longest_waits(own: Sequence[Result], baseline: Sequence[Result]) -> list[flo
 def runs_of(results: Sequence[Result], metric: str) -> Runs:
     """Of results of `perform_whole_run`: a metric by copy, and without each block of time."""
     return Runs.of([result[metric] for result in results], [result["without"].get(metric, []) for result in results])
+
+
+def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
+    """Whether it is better as far as can be seen, and shown to be worse in nothing that counts."""
+    return _cost(_logs(row), wish) < -_LEAST and not any(each.low > 0 for each in weighed_changes(row, wish))
 
 
 def _in_order(rows: Sequence[AdviceRow], wish: Wish) -> list[AdviceRow]:

@@ -100,10 +100,7 @@ def search_settings(
     writable_folder(output)
     while len(trials) < search.trials:
         progress(len(trials), search.trials)
-        # The median of what finished trials had at each validation
-        finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
-        pruned = len(search.seeds) == 1 and len(finished) >= _BEFORE_PRUNING
-        limits = tuple(median(at) for at in zip(*finished, strict=False)) if pruned else ()
+        limits = tuple(_limits(trials)) if len(search.seeds) == 1 else ()
         proposed = proposals.ask(len(trials), min(_ROUND, search.trials - len(trials)))
         made = [_combinations(search, settings) for settings in proposed]
         tasks = [
@@ -191,6 +188,14 @@ class _Proposals:
             for at, value in enumerate(trial.values):
                 asked.report(sign * value, at)
             self._study.tell(asked, state=states.PRUNED if trial.values else states.FAIL)
+
+
+def _limits(trials: Sequence[SearchTrial]) -> list[float]:
+    """The median of what finished trials had at each validation."""
+    finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
+    if len(finished) < _BEFORE_PRUNING:
+        return []
+    return [median(at) for at in zip(*finished, strict=False)]
 
 
 class _TrialTask(TrainingTask, frozen=True, kw_only=True):

@@ -262,9 +262,7 @@ def train_all(
         TrainingTask(inputs=inputs, config=each.config, data=data, folder=folder, digests=digests)
         for each, folder in zip(trainings, folders, strict=True)
     ]
-    # Seeds learn in one learner on a GPU; on a CPU that gains nothing over trainings side by side
-    learn, alone = trainings[0].config.learn, data is not None or how.get("executor") or how.get("share")
-    if not alone and isinstance(learn, PpoConfig) and device_of(learn).type == "cuda":
+    if _together(trainings, data) and not how.get("executor") and not how.get("share"):
         by_kind = itertools.groupby(tasks, lambda task: replace(task.config, seed=0))
         groups = [_Group(trainings=tuple(group)) for _, group in by_kind]
         found = run_tasks(_train_group, groups, output / RESULTS, progress=progress, **how)
@@ -308,6 +306,12 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     def definition(self) -> dict[str, Any]:
         """All that the results depend on; each one's last bits depend on which others there are."""
         return {"together": [training.definition() for training in self.trainings]}
+
+
+def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
+    """Whether seeds learn in one learner: on a GPU. On a CPU that gains nothing over trainings side by side."""
+    learn = trainings[0].config.learn
+    return data is None and isinstance(learn, PpoConfig) and device_of(learn).type == "cuda"
 
 
 def _train_group(task: _Group) -> Result:

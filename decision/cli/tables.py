@@ -349,7 +349,7 @@ def print_replay(replay: "Replay") -> None:
 
 
 class _Figures(NamedTuple):
-    """A table of figures."""
+    """A table of figures of runs, a row for each policy."""
 
     columns: Sequence[tuple[str, str, float]]  # header, field of `Summary`, by how much it is multiplied
     notes: str

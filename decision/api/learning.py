@@ -191,7 +191,7 @@ def search(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
+    from decision.experiments.training import SettingsSearch, require_optuna, search_settings
     from decision.rl.learning.config import read_space
 
     require_optuna()
@@ -476,11 +476,13 @@ def policy_from(
         wanted = "a model with the method predict, or a function of observation and mask"
         raise ConfigError(f"model: must be {wanted}; found {type(model).__name__}", field="model")
     called = name or str(type(model).__name__ if predict else getattr(model, "__name__", "own"))
-    masked = predict is not None and "action_masks" in inspect.signature(predict).parameters
+    if predict is None:
+        return ChoosingPolicy(setup.encoder, model, called, scheduler=setup.scheduler)
+    masked = "action_masks" in inspect.signature(predict).parameters
 
     def predicted(observation: "NDArray[Any]", mask: "NDArray[Any]") -> int:
         # The likeliest choice of a model, of the valid ones where it knows masks
         action, _ = predict(observation, deterministic=True, **({"action_masks": mask} if masked else {}))
         return int(action)
 
-    return ChoosingPolicy(setup.encoder, predicted if predict else model, called, scheduler=setup.scheduler)
+    return ChoosingPolicy(setup.encoder, predicted, called, scheduler=setup.scheduler)

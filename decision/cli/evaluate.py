@@ -185,7 +185,7 @@ def print_evaluation(estimates: "EpisodeMeans", episodes: int) -> None:
     from .tables import number, print_by_policy
 
     for columns, caption in ((_USUAL, None), (_TAIL, _NOTES)):
-        rows = {}
+        rows: dict[str, list[str]] = {}
         for policy, means in estimates.items():
             cells = rows[policy] = []
             for name, _, scale, interval in columns:

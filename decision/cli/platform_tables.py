@@ -1,4 +1,4 @@
-"""What the commands about platforms print: tables, or data in their place."""
+"""What the commands about platforms print: tables, or data in their place; commands import it when they print."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from decision.files.generate.platforms import describe_topology
 from decision.files.platform_check import Finding, grouped
 from decision.files.platform_check.structure import Links
 from decision.model.hosts import fold_names, format_hosts
-from decision.model.platform import Host, Platform
+from decision.model.platform import Platform
 from decision.model.table import Table
 
 from .tables import count, print_json, print_table
@@ -27,8 +27,8 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
     head += f", {len(platform.storage):,} for storage" if platform.storage else ""
     known = describe_topology(platform.topology, len(platform.hosts)) if platform.topology else "Topology: unknown."
     say(f"{head}; Batsim runs on {platform.master}.\n{known}")
-    columns = ("hosts", "ids", ">number", ">Gflop/s", ">pstates", ">idle\nW", ">computing\nW", "role")
-    rows = []
+    columns: Sequence[str] = ("hosts", "ids", ">number", ">Gflop/s", ">pstates", ">idle\nW", ">computing\nW", "role")
+    rows: list[Sequence[str]] = []
     for group in groups:
         first = group[0]
         state = first.pstates[first.initial_pstate]
@@ -43,7 +43,14 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
     for group in groups:
         kind = (group[0].pstates, group[0].sleep)
         if len(group[0].pstates) > 1 and kind not in told:
-            _print_pstates(group)
+            rows, first = [], group[0]
+            for pstate in pstate_uses(first):
+                computes, state = pstate.use == "computing", pstate.state
+                watts = (f"{state.idle:g}", f"{state.full:g}" if computes else "") if first.has_power else ("-", "-")
+                speed, takes = f"{state.speed / 1e9:g}" if computes else "", pstate.seconds
+                rows.append((str(pstate.number), pstate.use, speed, *watts, "" if takes is None else f"{takes:g}"))
+            columns = (">pstate", "use", ">Gflop/s", ">idle\nW", ">computing\nW", ">takes\ns")
+            print_table(Table(f"pstates of {_folded(host.name for host in group)}", columns, rows))
         told.add(kind)
     if links:
         body = []
@@ -51,17 +58,6 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
             number = "" if one.number is None else f"{one.number:,}"
             body.append((_short(" ".join(one.names)), number, one.kind.bandwidth, one.kind.latency, one.kind.sharing))
         print_table(Table("", ("links", ">number", ">bandwidth", ">latency", "sharing"), body))
-
-
-def _print_pstates(group: Sequence[Host]) -> None:
-    rows, first = [], group[0]
-    for pstate in pstate_uses(first):
-        computes, state = pstate.use == "computing", pstate.state
-        watts = (f"{state.idle:g}", f"{state.full:g}" if computes else "") if first.has_power else ("-", "-")
-        speed, takes = f"{state.speed / 1e9:g}" if computes else "", pstate.seconds
-        rows.append((str(pstate.number), pstate.use, speed, *watts, "" if takes is None else f"{takes:g}"))
-    columns = (">pstate", "use", ">Gflop/s", ">idle\nW", ">computing\nW", ">takes\ns")
-    print_table(Table(f"pstates of {_folded(host.name for host in group)}", columns, rows))
 
 
 def _folded(names: Iterable[str]) -> str:
@@ -119,21 +115,6 @@ def print_clusters(clusters: Sequence[Grid5000Cluster], as_json: bool) -> None:
         rows.append((c.name, c.site, *figures, c.network))
     columns = ("cluster", "site", ">year", ">nodes", ">cores", ">measured", ">theoretical", "network")
     print_table(Table("", columns, rows), caption="Gflop/s of one core")
-
-
-def print_written(path: Path, platform: Platform, as_json: bool, description: str = "") -> None:
-    """Say which platform was written into which file."""
-    host = platform.hosts[0]
-    speed = host.pstates[0].speed
-    if as_json:
-        facts: dict[str, Any] = {"path": path, "hosts": len(platform.hosts), "speed": speed}
-        print_json(facts | {"has_power": platform.has_power, "sleeps": bool(host.sleep), "description": description})
-        return
-    power = "with power" if platform.has_power else "without power"
-    power = "with power and sleep states" if host.sleep else power
-    say(f"{path}: {len(platform.hosts):,} hosts of {speed / 1e9:g} Gflop/s, {power}")
-    if description:
-        say(description)
 
 
 def print_platform_findings(path: Path, findings: Sequence[Finding], platform: Platform | None, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from .declared import Argument, Option
 from .options import JsonOption, OutputFile, OutputFolder, PdfOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console, RenderableType
     from rich.text import Text
@@ -221,16 +221,10 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
 
 
 def print_manifest(manifest: "Manifest") -> None:
-    """A checkpoint's manifest, one line per fact."""
-    from .tables import print_facts
-
-    print_facts(_manifest_rows(manifest))
-
-
-def _manifest_rows(manifest: "Manifest") -> "Iterator[tuple[str, str]]":
+    """Print a checkpoint's manifest, one line per fact."""
     from msgspec import to_builtins
 
-    from .tables import number
+    from .tables import number, print_facts
 
     def input_text(facts: "InputFacts") -> str:
         return f"{facts.name}, sha256 {facts.sha256[:16]}" if facts.sha256 else facts.name
@@ -239,22 +233,25 @@ def _manifest_rows(manifest: "Manifest") -> "Iterator[tuple[str, str]]":
         texts = {name: f"{each:.6g}" if isinstance(each, float) else str(each) for name, each in values.items()}
         return ", ".join(f"{name} {text}" for name, text in texts.items())
 
-    config = manifest.config
-    yield "scheduler", config.scheduler
-    yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.steps:,} steps, seed {config.seed}"
-    yield "made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"
-    yield "encoder", listed(manifest.encoder)
-    yield "platform", f"{input_text(manifest.platform)}, {manifest.nb_hosts} hosts"
+    config, facts = manifest.config, list[tuple[str, str]]()
+    facts.append(("scheduler", config.scheduler))
+    facts.append(
+        ("algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.steps:,} steps, seed {config.seed}")
+    )
+    facts.append(("made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"))
+    facts.append(("encoder", listed(manifest.encoder)))
+    facts.append(("platform", f"{input_text(manifest.platform)}, {manifest.nb_hosts} hosts"))
     for workload in manifest.workloads:
-        yield "workload", input_text(workload)
+        facts.append(("workload", input_text(workload)))
     if manifest.selection is not None:
         for name, text in manifest.selection.texts().items():
-            yield name.replace("_", " "), text
-    yield "env", listed(config.settings)
+            facts.append((name.replace("_", " "), text))
+    facts.append(("env", listed(config.settings)))
     for section in config.sections:
-        yield section, listed(to_builtins(getattr(config, section)))
+        facts.append((section, listed(to_builtins(getattr(config, section)))))
     if manifest.scores:
-        yield "last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())
+        facts.append(("last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())))
+    print_facts(facts)
 
 
 def _watch(folder: Path, console: "Console") -> None:
@@ -317,8 +314,8 @@ def frame(status: "Status", queue: "Sequence[int]", width: int) -> "RenderableTy
     facts.add_row("clock", f"{clock}  ({status.now:,.0f} s)")
     facts.add_row("jobs", f"{status.submitted:,} of {status.jobs:,} submitted, {over:,} ended")
     facts.add_row("", f"{status.waiting:,} waiting, {status.running:,} running")
-    known = status.watts is not None
-    facts.add_row("power", f"{status.watts / 1e3:,.2f} kW with busy hosts at full load" if known else "unknown")
+    power = "unknown" if status.watts is None else f"{status.watts / 1e3:,.2f} kW with busy hosts at full load"
+    facts.add_row("power", power)
     room = max(16, width - 4)
     shown = queue[12 - room :]
     top = max([1, *shown])

@@ -155,7 +155,7 @@ def deliver(
     from .tables import print_json
 
     if page is not None:
-        from decision.report.starts import write_starts_page
+        from decision.report.answers import write_starts_page
 
         write_starts_page(page, found, zero, command, again)
     if as_json:

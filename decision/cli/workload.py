@@ -236,28 +236,24 @@ class _Source(NamedTuple):
 
         from decision.files.events import read_series
 
-        scale = self._watts_of_one()
-        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
-        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
-        power = series.averages(edges) * scale
-        return power if self.unit is SupplyUnit.HOSTS else self._hosts(power)
-
-    def _watts_of_one(self) -> float:
-        """What one of the table's units is: watts, or a host."""
         if {self.area is not None, self.efficiency is not None} != {self.unit is SupplyUnit.IRRADIANCE}:
             raise ConfigError("--area and --efficiency go with --unit W/m2, which needs both")
         if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not SupplyUnit.HOSTS):
             raise ConfigError(f"--unit {self.unit.value}: watts need --host-watts or --platform, and hosts neither")
-        return _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
-
-    def _hosts(self, watts: "Floats") -> "Floats":
+        # What one of the table's units is: watts, or a host
+        scale = _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
+        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
+        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
+        power = series.averages(edges) * scale
+        if self.unit is SupplyUnit.HOSTS:
+            return power
         if self.platform is None:
-            return watts / (self.host_watts or 1.0)
+            return power / (self.host_watts or 1.0)
         from decision.files import load_platform
         from decision.model.computer import find_platform
         from decision.model.platform import draw_of
 
-        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
+        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(power)
         return within.clip(min=0).astype(float)
 
 

@@ -16,7 +16,6 @@ from .workload_convert import SourceFile, SourceFiles
 
 if TYPE_CHECKING:
     from decision.experiments.audit import Audit
-    from decision.experiments.conversion import Oddities
 
 
 def audit_command(
@@ -167,11 +166,7 @@ def clean_command(
     found = find_oddities(workload, read_speed(speed))
     if as_json:
         print_json(found)
-    else:
-        _print_oddities(found)
-
-
-def _print_oddities(found: "Oddities") -> None:
+        return
     rows = []
     for flurry in found.flurries:
         shares = (flurry.share_of_jobs, flurry.share_of_host_seconds, flurry.alike)
@@ -253,7 +248,7 @@ def fetch_command(
 
       decision workload fetch KTH-SP2-1996-2.1-cln --from /data/logs
     """
-    from decision.experiments.fetch import fetch_log, find_log
+    from decision.experiments.conversion import fetch_log, find_log
     from decision.files.accounting.known import KNOWN_LOGS
 
     if listed:

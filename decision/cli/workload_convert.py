@@ -188,18 +188,12 @@ def given_options(context: click.Context) -> str:
     parts: list[str] = []
     for option in context.command.params:
         name = str(option.name)
-        if option.param_type_name == "option" and name not in ("target", "as_json") and _is_given(context, name):
-            parts += [option.opts[0], *_value(context.params[name])]
+        source = context.get_parameter_source(name)
+        typed = source is not None and source.name == "COMMANDLINE"
+        if option.param_type_name == "option" and name not in ("target", "as_json") and typed:
+            value = context.params[name]
+            parts += [option.opts[0], *([] if value is True else [str(value)])]
     return " ".join(parts)
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _value(value: Any) -> list[str]:
-    return [] if value is True else [str(value)]
 
 
 SourceFile = Annotated[Path, Argument(help="Input file.", metavar="FILE", show_default=False, parser=find_workload)]

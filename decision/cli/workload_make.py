@@ -25,6 +25,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.files.generate.grid5000_days import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
 
 
@@ -273,15 +274,16 @@ def grid5000_like_command(
     )
     chosen = cluster.value + (f" --days {days}" if days else "")
     command = f"preset grid5000-like {chosen} --seed {seed}"
-    both = {"made": trace_figures(made, trace.cores), "published": trace}
+    figures = trace_figures(made, trace.cores)
+    both: list[tuple[str, TraceFigures | PublishedTrace]] = [("made", figures), ("published", trace)]
     if as_json:
-        facts, names = save_made(output, made, origin, command), both["made"].__struct_fields__
-        figures = {title: {name: getattr(row, name) for name in names} for title, row in both.items()}
-        print_json({**facts, **figures})
+        facts = save_made(output, made, origin, command)
+        values = {title: {n: getattr(row, n) for n in figures.__struct_fields__} for title, row in both}
+        print_json({**facts, **values})
         return
     write_made(output, made, origin, command, as_json)
     rows = []
-    for name, row in both.items():
+    for name, row in both:
         shares = (f"{100 * row.sequential:.1f}", f"{100 * row.utilization:.1f}")
         rows.append((name, f"{row.jobs:,}", f"{row.days:,}", *shares, "  ".join(map(str, row.groups))))
     columns = ("", ">jobs", ">days", ">sequential\n%", ">utilization\n%", ">days in groups 1 to 5")

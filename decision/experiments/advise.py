@@ -27,8 +27,8 @@ from decision.policies.registry import find_policy
 from .audit import Unsimulated, better_command
 from .compare import COPIES
 from .comparison import Runs, change, estimate, first_alike, times_as_long
-from .groups import GroupFigures, mean_figures
 from .inputs import writable_folder
+from .metrics import GroupFigures, mean_figures
 from .statistics import Estimate, student
 from .tasks import How, Progress, Result, run_tasks
 from .whole import WEEK, Log, LogRead, WholeRun, counted_text, duration, perform_whole_run
@@ -456,7 +456,7 @@ def _keeps(longest: Sequence[float], bound: float) -> bool:
 
 def longest_waits(own: Sequence[Result], baseline: Sequence[Result]) -> list[float]:
     """Of results of `perform_whole_run`: the longest waits over the baseline's, by copy."""
-    return times_as_long(*([result["max_wait"] for result in each] for each in (own, baseline)))
+    return times_as_long([result["max_wait"] for result in own], [result["max_wait"] for result in baseline])
 
 
 def runs_of(results: Sequence[Result], metric: str) -> Runs:

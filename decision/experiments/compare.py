@@ -30,9 +30,9 @@ from decision.model.workload import Workload
 
 from .audit import RECORDED, agreement, recorded_jobs, standing
 from .comparison import MeasuredRun, PolicyComparison, compare_runs, default_metrics, judge_runs
-from .groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .inputs import Inputs, LoadedInputs, one_speed, writable_folder
 from .metric_list import Metric, measure_run, metric_named
+from .metrics import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .plan import (
     ComparedRun,
     ComparisonPlan,
@@ -331,7 +331,7 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         any(map(is_log, workloads)),
     )
     sizes = "of logs, those larger than the machine in the header" if logs else ""
-    walltimes = selection.walltime if logs or selection.walltime != "requested" else ""
+    walltimes = str(selection.walltime) if logs or selection.walltime != "requested" else ""
     if walltimes and selection.time_field is not None:
         walltimes += f", those of logs in field {selection.time_field}"
     facts = {

@@ -12,8 +12,8 @@ from decision.model.errors import ConfigError
 from decision.model.record import Floats, Ints
 
 from .audit import RECORDED, Standing
-from .groups import GroupFigures
 from .metric_list import METRICS, Metric
+from .metrics import GroupFigures
 from .statistics import (
     CONFIDENCE,
     FEW_BLOCKS,

@@ -85,11 +85,11 @@ def idle_room(ran: JobTable, nb_hosts: int) -> float:
 
 def gates_over(own: Sequence[Measures], easy: Sequence[Measures]) -> tuple[Gate, ...]:
     """The gates over copies of a log, of a policy's measures against those of FCFS with EASY on the same ones."""
-    longest = ([each.longest for each in measures] for measures in (own, easy))
+    times = times_as_long([each.longest for each in own], [each.longest for each in easy], NO_WAIT)
     return (
         make_gate("mean wait", mean_of("wait", own), mean_of("wait", easy)),
         make_gate("mean bounded slowdown", mean_of("slowdown", own), mean_of("slowdown", easy)),
-        *longest_gates(times_as_long(*longest, NO_WAIT)),
+        *longest_gates(times),
     )
 
 

@@ -20,9 +20,8 @@ from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import emitted, paid, split_energy, waste_bound
-from .groups import GROUPS_FILE, GroupFigures, read_groups
 from .metric_list import Summary, summarise
-from .metrics import makespan, only_ran
+from .metrics import GROUPS_FILE, GroupFigures, makespan, only_ran, read_groups
 from .worth import later_record
 
 JOBS_FILE = "*jobs.csv"  # in a run's folder
@@ -291,7 +290,7 @@ def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats
     return common, np.array([np.interp(common, steps, values) for steps, values in own])
 
 
-# What the trials of a search for settings came to (`decision.experiments.search`).
+# What the trials of a search for settings came to (`decision.experiments.training`).
 
 
 class SearchTrial(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,9 +51,9 @@ from decision.state.cluster import ClusterState
 from .audit import RECORDED, recorded_run
 from .energy import emitted, paid
 from .folder import ReportingResponder, describe_run, live_status, run_folder
-from .groups import write_groups
 from .inputs import LoadedInputs, PolicyChoice, event_files, one_speed, workload_files
 from .metric_list import Summary, summarise
+from .metrics import write_groups
 from .results import waste_of
 
 if TYPE_CHECKING:

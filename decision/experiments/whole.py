@@ -28,7 +28,7 @@ from decision.simulation import simulate_workloads
 
 from . import metrics as m
 from .audit import Unsimulated, unsimulated
-from .groups import SHOWN_GROUPS, Membership, group_figures, memberships
+from .metrics import SHOWN_GROUPS, Membership, group_figures, memberships
 from .tasks import Result, file_digest
 from .worth import join_parts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from decision.experiments.audit import standing_text
-from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, PolicyComparison, Row, rounded
+from decision.experiments.comparison import ALL, LEAST_RUNS, PolicyComparison, Row, rounded
 from decision.experiments.metric_list import METRICS, metric_named
 from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
 from decision.files.json_text import json_bytes
@@ -192,9 +192,16 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
     Raises:
         ConfigError: if they cannot be written; none is then.
     """
+    # A row for each run, with all metrics of the catalogue and the user's own
+    names = dict.fromkeys((*METRICS, *(name for run in comparison.outcomes for name in run.metrics)))
+    runs = []
+    for run in comparison.outcomes:
+        own = {"workload": run.workload, "policy": run.contender, "first_job": run.first_job}
+        metrics = {name: run.metrics.get(name) for name in names}
+        runs.append({**own, "copy": run.copy, "seed": run.seed, **metrics})
     contents = {
         folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
-        folder / "runs.csv": csv_text(_run_cells(comparison.outcomes)),
+        folder / "runs.csv": csv_text(runs),
         folder / "comparison.md": markdown(comparison),
         folder / CONTENTS: json_bytes(comparison).decode(),
     }
@@ -232,19 +239,3 @@ def row_values(row: Row) -> Mapping[str, object]:
 def _named(name: str, found: Estimate | None) -> Mapping[str, float | None]:
     values = (None, None, None) if found is None else found
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
-
-
-def _run_cells(outcomes: Sequence[MeasuredRun]) -> list[Mapping[str, object]]:
-    """A row for each run, with all metrics of the catalogue and the user's own."""
-    names = dict.fromkeys((*METRICS, *(name for run in outcomes for name in run.metrics)))
-    return [
-        {
-            "workload": run.workload,
-            "policy": run.contender,
-            "first_job": run.first_job,
-            "copy": run.copy,
-            "seed": run.seed,
-            **{name: run.metrics.get(name) for name in names},
-        }
-        for run in outcomes
-    ]

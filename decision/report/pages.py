@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.experiments.comparison import ALL, PolicyComparison, Row
-from decision.experiments.groups import SHOWN_GROUPS, GroupFigures, folded, mean_figures
 from decision.experiments.metric_list import Summary, definition, metric_named, symbols
+from decision.experiments.metrics import SHOWN_GROUPS, GroupFigures, folded, mean_figures
 from decision.experiments.results import (
     CURVES,
     JOBS_FILE,
@@ -444,11 +444,11 @@ def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Spac
     for row in rows:
         texts = []
         for name in names:
-            value = row[name]
-            if isinstance(value, float):
-                texts.append(Cell("-" if math.isnan(value) else f"{value:,.6g}", row["trial"] == best.number))
+            each = row[name]
+            if isinstance(each, float):
+                texts.append(Cell("-" if math.isnan(each) else f"{each:,.6g}", row["trial"] == best.number))
             else:
-                texts.append(Cell(f"{value:,}" if name == "steps" else str(value)))
+                texts.append(Cell(f"{each:,}" if name == "steps" else str(each)))
         cells.append([*texts])
     headers = [html.escape(name).replace("validation_", "validation<br>").replace("_", " ") for name in names]
     parts = [
@@ -543,18 +543,8 @@ def _parts(comparison: PolicyComparison) -> Iterator[str]:
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", fact_table(comparison.setup.items(), "setup"))
     metrics = dict.fromkeys(row.metric for row in comparison.rows)
-    yield section("metrics", "What the metrics are", _definitions(list(metrics)))
-
-
-def _definitions(metrics: Sequence[str]) -> str:
-    rows = [
-        (
-            name,
-            metric_named(name).unit,
-            metric_named(name).summary,
-            Cell(definition(name), markup=prose(definition(name))),
-        )
-        for name in metrics
-    ]
+    known = [metric_named(name) for name in metrics]
+    defined = [(each, Cell(definition(each.name), markup=prose(definition(each.name)))) for each in known]
+    rows = [(each.name, each.unit, each.summary, text) for each, text in defined]
     listed = table(("metric", "unit", "what it is", "definition"), rows, "metrics", kind="words")
-    return f'{listed}\n<p class="note">{prose(symbols())}</p>'
+    yield section("metrics", "What the metrics are", f'{listed}\n<p class="note">{prose(symbols())}</p>')

@@ -15,7 +15,7 @@ from decision.experiments.metrics import bounded_slowdowns, mean, waiting_times
 from decision.experiments.results import LearningCurve, NamedRun, on_common_steps
 from decision.experiments.statistics import Estimate
 from decision.model.dates import DAY
-from decision.model.record import Floats, Ints
+from decision.model.record import Floats, Ints, JobTable
 from decision.report.comparison import figure as short
 from decision.report.plots import paper
 
@@ -255,7 +255,12 @@ def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -
     for training, look in zip(trainings, looks(), strict=False):
         steps, values = on_common_steps(training.seeds, panel.column)
         values = values * panel.scale
-        style = {"linestyle": look.line, "color": look.color, "marker": look.marker, "label": training.name}
+        style: dict[str, Any] = {
+            "linestyle": look.line,
+            "color": look.color,
+            "marker": look.marker,
+            "label": training.name,
+        }
         axes.plot(steps, values.mean(axis=0), markevery=1 if len(steps) <= _FEW else len(steps) // _SPARSE, **style)
         if len(values) > 1:
             axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
@@ -282,22 +287,11 @@ def waits_by_size_and_length(runs: Sequence[NamedRun]) -> Picture:
     """Mean waiting time by hosts and runtime, a map for each run on one scale of colours."""
     largest = max(int(run.jobs.size.max()) for run in runs)
     nb_sizes = int(np.ceil(np.log2(largest))) + 1
-    cells = []  # mean waiting time (seconds, nan where no job is) and number of jobs by runtime and hosts
-    for jobs in (run.jobs for run in runs):
-        column = np.ceil(np.log2(jobs.size)).astype(np.int64)
-        cell, shape = _bucket(jobs.runtime, _LENGTHS) * nb_sizes + column, (len(_LENGTHS), nb_sizes)
-        counts = np.bincount(cell, minlength=shape[0] * shape[1])
-        sums = np.bincount(cell, weights=waiting_times(jobs), minlength=len(counts))
-        means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
-        cells.append((means.reshape(shape), counts.reshape(shape)))
-    # The scale of colours begins and ends at the positive means, at most `_SHADES` apart
-    positive = np.concatenate([means[means > 0] for means, _ in cells])
-    top = max(10.0, float(positive.max(initial=0.0)))
-    low = min(max(float(positive.min(initial=top)), top / _SHADES, 1.0), top / 10)
+    cells = [_wait_cells(run.jobs, nb_sizes) for run in runs]
+    low, top = _shades([means for means, _ in cells])
     norm = LogNorm(low, top)
     least = max(16, 7 + 2.7 * nb_sizes)
-    powers = [(2**power // 2 + 1, 2**power) for power in range(nb_sizes)]
-    names = [str(high) if first >= high else f"{first}-{high}" for first, high in powers]
+    names = [_size_range(power) for power in range(nb_sizes)]
     figure, panels = side_by_side(len(runs), least, 16)
     across = panels_in_row(len(runs), least)
     for at, ((axes,), run, (means, counts)) in enumerate(zip(panels, runs, cells, strict=True)):
@@ -334,6 +328,29 @@ def waits_by_size_and_length(runs: Sequence[NamedRun]) -> Picture:
         f"Maps of mean waiting times of {listed([run.name for run in runs])} by size and runtime. "
         + facts_of("Over all jobs", {run.name: short_duration(mean(waiting_times(run.jobs))) for run in runs}),
     )
+
+
+def _shades(maps: Sequence[Floats]) -> tuple[float, float]:
+    """Where the scale of colours begins and ends, seconds: at the positive means, at most `_SHADES` apart."""
+    means = np.concatenate([found[found > 0] for found in maps])
+    top = max(10.0, float(means.max(initial=0.0)))
+    return min(max(float(means.min(initial=top)), top / _SHADES, 1.0), top / 10), top
+
+
+def _wait_cells(jobs: JobTable, nb_sizes: int) -> tuple[Floats, Ints]:
+    """Mean waiting time (seconds, nan where no job is) and number of jobs by runtime and hosts."""
+    row = _bucket(jobs.runtime, _LENGTHS)
+    column = np.ceil(np.log2(jobs.size)).astype(np.int64)
+    cell, shape = row * nb_sizes + column, (len(_LENGTHS), nb_sizes)
+    counts = np.bincount(cell, minlength=shape[0] * shape[1])
+    sums = np.bincount(cell, weights=waiting_times(jobs), minlength=len(counts))
+    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return means.reshape(shape), counts.reshape(shape)
+
+
+def _size_range(power: int) -> str:
+    low, high = 2**power // 2 + 1, 2**power
+    return str(high) if low >= high else f"{low}-{high}"
 
 
 def _bucket(values: Floats, buckets: Sequence[tuple[float, str]]) -> Ints:

@@ -416,8 +416,7 @@ def advise_command(
     from decision.experiments.advise import METRIC_NAMES, Wish, advice_heading, find_advice, load_of, overload_text
     from decision.experiments.metric_list import RENAMED
     from decision.experiments.whole import Log
-    from decision.files.json_text import json_bytes
-    from decision.files.text import write_files
+    from decision.files.text import json_bytes, write_files
 
     from .tables import print_json, print_table
     from .terminal import announce_compilation, can_draw, counting, note, printed, say

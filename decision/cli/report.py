@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-    from decision.files.run_facts import Status
+    from decision.files.outputs_read import Status
     from decision.files.text import InputFacts
     from decision.rl.learning.checkpoint import Manifest
 
@@ -175,7 +175,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
       decision report view out --live
     """
     from decision.experiments.results import load_runs, summaries_of
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
     from .tables import print_json, print_summaries, summary_rows
     from .terminal import PAGE, stderr, stdout
@@ -260,7 +260,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
     from .terminal import note
 
@@ -349,7 +349,7 @@ def _host_map(hosts: str, width: int) -> "tuple[Text, Text]":
 
 
 def _has_begun(folder: Path) -> bool:
-    from decision.files.run_facts import RUN
+    from decision.files.outputs_read import RUN
 
     return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 

@@ -25,7 +25,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from decision.files.generate.grid5000_days import PublishedTrace, TraceFigures
+    from decision.files.generate.paper_workloads import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
 
 
@@ -262,7 +262,7 @@ def grid5000_like_command(
     """
     import numpy as np
 
-    from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
+    from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days, trace_figures
 
     from .tables import print_json, print_table
 

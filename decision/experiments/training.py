@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.batsim.episodes import BatsimForEpisodes
-from decision.files.run_facts import RESULTS
+from decision.files.outputs_read import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.table import csv_text

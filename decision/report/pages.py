@@ -541,9 +541,9 @@ def _parts(comparison: PolicyComparison) -> Iterator[str]:
         yield from group_sections(groups, workload)
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", fact_table(comparison.setup.items(), "setup"))
-    metrics = dict.fromkeys(row.metric for row in comparison.rows)
-    known = [metric_named(name) for name in metrics]
-    defined = [(each, Cell(definition(each.name), markup=prose(definition(each.name)))) for each in known]
-    rows = [(each.name, each.unit, each.summary, text) for each, text in defined]
-    listed = table(("metric", "unit", "what it is", "definition"), rows, "metrics", kind="words")
+    defined: list[list[Cell | str]] = []
+    for metric in map(metric_named, dict.fromkeys(row.metric for row in comparison.rows)):
+        text = definition(metric.name)
+        defined.append([metric.name, metric.unit, metric.summary, Cell(text, markup=prose(text))])
+    listed = table(("metric", "unit", "what it is", "definition"), defined, "metrics", kind="words")
     yield section("metrics", "What the metrics are", f'{listed}\n<p class="note">{prose(symbols())}</p>')

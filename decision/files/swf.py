@@ -23,16 +23,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.model.columns import (
-    DelayProfiles,
-    JobColumns,
-    Labelled,
-    Texts,
-    joined,
-    narrow,
-    numbered,
-    values_and_codes,
-)
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, coded, joined, narrow, numbered
 from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
 from decision.model.demand import Floats, recorded, use_of
@@ -132,7 +123,7 @@ def read_swf(
         profiles=profiles,
         nb_res=int(jobs.size.max(initial=1)),
         path=str(path),
-        description=origin(log.header),
+        description="; ".join(f"{key}: {log.header[key]}" for key in _ORIGIN if log.header.get(key)),
         dropped=log.dropped,
         dropped_lines=log.dropped_lines,
         unix_start=unix_start(log.header),
@@ -187,7 +178,7 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
     for column, size in zip(known, sizes, strict=True):
         number *= size
         number += column.codes
-    numbers, which = values_and_codes(number)
+    numbers, which = coded(number)
     codes = np.unravel_index(numbers, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
@@ -205,11 +196,10 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
 
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
 
-
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MACHINE = re.compile(rb"[;#][ \t]*(UnixStartTime|MaxProcs|MaxNodes|Computer|Version|MaxJobs|MaxRecords):")
-_ORIGIN = ("Computer", "Installation", "Acknowledge")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")  # which machine the log is of, and whom to thank for it
 
 
 def read_header(data: bytes) -> dict[str, str]:
@@ -253,11 +243,6 @@ def time_zone(header: Header) -> float:
     return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
 
 
-def origin(header: Header) -> str:
-    """Which machine the log is of, and whom to thank for it."""
-    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
-
-
 def _number(header: Header, key: str) -> float | None:
     """A header's number, or None where there is none; a note may follow it."""
     match = _NUMBER.match(header.get(key, ""))
@@ -266,12 +251,10 @@ def _number(header: Header, key: str) -> float | None:
 
 # The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
 
-
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
-_USER, _PARTITION = 11, 15
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS, _USER, _PARTITION = 0, 1, 2, 3, 4, 7, 10, 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
 _NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
 _FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
@@ -345,21 +328,17 @@ class LogLines:
 
     def without_repeats(self, columns: Columns) -> Columns:
         """The first row of each job number; of columns ``number``, ``line``, and others."""
-        lines = columns["line"]
         if (np.diff(columns["number"]) > 0).all():  # as in nearly all logs
             return columns
-        _, first = np.unique(columns["number"], return_index=True)
-        if len(first) == len(lines):
-            return columns
-        repeated = np.ones(len(lines), bool)
-        repeated[first] = False
-        self._drop(_REPEATED, lines[repeated])
+        repeated = np.ones(len(columns["number"]), bool)
+        repeated[np.unique(columns["number"], return_index=True)[1]] = False
+        self._drop(_REPEATED, columns["line"][repeated])
         return {name: column[~repeated] for name, column in columns.items()}
 
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        values, which = values_and_codes(numbers)
+        values, which = coded(numbers)
         texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
         return Labelled(texts, which)
 
@@ -371,7 +350,7 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = values_and_codes(taken.pop("recorded state"))
+        states, which = coded(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
         recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
@@ -407,8 +386,8 @@ class LogLines:
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
-        table, rests, is_row = self._parse_each(rows)
-        return table, rests, numbers[is_row], numbers[~is_row]
+        table, rest, is_row = self._parse_each(rows)
+        return table, rest, numbers[is_row], numbers[~is_row]
 
     def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
         """The lines of numbers one by one, what follows, and which lines these are."""
@@ -420,13 +399,12 @@ class LogLines:
                 fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
             split.append(fields)
         if split and not self._usual:
-            count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
+            ((count, lines_of_it),) = Counter(map(len, split)).most_common(1)
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
         usable = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
-        rests = np.array([row[1] for row in usable], np.int32)
-        return table, rests, np.array([row is not None for row in parsed], bool)
+        table = np.array([numbers for numbers, _ in usable], np.float64).reshape(-1, _FIELDS)
+        return table, np.array([rest for _, rest in usable], np.int32), np.array([*map(bool, parsed)], bool)
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.
@@ -502,9 +480,7 @@ def job_columns(table: Table, time_field: int) -> Columns:
 
 # Workloads as logs in the Standard Workload Format 2.2, written.
 
-_EXTRA = ("group", "executable", "queue")
-_COMPLETED, _FAILED, _CANCELLED = 1, 0, 5
-_STATUS_OF = {"COMPLETED": _COMPLETED, "CANCELLED": _CANCELLED, "DEADLINE": _CANCELLED}  # of other states: failed
+_STATUS_OF = {"COMPLETED": 1, "CANCELLED": 5, "DEADLINE": 5}  # the standard's status by state; of others 0: failed
 
 
 def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
@@ -531,7 +507,7 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
     numbers, names = _numbers([job.name for job in jobs])
     notes = ["Note: jobs are numbered from 1"] if names else []
     labels = {"user": [job.user for job in jobs]}
-    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in _EXTRA}
+    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in TEXT_FIELDS}
     columns = []
     for kind, texts in labels.items():
         column, names = _numbers(texts)
@@ -569,15 +545,13 @@ class _Beside:
     def __init__(self, workload: Workload, order: Sequence[int]) -> None:
         jobs = len(workload.jobs)
         self._is_recorded = workload.trace is not None
-        trace = workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan))
-        trace = of_jobs(trace, workload.jobs)
+        trace = of_jobs(workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan)), workload.jobs)
 
         def numbers(part: str, name: str) -> list[str]:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
 
         def texts(part: str, name: str) -> list[str]:
-            in_file_order = trace.texts(part, name)
-            return [in_file_order[at] for at in order]
+            return list(trace.texts(part, name).take(np.array(order, np.int64)))
 
         self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
         self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
@@ -586,8 +560,7 @@ class _Beside:
         self.think_time = numbers("request", "think_time")
         self.state, self.rest = texts("recorded", "state"), texts("recorded", "fields")
         self.partition, self.partitions = _numbers(texts("request", "partition"))
-        preceding = trace.number("request", "dependency")[order].tolist()
-        self.preceding = [_text(-1.0 if number != number else number) for number in preceding]
+        self.preceding = numbers("request", "dependency")
 
     def sizes(self, at: int, size: int) -> tuple[str, str]:
         """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""
@@ -600,8 +573,8 @@ class _Beside:
         """The standard's status of a job."""
         state = self.state[at]
         if not state:
-            return "-1" if self._is_recorded else str(_FAILED if exit_code else _COMPLETED)
-        return state if state.isdigit() else str(_STATUS_OF.get(state, _FAILED))
+            return "-1" if self._is_recorded else str(0 if exit_code else 1)
+        return state if state.isdigit() else str(_STATUS_OF.get(state, 0))
 
 
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:

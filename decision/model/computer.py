@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from .errors import ConfigError, InputError
 from .hosts import nearest
 
-if TYPE_CHECKING:  # the help of commands imports no numpy
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GROUPS = Path("/sys/fs/cgroup")

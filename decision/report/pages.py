@@ -542,8 +542,8 @@ def _parts(comparison: PolicyComparison) -> Iterator[str]:
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", fact_table(comparison.setup.items(), "setup"))
     defined: list[list[Cell | str]] = []
-    for known in map(metric_named, dict.fromkeys(row.metric for row in comparison.rows)):
-        text = definition(known.name)
-        defined.append([known.name, known.unit, known.summary, Cell(text, markup=prose(text))])
+    for measured in map(metric_named, dict.fromkeys(row.metric for row in comparison.rows)):
+        text = definition(measured.name)
+        defined.append([measured.name, measured.unit, measured.summary, Cell(text, markup=prose(text))])
     listed = table(("metric", "unit", "what it is", "definition"), defined, "metrics", kind="words")
     yield section("metrics", "What the metrics are", f'{listed}\n<p class="note">{prose(symbols())}</p>')

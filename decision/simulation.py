@@ -121,6 +121,7 @@ def simulate_workloads(
     oversized.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
+    engine.release(recorded=True)
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
     record.know(context(workloads, events, battery_table(chosen)))
@@ -169,6 +170,7 @@ def simulate_on(
             return prepared.seconds
         if code == a.PAUSED:
             watch.look(stretch)
+            engine.release_ended(prepared.recalls)
         if progress:
             progress(float(engine.state.now), engine.state)
             # Signs of progress come at about `_INTERVAL`, whatever a decision takes.

@@ -143,7 +143,7 @@ def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    from decision.files.json_text import json_bytes
+    from decision.files.text import json_bytes
 
     text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
     try:

@@ -306,8 +306,10 @@ def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     """The order in which Batsim's submitter sends a workload's jobs: by time, then by id as text."""
     if not isinstance(jobs, JobColumns):
         return sorted(jobs, key=lambda job: (job.submit_time, job.id))
-    order = np.argsort(jobs.submit_time, kind="stable").astype(np.int32)
-    times = jobs.submit_time[order]
+    times, order = jobs.submit_time, np.arange(len(jobs), dtype=np.int32)
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable").astype(np.int32)
+        times = times[order]
     same = times[1:] == times[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     begins = np.flatnonzero(np.diff(times[tied], prepend=np.nan))

@@ -10,10 +10,10 @@ import msgspec
 from decision.batsim.zeromq import ask_all, check_endpoint
 from decision.engine.rules import EngineOptions
 from decision.files import load_workload, write_run
-from decision.files.batsim5_json import is_of_4, is_of_5
 from decision.files.events import load_texts
+from decision.files.outputs_read import forget_run
 from decision.files.outputs_write import write_run_of_5
-from decision.files.run_facts import forget_run
+from decision.files.profiles import is_of_4, is_of_5
 from decision.files.text import read_bytes
 from decision.model.computer import find_workload
 from decision.model.errors import ConfigError, InputError

@@ -372,6 +372,7 @@ class ComposedPolicy(CompiledPolicy):
     """
 
     entry = decide_composed
+    recalls = False  # users' shares and run times are counted as jobs end
 
     def __init__(
         self,

@@ -313,6 +313,7 @@ class CompiledPolicy:
     """
 
     entry: Entry  # of DECIDE
+    recalls = True  # as `PreparedPolicy` has it
     raised: BaseException | None = None  # by what a compiled decision called in Python; its outcome is NO_PLAN
     _asked: "tuple[PreparedPolicy, Bundle | None] | None" = None  # where it is asked by `decide`: with its memory
 
@@ -348,6 +349,7 @@ class PreparedPolicy(Protocol):
 
     address: int  # of its entry of DECIDE
     looks_back: bool  # whether it may ask for the hosts of jobs that ended before its last decision
+    recalls: bool  # whether it may ask for their times, sizes and users
 
     @property
     def seconds(self) -> float:
@@ -404,7 +406,7 @@ class _Compiled(_Prepared):
 
     def __init__(self, policy: CompiledPolicy, facts: PlatformFacts, names: Sequence[str]) -> None:
         super().__init__(policy, facts, names)
-        self.address = policy.entry.address
+        self.address, self.recalls = policy.entry.address, policy.recalls
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
@@ -419,7 +421,7 @@ class NoMemory(Bundle):
 
 
 class _InPython(_Prepared):
-    looks_back = True
+    looks_back = recalls = True
 
     def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float) -> None:
         super().__init__(policy, facts, names)

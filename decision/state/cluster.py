@@ -173,8 +173,8 @@ class ClusterState(Bundle):
     # is another job
     nth_rest: I4  # (J,) 0 for a job as it was submitted, k for the k-th rest of one, left by its suspension
     origin: I4  # (J,) number of the job that was submitted, whose rest it is, where nth_rest is not 0
-    start_time: F8  # (J,) seconds, nan before the start
-    end_time: F8  # (J,) seconds, nan before the end
+    start_time: F8  # (J,) seconds, nan from the submission to the start
+    end_time: F8  # (J,) seconds, nan from the submission to the end
     alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
     alloc_count: I4  # (J,) number of its intervals
     # allocations, kept for the whole run or until somebody puts them aside
@@ -223,6 +223,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, sha
     in_state = np.zeros(N_HOST_STATES, np.int64)
     in_state[IDLE] = hosts
     walltime = np.zeros(nb_jobs)
+    # Columns by job are zeros until `transitions.submit` writes a row: pages that nobody wrote take no memory.
     return ClusterState(
         submit_time=np.zeros(nb_jobs),
         walltime=walltime,
@@ -230,14 +231,14 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, sha
         estimate=np.zeros(nb_jobs),
         **{name: np.zeros(nb_jobs) for name in ("value", "qos", "deadline", "expected")},
         size=np.zeros(nb_jobs, np.int32),
-        user=np.full(nb_jobs, -1, np.int32),
+        user=np.zeros(nb_jobs, np.int32),
         job_state=np.zeros(nb_jobs, np.int8),
         suspended=np.zeros(nb_jobs, np.int8),
         nth_rest=np.zeros(nb_jobs, np.int32),
         origin=np.zeros(nb_jobs, np.int32),
-        start_time=np.full(nb_jobs, np.nan),
-        end_time=np.full(nb_jobs, np.nan),
-        alloc_first=np.full(nb_jobs, -1, np.int64),
+        start_time=np.zeros(nb_jobs),
+        end_time=np.zeros(nb_jobs),
+        alloc_first=np.zeros(nb_jobs, np.int64),
         alloc_count=np.zeros(nb_jobs, np.int32),
         interval_first=np.zeros(intervals, np.int32),
         interval_last=np.zeros(intervals, np.int32),
@@ -272,7 +273,6 @@ _BY_JOB = (
     *("submit_time", "walltime", "estimate", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
     *("suspended", "nth_rest", "origin", "start_time", "end_time", "alloc_first"),
 )
-_FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 
 
 def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: int = 0) -> ClusterState:
@@ -284,23 +284,23 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
     if nb_jobs > len(state.size):
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):
-            changed[name] = _longer(getattr(state, name), room, _FILL.get(name, 0))
+            changed[name] = _longer(getattr(state, name), room)
         # One array for both, as `new_state` has it: what a policy expects is the walltime, until a prediction of its
         # own says otherwise.
         changed["expected_runtime"] = changed["walltime"]
     if nb_intervals > len(state.interval_first):
         room = max(nb_intervals, 2 * len(state.interval_first))
         for name in ("interval_first", "interval_last"):
-            changed[name] = _longer(getattr(state, name), room, 0)
+            changed[name] = _longer(getattr(state, name), room)
     if nb_running > len(state.running):
         room = max(nb_running, 2 * len(state.running))
         for name in ("running", "expected_end", "ended"):
-            changed[name] = _longer(getattr(state, name), room, 0)
+            changed[name] = _longer(getattr(state, name), room)
     return state._replace(**changed) if changed else state
 
 
-def _longer(array: NDArray, length: int, fill: float) -> NDArray:
-    longer = np.full(length, fill, array.dtype) if fill else np.zeros(length, array.dtype)  # zeros take no memory yet
+def _longer(array: NDArray, length: int) -> NDArray:
+    longer = np.zeros(length, array.dtype)
     longer[: len(array)] = array
     return longer
 

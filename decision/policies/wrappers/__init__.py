@@ -112,6 +112,7 @@ class _Around:
     def __init__(self, policy: AroundPolicy, asked: PreparedPolicy) -> None:
         self._policy, self._asked = policy, asked
         self.address, self.looks_back = policy.entry.address, asked.looks_back
+        self.recalls = asked.recalls
 
     @property
     def seconds(self) -> float:

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days
-from decision.files.generate.paper_workloads import topology_workload
+from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days, topology_workload
 from decision.files.generate.platforms import Wanted, grid5000_cluster
 from decision.papers.launchpad import world
 from decision.papers.packing.claims import made_half

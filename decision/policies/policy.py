@@ -219,6 +219,11 @@ def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
     plan.value[action] = pstate
 
 
+def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
+    """The power state of an action that switches hosts; a plan's arrays, unlike a state's, are written here."""
+    plan.value[action] = pstate
+
+
 # How Python writes a plan: by the addresses of these. A call of the kernels themselves would load numba, which takes
 # most of a start, and a few microseconds for each bundle.
 

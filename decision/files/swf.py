@@ -260,8 +260,7 @@ def _number(header: Header, key: str) -> float | None:
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
-_USER, _PARTITION = 11, 15
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS, _USER, _PARTITION = 0, 1, 2, 3, 4, 7, 10, 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
 _NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
 _FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
@@ -410,12 +409,8 @@ class LogLines:
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
         usable = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
-        return (
-            table,
-            np.array([row[1] for row in usable], np.int32),
-            np.array([row is not None for row in parsed], bool),
-        )
+        table = np.array([numbers for numbers, _ in usable], np.float64).reshape(-1, _FIELDS)
+        return table, np.array([rest for _, rest in usable], np.int32), np.array([*map(bool, parsed)], bool)
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.

@@ -308,6 +308,8 @@ def _check_same(task: Training, before: Manifest) -> None:
     _check_same_jobs(task, before)
     for name in ("encoder", "platform", "workloads", "data"):
         then, now = getattr(before, name), getattr(task.manifest, name)
+        if name == "encoder":
+            then = {**now, **then}  # fields that an earlier version did not have follow from the settings
         if then != now:
             raise ConfigError(f"{task.folder} holds a run with another {name}: {then}, now {now}")
 

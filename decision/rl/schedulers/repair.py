@@ -351,9 +351,10 @@ class Repair(ChoosingScheduler):
     Actions: 0 to q - 1, the host at which the job begins; where there are fewer hosts, the rest is masked.
 
     Reward: when the last job of a window is placed, minus the hops that the window costs
-    (`decision.policies.placement.tree`); else 0. With ``pay=job``, for each job minus its own hops. With ``destroyed=N``
-    all jobs of a window are placed in turn first, 1 to N of them at random are taken out, and only these are chosen and
-    paid for: so learns the paper's text, with windows of several jobs; its program, and the presets, with two and none.
+    (`decision.policies.placement.tree`); else 0. With ``pay=job``, for each job minus its own hops. Where
+    ``destroyed`` is N, all jobs of a window are placed in turn first, 1 to N of them at random are taken out, and only
+    these are chosen and paid for: so learns the paper's text, with windows of several jobs; its program, and the
+    presets, with windows of two and none taken out.
 
     Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
     been placed.

@@ -75,12 +75,7 @@ def test_each_job_may_be_paid_for_when_it_is_placed():
 
 
 def test_of_a_destroyed_window_only_what_was_taken_out_is_chosen_and_paid_for():
-    in_turn = {
-        5: [0, 1, 2, 3, 4],
-        4: [5, 6, 7, 8],
-        3: [9, 10, 11],
-        2: [12, 13],
-    }  # hosts by size, which tells jobs apart
+    in_turn = {5: [0, 1, 2, 3, 4], 4: [5, 6, 7, 8], 3: [9, 10, 11], 2: [12, 13]}  # hosts by size
     seen = set()
     for window in range(8):  # each takes out others
         rows = [(10 * window + 1 + k, size, 500) for k, size in enumerate((2, 5, 4, 3))]

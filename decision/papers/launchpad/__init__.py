@@ -4,8 +4,8 @@ The paper publishes neither its workload nor its power. Here jobs are those of `
 qos`, at 120 % of what all hosts can do, and power is that of `decision workload supply`. Rollouts are stretches of
 so many jobs in a row, or as the paper has it of so many steps, under the power of that time, on an idle datacenter.
 Each value is a share of the value that was submitted: the interquartile mean of rollouts that nobody learned from, so
-many of each seed, with its interval; `claims` has how a claim is judged. Budgets differ in how much is learned: a unit is that many updates for a thousand of
-the paper's, so that the ratios are the paper's.
+many of each seed, with its interval; `claims` has how a claim is judged. Budgets differ in how much is learned: a unit
+is that many updates for a thousand of the paper's, so that the ratios are the paper's.
 """
 
 import functools
@@ -499,10 +499,10 @@ def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArra
 
 
 _PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 where that was measured
-    BC: TrainingHours(5e5, 14.8, 0.0),
-    OFFLINE: TrainingHours(5e5, 4.1, 0.0),
-    ONLINE: TrainingHours(1e6, 3.7, 75.0),
-    BOTH: TrainingHours(1.05e6, 3.7, 75.0),
+    BC: TrainingHours(5e5, 65.5, 0.0),
+    OFFLINE: TrainingHours(5e5, 34.9, 0.0),
+    ONLINE: TrainingHours(1e6, 24.1, 75.0),
+    BOTH: TrainingHours(1.05e6, 24.1, 75.0),
 }
 
 

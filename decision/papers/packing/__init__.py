@@ -287,9 +287,9 @@ def _shown(value: object) -> str:
 
 
 _PRICES = {
-    "baseline": TrainingHours(4e6, 184.0, 26_100.0),
-    "NN1": TrainingHours(4e6, 184.0, 26_100.0),
-    "NN2": TrainingHours(4e6, 86.0, 0.0),
+    "baseline": TrainingHours(4e6, 505.0, 26_100.0),
+    "NN1": TrainingHours(4e6, 505.0, 26_100.0),
+    "NN2": TrainingHours(4e6, 263.0, 0.0),
 }
 
 

@@ -24,8 +24,8 @@ from decision.papers.launchpad import (
     jobs_in,
     learner_config,
     play,
+    rollout_jobs,
     rollouts_of,
-    stretches,
     world,
 )
 from decision.rl.envs import evaluate
@@ -101,13 +101,13 @@ def test_heuristics_get_the_same_in_rollouts_and_in_the_environment(intermittent
     setup = setup_of(tested)
     for rule in HEURISTICS.values():
         there = evaluate(rule, setup, first=np.arange(3) * JOBS)["value_share"]
-        np.testing.assert_allclose(heuristic_shares(tested, rule, stretches(tested, 3, JOBS)), there, rtol=1e-12)
+        np.testing.assert_allclose(heuristic_shares(tested, rule, rollout_jobs(tested, 3, JOBS)), there, rtol=1e-12)
 
 
 def test_a_rollout_of_steps_has_what_is_submitted_in_them_and_a_policy_that_learned_plays_them_all(done):
     folder, steps, wanted = done[0], 60, 3
     tested = world(10, True, 3, jobs_in(10, wanted * steps))
-    rollouts = stretches(tested, wanted, JOBS, steps)
+    rollouts = rollout_jobs(tested, wanted, JOBS, steps)
     submit = submit_times(tested.workload)
     assert submit[-1] - submit[0] > WORLD_STEP * steps * wanted, "there are enough jobs"
     assert [part.start for part in rollouts[1:]] == [part.stop for part in rollouts[:-1]]

@@ -100,7 +100,7 @@ def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) ->
     )
 
 
-def stretches(whole: GreenWorld, rollouts: int, jobs: int, steps: int = 0) -> list[slice]:
+def rollout_jobs(whole: GreenWorld, rollouts: int, jobs: int, steps: int = 0) -> list[slice]:
     """The jobs of each rollout: so many in a row, or what is submitted in so many steps of the world."""
     if not steps:
         return [slice(number * jobs, (number + 1) * jobs) for number in range(rollouts)]
@@ -443,7 +443,7 @@ def _do_part(task: LaunchpadPart) -> None:
         found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
     else:
         tested = _tested(task)
-        rollouts = stretches(tested, budget.rollouts, effort.jobs, effort.steps)
+        rollouts = rollout_jobs(tested, budget.rollouts, effort.jobs, effort.steps)
         found = {name: heuristic_shares(tested, rule, rollouts) for name, rule in claims.RULES.items()}
         found[BOUND] = bound_shares(tested, rollouts)
     content = io.BytesIO()
@@ -465,7 +465,7 @@ def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float6
     if learner.data and not data.exists():
         record_data(learned, learner.data, budget.effort, data)
     tested = _tested(task)
-    rollouts = stretches(tested, budget.rollouts, budget.effort.jobs, budget.effort.steps)
+    rollouts = rollout_jobs(tested, budget.rollouts, budget.effort.jobs, budget.effort.steps)
     outcome = learn_and_play(learner, budget.effort, task.seed, learned, tested, rollouts, data, folder)
     return {name: np.asarray(value) for name, value in outcome._asdict().items()}
 

@@ -35,7 +35,7 @@ from decision.rl.learning.evolution import CmaEs
 from decision.rl.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.simulation import simulate_workloads
 
-from .packer import write_evolved
+from .evolved import write_evolved
 
 LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of the requested time
     "lublin_256.swf": (slice(5000), 9),

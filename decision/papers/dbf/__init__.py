@@ -260,11 +260,9 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
 def _left(asked: Asked[_Budget, TrainingRun]) -> str:
     """What the paper's own trainings of all windows take, but for what this budget has done of them."""
     full, own = DBF_BUDGETS["full"], [run for run in asked.wanted if run.learned.preset == _PAPERS_AGENT]
-    steps = sum(
-        asked.budget.steps if run in asked.done else read_manifest(begun).steps
-        for run in own
-        if run in asked.done or (begun := _last_checkpoint(run))
-    )
+    steps = asked.budget.steps * sum(run in asked.done for run in own)
+    begun = filter(None, (_last_checkpoint(run) for run in own if run not in asked.done))
+    steps += sum(read_manifest(checkpoint).steps for checkpoint in begun)
     return price_line([(_PRICE, full.seeds * len(_FULL) - steps / PAPER_STEPS)])
 
 
@@ -352,14 +350,14 @@ def _learn(run: TrainingRun) -> Path:
 def _as_begun(log: LogOnHosts, checkpoint: Path) -> LogOnHosts:
     """The half of the log, as a training read it that `decision train` began. Raises ConfigError if it read another."""
     begun, (hosts, facts), jobs = read_manifest(checkpoint), log.files, log.workload.jobs
-    files = tuple(each.sha256 for each in begun.workloads)
-    same = files == (facts.sha256,) and begun.nb_hosts == len(log.platform.hosts) and begun.selection is not None
-    if not same or begun.selection.read(Path(log.workload.path), log.workload.name).jobs != jobs:
+    files, selection = tuple(each.sha256 for each in begun.workloads), begun.selection or Selection()
+    same = files == (facts.sha256,) and begun.nb_hosts == len(log.platform.hosts)
+    if not same or selection.read(Path(log.workload.path), log.workload.name).jobs != jobs:
         raise ConfigError(
             f"{checkpoint}: learned from other jobs or hosts than the first half of {facts.name} on {hosts.name}; "
             f"move {checkpoint.parent} away, or train on these"
         )
-    return log._replace(files=(begun.platform, *begun.workloads), selection=begun.selection)
+    return log._replace(files=(begun.platform, *begun.workloads), selection=selection)
 
 
 def _evaluate_while_learning(run: TrainingRun, log: LogOnHosts, config: TrainConfig, folder: Path) -> None:

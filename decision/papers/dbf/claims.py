@@ -309,7 +309,7 @@ def judged_claims(
         prices: of one training: "DBF", and how the other learned policies' names begin. With them the paper's claims
             for which nothing has learned have a row each, with the hours of three trainings of each policy.
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     some = (_tails, _best_split, _more_tail, _wide, _heuristics, _inspectors, _starved)
     claims = [claim for each in some for claim in each(results)]
     whole = not agent.own or agent.share >= 1  # a shorter training has another end to gain

@@ -315,17 +315,16 @@ def _setup(hosts: int, seed: int, size: Size) -> Setup:
 
 def _evolve(parts: Parts, size: Size, of: int) -> tuple[Floats, ResultTable]:
     """The weights that were best where they were compared, and how they came to be."""
-    rng, worlds = (
-        np.random.default_rng(_EVOLUTION_SEED),
-        [_World(_setup(h, _LEARNED, size), n) for h, n in _WORLDS.items()],
-    )
+    rng = np.random.default_rng(_EVOLUTION_SEED)
+    worlds = [_World(_setup(hosts, _LEARNED, size), number) for hosts, number in _WORLDS.items()]
     average = Timetable().first_weights(rng)
     evolution = CmaEs(average, _FIRST_SPREAD, _CANDIDATES)
     best, learned, rows = -np.inf, average, []
     compete = partial(_values_of, worlds)
     checked = [random_rows(setup, n * _CHECKED, _CHECKED_SEED) for setup, n in worlds]
     for generation in range(1, size.generations + 1):
-        drawn = [_draw(rng, world) for world in worlds]
+        begins = [(setup.beginnings.row, number) for setup, number in worlds]
+        drawn = [rows[rng.integers(len(rows), size=number)] for rows, number in begins]
         candidates = evolution.ask(rng)
         found = kept(parts.folder / f"generation-{generation}.json", compete, drawn, candidates, size)
         evolution.tell(-found)
@@ -342,11 +341,6 @@ def _evolve(parts: Parts, size: Size, of: int) -> tuple[Floats, ResultTable]:
         parts.progress(generation, of)
     columns = ("generation", "candidates", "average", "mean")
     return learned, ResultTable(f"Value over that of {BY_DENSITY}, to learn from", columns, rows)
-
-
-def _draw(rng: np.random.Generator, world: _World) -> NDArray[np.int64]:
-    rows = world.setup.beginnings.row
-    return rows[rng.integers(len(rows), size=world.sequences)]
 
 
 def _values_of(worlds: Sequence[_World], rows: Sequence[NDArray[np.int64]], candidates: Floats, _size: Size) -> Floats:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.experiments.advise import ORDERS
 from decision.experiments.gates import GATE_COPIES, Measures, gates_beside, idle_gate, measure
@@ -34,13 +33,13 @@ from decision.policies import find_policy
 from decision.rl.envs import equal_hosts
 from decision.rl.learning import find_checkpoint
 from decision.rl.learning.evolution import CmaEs
-from decision.rl.schedulers.learned import NB_WEIGHTS, SCALE, Learned
+from decision.rl.schedulers.learned import NB_WEIGHTS, Learned
 from decision.simulation import simulate_workloads
 
 from .coverage import lower_bound
 from .evolved import write_evolved
 from .judged import FILES, FOLDS, LUBLIN, judge_left_out, path_of, training_parts
-from .learned import LOGS
+from .learned import LOGS, weights_of
 from .ranking import ALL_BACKFILLS
 
 _METRICS = ("wait", "slowdown")
@@ -132,16 +131,13 @@ def _passes(policy: str, workload: Workload, own: Measures, easy: Measures) -> b
 def _beside(own: JobTable, other: JobTable) -> dict[str, Any]:
     """The other's measures, and the ratios of own wait and slowdown to them."""
     pairs = zip(_scores(own), _scores(other), strict=True)
-    return {"measures": measure(other), "ratios": [_ratio(mine, theirs) for mine, theirs in pairs]}
+    ratios = [_UNCHANGED if np.array_equal(*pair) else ratio_of_means(*pair) for pair in pairs]
+    return {"measures": measure(other), "ratios": ratios}
 
 
 def _made(table: JobTable) -> bytes:
     """The schedule: several heuristics may make the same."""
     return _scores(table)[0].tobytes()
-
-
-def _ratio(own: Floats, other: Floats) -> Estimate:
-    return _UNCHANGED if np.array_equal(own, other) else ratio_of_means(own, other)
 
 
 def _scores(table: JobTable) -> tuple[Floats, Floats]:
@@ -306,11 +302,6 @@ class _Evolution:
         )
         self._done += len(trials)
         return [[Measures(*values) for values in result["parts"]] for result in results]
-
-
-def weights_of(genes: Floats) -> NDArray[np.float64]:
-    """(P,) weights from what evolves."""
-    return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
 
 
 def _schedule(trial: _Trial) -> Result:

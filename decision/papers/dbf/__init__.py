@@ -435,14 +435,12 @@ def _figures(results: Results, runs: Sequence[TrainingRun], episodes: int) -> di
             figures[f"curves-{slots}"] = curves(_by_policy(runs, slots, lambda run: run.folder))
         if types := _by_policy(runs, TYPED, lambda run: run.types):
             figures["types"] = waits_by_type(
-                {policy: read_types(files) for policy, files in types.items()}, episodes, _seeds(runs)
+                {policy: read_types(files) for policy, files in types.items()},
+                episodes,
+                len({run.seed for run in runs}),
             )
     suffix = paper().suffix
     return {f"{name}{suffix}": drawn(figure, suffix) for name, figure in figures.items()}
-
-
-def _seeds(runs: Sequence[TrainingRun]) -> int:
-    return len({run.seed for run in runs})
 
 
 def _by_policy(runs: Sequence[TrainingRun], slots: int, path: Callable[[TrainingRun], Path]) -> dict[str, list[Path]]:

@@ -444,21 +444,17 @@ def _starved(results: Results) -> Iterator[_Claim]:
 def _soon(checkpoints: Mapping[str, Sequence[Checkpoints]]) -> Iterator[_Claim]:
     """Most of what a training gains in waiting time is there after a twentieth of it."""
     for policy, runs in checkpoints.items():
-        shares = [share for run in runs if (share := _early_share(run)) is not None]
+        shares = []  # of the gain from the first checkpoint to the last, of runs with an early one that gain something
+        for run in runs:
+            steps = sorted(run)
+            first, last = (run[at][0] for at in (steps[0], steps[-1]))
+            early = min(steps, key=lambda at: abs(at - EARLY * steps[-1]))
+            if steps[0] < EARLY * steps[-1] and first > last:
+                shares.append((first - run[early][0]) / (first - last))
         if shares:
             found = interquartile_mean(np.array(shares)[:, None], np.random.default_rng(0))
             what = f"{policy} has most of its gain in wait after {EARLY:.0%} of its training"
             yield _Claim(what, Kind.ABOVE, "waiting_time", Estimate(*found), len(shares), _MOST)
-
-
-def _early_share(run: Checkpoints) -> float | None:
-    """Of the gain in mean wait from the first checkpoint to the last; None where none is early, or nothing gained."""
-    steps = sorted(run)
-    if steps[0] >= EARLY * steps[-1]:  # of a training that was begun elsewhere
-        return None
-    first, last = (run[at][0] for at in (steps[0], steps[-1]))
-    early = min(steps, key=lambda at: abs(at - EARLY * steps[-1]))
-    return (first - run[early][0]) / (first - last) if first > last else None
 
 
 def _wide_windows(results: Results) -> list[str]:

@@ -11,7 +11,7 @@ is that many updates for a thousand of the paper's, so that the ratios are the p
 import functools
 import io
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,12 +43,11 @@ from decision.papers.campaign import (
     training_folder,
 )
 from decision.rl.envs import Setup, evaluate, make_setup
-from decision.rl.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
+from decision.rl.envs.demonstrations import Demonstrations, record_schedules, replay_schedules
 from decision.rl.learning.choices import collect, write_choices
 from decision.rl.learning.config import TrainConfig, load_config
 from decision.rl.learning.deploy import LearnedPolicy, learned_policy
 from decision.rl.learning.schedulers import choosing_setup
-from decision.rl.learning.training import Report
 from decision.rl.schedulers import launchpad as obs
 from decision.simulation import simulate_workloads
 
@@ -244,7 +243,10 @@ def learn_and_play(
     for divisor in _MOMENTS:
         steps = max(config.learn.steps // divisor, 1)
         part = replace(config, learn=replace(config.learn, steps=steps))
-        checkpoint = _train(learned, part, known, folder, lambda report: seconds.append(report.seconds))
+        log = LogOnHosts(learned.platform, learned.workload, _FACTS, events=learned.events)
+        checkpoint = train_to_folder(
+            log, part, folder, data=known, resume=True, report=lambda report: seconds.append(report.seconds)
+        )
         shares.append(play(checkpoint, tested, rollouts))
         moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
     agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
@@ -315,14 +317,13 @@ def rollouts_of(name: str, setup: Setup) -> tuple[Demonstrations, int]:
     """Recorded choices of a heuristic, and at how many steps there was nothing to choose."""
     schedules = record_schedules(_POLICIES[name], setup, _MEASURED, 1)
     seen = replay_schedules(setup, schedules)
-    steps = sum(map(_steps_of, schedules, [setup.trace.truth.submit_time] * len(schedules)))
+    submit, steps = setup.trace.truth.submit_time, 0
+    for schedule in schedules:
+        begin = submit[schedule.first]
+        end = np.max(schedule.start, initial=begin, where=np.isfinite(schedule.start))
+        steps += int((end - begin) / WORLD_STEP) + 1
     ended = int(np.count_nonzero(seen.action == seen.mask.shape[1] - 1))  # each step ends with a no_op
     return seen, max(steps - ended, 0)
-
-
-def _steps_of(schedule: Schedule, submit: Floats) -> int:
-    end = np.max(schedule.start, initial=submit[schedule.first], where=np.isfinite(schedule.start))
-    return int((end - submit[schedule.first]) / WORLD_STEP) + 1
 
 
 def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
@@ -332,13 +333,6 @@ def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
 
 _MEASURED = 4000  # transitions of each heuristic
 _FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256=""))
-
-
-def _train(
-    world: GreenWorld, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
-) -> Path:
-    log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
-    return train_to_folder(log, config, folder, data=data, resume=True, report=report)
 
 
 def _deployed(checkpoint: Path, world: GreenWorld, jobs: int) -> tuple[LearnedPolicy, Setup]:

@@ -170,15 +170,20 @@ def judge_log(
     for number, at in enumerate(ats.tolist()):
         known_times(log, at, times, since)
         since = at
-        ours, rows = _forecast_at(given, at, times, futures)
+        ours = given.futures(at, times, futures)
+        rows = rows_of(ours, log)
         judged = np.flatnonzero(np.isfinite(log.start[rows]) & ~np.isin(np.array(log.id)[rows], list(given.skipped)))
         if len(judged) > MOST_OF_A_MOMENT:
             judged = np.sort(rng.choice(judged, MOST_OF_A_MOMENT, replace=False))
         if not len(judged):
             continue
         rows = rows[judged]
-        if number % _RETRAINED == 0:
-            _teach(boosting, parts, log, at)
+        if number % _RETRAINED == 0 and parts:
+            # from earlier moments, what has started by now
+            begun = [log.start[part[2]] <= at for part in parts]
+            known = [part[3][each] for part, each in zip(parts, begun, strict=True)]
+            left = [(log.start[part[2]] - part[1])[each] for part, each in zip(parts, begun, strict=True)]
+            boosting.learn(np.concatenate(known), np.concatenate(left))
         evidence = Evidence(levels_of(ours)[judged], like_jobs(log, at, rows), queue_features(log, at, rows))
         blend.learn(at, log.start)
         learnt = boosting.say(evidence.features)
@@ -197,19 +202,6 @@ def judge_log(
         if show:
             show(number + 1, len(ats))
     return _joined(given, parts, early)
-
-
-def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tuple[Forecast, I8]:
-    ours = given.futures(at, times, futures)
-    return ours, rows_of(ours, given.log)
-
-
-def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
-    """Let boosting learn from earlier moments what has started by now."""
-    known = [part[3][log.start[part[2]] <= at] for part in parts]
-    left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
-    if known:
-        boosting.learn(np.concatenate(known), np.concatenate(left))
 
 
 def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
@@ -239,8 +231,6 @@ def reproduce_starts(
     Raises:
         ConfigError: if a log cannot be read, or has no job that waits.
     """
-    from .runs import result_tables, save_picture, sentence
-
     results = []
     for number, path in enumerate(logs):
         given = read_judged(path, policy, hosts, as_recorded, selection)
@@ -298,18 +288,13 @@ def _table(results: LogForecasts) -> ResultTable:
     for name, quantiles in said.items():
         told = results.judged & np.isfinite(quantiles).all(1)
         if told.any():
-            rows.append(
-                _row(name, score_quantiles(results.cases, quantiles, told), is_point=_is_point(quantiles[told]))
-            )
+            is_point = bool((quantiles[told][:, 0] == quantiles[told][:, -1]).all())
+            rows.append(_row(name, score_quantiles(results.cases, quantiles, told), is_point))
     for kind in WAIT_CLASSES:
         among = results.judged & results.cases.among(kind)
         if among.any():
             rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
     return ResultTable(results.name, _COLUMNS, rows)
-
-
-def _is_point(quantiles: np.ndarray) -> bool:
-    return bool((quantiles[:, 0] == quantiles[:, -1]).all())
 
 
 def _row(name: str, found: Score, is_point: bool) -> list[str]:

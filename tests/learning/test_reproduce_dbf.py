@@ -11,7 +11,7 @@ from helpers.learning_runs import write_log
 from decision.cli.app import app
 from decision.experiments.inputs import LogOnHosts
 from decision.experiments.training import train_to_folder
-from decision.files.run_facts import read_facts
+from decision.files.outputs_read import read_facts
 from decision.files.text import InputFacts, file_facts
 from decision.files.workload import Selection
 from decision.papers import dbf

@@ -20,7 +20,7 @@ from decision.rl.learning.sac import SacLearner
 from decision.rl.learning.schedulers import TrainingInputs, choosing_setup, train_scheduler
 from decision.rl.learning.training import STATE
 from decision.rl.learning.weights import dump, load
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.schedulers.base import find_scheduler
 
 SMALL = (
     "learn.envs=2",

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw
 
-from decision.model.columns import DelayProfiles, Labelled, Texts, distinct
+from decision.model.columns import DelayProfiles, Labelled, Texts, coded
 from decision.model.demand import submit_times
 from decision.model.errors import InputError
 from decision.model.record import Floats
@@ -146,7 +146,7 @@ def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
 
 def delay_profiles(runtimes: Floats) -> tuple[Labelled[str], DelayProfiles]:
     """One delay profile per distinct run time (J,) in seconds: the name of each job's, and the profiles by name."""
-    durations, which = distinct(runtimes)
+    durations, which = coded(runtimes)
     names = Texts(_delay_names, durations)
     return Labelled(names, which), DelayProfiles(names, durations.astype(np.float64))
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, distinct, joined, narrow, numbered
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, coded, joined, narrow, numbered
 from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
 from decision.model.demand import Floats, recorded, use_of
@@ -178,7 +178,7 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
     for column, size in zip(known, sizes, strict=True):
         number *= size
         number += column.codes
-    numbers, which = distinct(number)
+    numbers, which = coded(number)
     codes = np.unravel_index(numbers, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
@@ -257,12 +257,10 @@ def _number(header: Header, key: str) -> float | None:
 
 # The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
 
-
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
-_USER, _PARTITION = 11, 15
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS, _USER, _PARTITION = 0, 1, 2, 3, 4, 7, 10, 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
 _NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
 _FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
@@ -336,21 +334,17 @@ class LogLines:
 
     def without_repeats(self, columns: Columns) -> Columns:
         """The first row of each job number; of columns ``number``, ``line``, and others."""
-        lines = columns["line"]
         if (np.diff(columns["number"]) > 0).all():  # as in nearly all logs
             return columns
-        _, first = np.unique(columns["number"], return_index=True)
-        if len(first) == len(lines):
-            return columns
-        repeated = np.ones(len(lines), bool)
-        repeated[first] = False
-        self._drop(_REPEATED, lines[repeated])
+        repeated = np.ones(len(columns["number"]), bool)
+        repeated[np.unique(columns["number"], return_index=True)[1]] = False
+        self._drop(_REPEATED, columns["line"][repeated])
         return {name: column[~repeated] for name, column in columns.items()}
 
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        values, which = distinct(numbers)
+        values, which = coded(numbers)
         texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
         return Labelled(texts, which)
 
@@ -362,7 +356,7 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = distinct(taken.pop("recorded state"))
+        states, which = coded(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
         recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
@@ -398,8 +392,8 @@ class LogLines:
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
-        table, rests, is_row = self._parse_each(rows)
-        return table, rests, numbers[is_row], numbers[~is_row]
+        table, rest, is_row = self._parse_each(rows)
+        return table, rest, numbers[is_row], numbers[~is_row]
 
     def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
         """The lines of numbers one by one, what follows, and which lines these are."""
@@ -411,13 +405,12 @@ class LogLines:
                 fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
             split.append(fields)
         if split and not self._usual:
-            count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
+            ((count, lines_of_it),) = Counter(map(len, split)).most_common(1)
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
         usable = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
-        rests = np.array([row[1] for row in usable], np.int32)
-        return table, rests, np.array([row is not None for row in parsed], bool)
+        table = np.array([numbers for numbers, _ in usable], np.float64).reshape(-1, _FIELDS)
+        return table, np.array([rest for _, rest in usable], np.int32), np.array([*map(bool, parsed)], bool)
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.
@@ -494,8 +487,8 @@ def job_columns(table: Table, time_field: int) -> Columns:
 # Workloads as logs in the Standard Workload Format 2.2, written.
 
 _EXTRA = ("group", "executable", "queue")
-_COMPLETED, _FAILED, _CANCELLED = 1, 0, 5
-_STATUS_OF = {"COMPLETED": _COMPLETED, "CANCELLED": _CANCELLED, "DEADLINE": _CANCELLED}  # of other states: failed
+_COMPLETED, _FAILED = 1, 0
+_STATUS_OF = {"COMPLETED": _COMPLETED, "CANCELLED": 5, "DEADLINE": 5}  # of other states: failed
 
 
 def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
@@ -567,8 +560,7 @@ class _Beside:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
 
         def texts(part: str, name: str) -> list[str]:
-            in_file_order = trace.texts(part, name)
-            return [in_file_order[at] for at in order]
+            return list(trace.texts(part, name).take(np.array(order, np.int64)))
 
         self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
         self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
@@ -577,8 +569,7 @@ class _Beside:
         self.think_time = numbers("request", "think_time")
         self.state, self.rest = texts("recorded", "state"), texts("recorded", "fields")
         self.partition, self.partitions = _numbers(texts("request", "partition"))
-        preceding = trace.number("request", "dependency")[order].tolist()
-        self.preceding = [_text(-1.0 if number != number else number) for number in preceding]
+        self.preceding = numbers("request", "dependency")
 
     def sizes(self, at: int, size: int) -> tuple[str, str]:
         """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""

@@ -182,7 +182,7 @@ def small(codes: Numbers) -> Numbers:
     return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
 
 
-def distinct(numbers: Numbers) -> tuple[Numbers, Numbers]:
+def coded(numbers: Numbers) -> tuple[Numbers, Numbers]:
     """The different ones of numbers (n,), in order, and which of these each number is (n,), in the smallest type."""
     if numbers.dtype.kind in "iu" and len(numbers):
         low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1

@@ -135,7 +135,7 @@ class Plan:
         chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
         if chosen:
             action = self._append(SET_PSTATE)
-            self.arrays.value[action] = target
+            _write_target(self.arrays, action, target)
             self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:
@@ -213,6 +213,10 @@ class Plan:
 
     def _when(self) -> str:
         return f"t={self._state.now:.12g} s"
+
+
+def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
+    plan.value[action] = pstate
 
 
 # How Python writes a plan: by the addresses of these. A call of the kernels themselves would load numba, which takes

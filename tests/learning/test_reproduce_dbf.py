@@ -157,8 +157,8 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
         return read_manifest(train_to_folder(begun, config, run / "training")).steps
 
     train((0, 100))
-    command = ["reproduce", "dbf", "--swf", str(log), "-o", str(run.parent.parent), "--budget", "first"]
-    said = " ".join(CliRunner().invoke(app, command).output.split())
+    here = ["--swf", str(log), "-o", str(run.parent.parent), "--processes", "1", "--budget", "first"]
+    said = " ".join(CliRunner().invoke(app, ["reproduce", "dbf", *here]).output.split())
     assert "learned from other jobs or hosts than the first half of log.swf on 8 equal hosts" in said
     shutil.rmtree(run)
     assert train((0, 200)) == 80

@@ -110,7 +110,7 @@ class CmaEsConfig(
     it.
     """
 
-    learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
+    learner: ClassVar[str] = "evolution:EvolutionLearner"
     validated_every: ClassVar[int] = 250_000  # steps
     replays: ClassVar[bool] = False
 

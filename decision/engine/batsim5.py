@@ -60,6 +60,7 @@ class Batsim5Engine(EmbeddedEngine):
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
         self._stopped = False
+        self._cut_short: set[str] = set()  # jobs that are killed at the instant of the stop
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
@@ -133,13 +134,21 @@ class Batsim5Engine(EmbeddedEngine):
         """Take the reply, as `EmbeddedEngine.answer`."""
         if message.events:
             self._unheeded = 0
+        stops = [at for at, event in enumerate(message.events) if isinstance(event, m.ForceStop)]
+        if stops:  # at its time; what follows it is dropped, and kills at that instant come too late
+            stop = message.events[stops[0]]
+            before = message.events[: stops[0]]
+            late = [e for e in before if isinstance(e, m.KillJob) and e.timestamp == stop.timestamp]
+            self._cut_short = {job_id for kill in late for job_id in kill.data.job_ids}
+            message = Message(stop.timestamp, (*(e for e in before if e not in late), stop))
         super().answer(message)
 
     def _check_stop(self) -> None:
         """Refuse to stop while a job computes: the cancelled task lets Batsim 5 abort. Delays end quietly."""
         running = self.state.running[: self.state.nb_running]
         for number in running.tolist():
-            if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
+            computes = self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY
+            if computes and self.job(number).id not in self._cut_short:
                 problem = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
                 raise PolicyError(f"t={self.now:.12g} s: {problem}; kill the job first, or stop after its end")
 
@@ -159,6 +168,9 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
+        if any("!" in name for workload in self._reader.workloads.values() for name in workload.profiles):
+            jobs, workloads = [self.job(number) for number in self.finished().tolist()], self._reader.workloads
+            record.jobs.profile = [words5.full(job.profile, workloads[job.workload]) for job in jobs]
         return words5.with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
@@ -216,12 +228,6 @@ class Batsim5Engine(EmbeddedEngine):
         return joules
 
     # --- From a reply to a plan ---------------------------------------------------------------------------------
-
-    def _load(self, reply: Message) -> None:
-        stops = [at for at, event in enumerate(reply.events) if isinstance(event, m.ForceStop)]
-        if stops:  # what follows it is dropped
-            reply = Message(reply.now, reply.events[: stops[0] + 1])
-        super()._load(reply)
 
     def _nb_own(self, reply: Message) -> int:
         return self._calls.nb_strokes(reply.now - self._asked_at, reply.events)
@@ -287,8 +293,11 @@ class Batsim5Engine(EmbeddedEngine):
         if isinstance(read, Start):
             # Refuse a custom mapping without executors for a job that computes: delays need none.
             number = read.job
-            computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
-            if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
+            leaves = [leaf for leaf in self.leaves(number) if leaf.kind is not LeafKind.DELAY]
+            if idle := [leaf for leaf in leaves if leaf.kind in _EVEN and not leaf.amount and not leaf.sent]:
+                problem = f"profile {idle[0].profile!r} neither computes nor sends, at which Batsim 5.0.0-rc2 crashes"
+                raise self._refuse_command(f"{self.job(number).id}: {problem}; give it an amount, or a delay")
+            if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and leaves:
                 raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
             if isinstance(command, m.ExecuteJob):
                 read = self._placed(read, command.data)
@@ -510,6 +519,7 @@ class Calls:
 # A job has as many executors as it asks for hosts, unless a mapping by hand says otherwise. It may have other hosts
 # than so many, and a part of a sequence some of them only.
 
+_EVEN = (LeafKind.FLOPS_EACH, LeafKind.FLOPS_TOTAL)
 _FILL = "FillOneHostCoresFirst"
 _BY_HAND = "CustomExecutorToHostMapping"
 
@@ -538,16 +548,24 @@ def placed_leaves(
     Raises:
         ConfigError: where that cannot be; without the job's name.
     """
-    others = _overrides(data, hosts)
+    others = _overrides(data)
     strategy = "" if data.strategy is UNSET else data.strategy
     mapping = None if data.mapping is UNSET else [int(data.mapping[str(i)]) for i in range(len(data.mapping))]
-    by_default = _places(job, strategy, mapping, [cores[host] for host in hosts])
+    cores_here = [cores[host] for host in hosts]
 
     def place(leaf: LeafTask) -> LeafTask:
+        if leaf.kind is LeafKind.DELAY:  # which has no executors
+            return leaf
         name = leaf.profile if leaf.profile.startswith(f"{job.workload}!") else f"{job.workload}!{leaf.profile}"
-        places, chosen = by_default, others.get(name)
-        if chosen is not None:
-            at = [hosts.index(host) for host in parse_hosts(chosen.host_allocation)]
+        chosen = others.get(name)
+        if chosen is None:
+            places = _places(job, strategy, mapping, cores_here)
+        else:
+            named = parse_hosts(chosen.host_allocation)
+            if outside := {*named} - {*hosts}:
+                problem = f"profile {name!r} is to run on host {min(outside)}, which the job does not have"
+                raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
+            at = [hosts.index(host) for host in named]
             placement = chosen.executor_placement
             by_hand = placement.get("mapping", []) if chosen.executor_placement_type == _BY_HAND else None
             local = _places(job, str(placement.get("strategy", "")), by_hand, [cores[hosts[k]] for k in at])
@@ -571,7 +589,7 @@ def _places(job: Job, strategy: str, mapping: Sequence[int] | None, cores: Seque
     return [slots[executor % len(slots)] for executor in range(job.size)]
 
 
-def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Override]:
+def _overrides(data: m.ExecuteJobData) -> Mapping[str, _Override]:
     """By the profile's full name."""
     if data.overrides is UNSET:
         return {}
@@ -581,9 +599,5 @@ def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Ov
             override = msgspec.convert(fields, _Override)
         except msgspec.ValidationError as error:
             raise ConfigError(f"profile_allocation_override: {error}") from None
-        outside = set(parse_hosts(override.host_allocation)) - {*hosts}
-        if outside:
-            problem = f"profile {override.profile_id!r} is to run on host {min(outside)}, which the job does not have"
-            raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
         overrides[override.profile_id] = override
     return overrides

@@ -40,7 +40,7 @@ def simulation_begins_message(
         storage_resources=tuple(_resource(host) for host in platform.storage),
         workloads={workload.name: workload.path for workload in workloads},
         profiles={
-            workload.name: {name: profile(name, workload) for name in workload.profiles} if all_profiles else {}
+            workload.name: {name: profile(name, workload) for name in sorted(workload.profiles)} if all_profiles else {}
             for workload in workloads
         },
         external_events=dict(lists),

@@ -216,8 +216,9 @@ class CommandReader(Generic[J]):
         if data.additional_io_job is not UNSET:
             raise self._refuse(f"{data.job_id}: additional_io_job needs a network and storage; {ADVICE}")
         hosts = self._hosts(data.alloc, data.job_id)
-        places = self._places(job, len(hosts), data.mapping) if data.mapping is not UNSET and data.mapping else []
-        return Start(job, hosts, data.alloc, places)
+        if data.mapping is UNSET or not data.mapping or not self._options.rules.checks_sizes:
+            return Start(job, hosts, data.alloc, [])
+        return Start(job, hosts, data.alloc, self._places(job, len(hosts), data.mapping))
 
     def _places(self, job: J, nb_hosts: int, mapping: dict[str, str | int]) -> list[int]:
         """Where each executor runs; keys of the mapping are executors, values index the allocation."""

@@ -350,7 +350,7 @@ def load_json(
     where = str(path)
     if not keep_extra and (large := _load_large(where, name, keep_source)):
         return large
-    data = as_batsim4(as_rapidjson(read_bytes(path)), where)
+    data = as_batsim4(as_rapidjson(read_bytes(path)), name, where)
     file = decode_workload(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))

@@ -328,6 +328,8 @@ def _stop_call(ledger: Ledger, event: m.StopCall) -> None:
 
 def _create_probe(ledger: Ledger, event: m.CreateProbe) -> None:
     require_hosts(event.data.hosts, "hosts")
+    if not event.data.probe_id:
+        raise RefusalError("its probe has no name, with which Batsim stops")
     if event.data.probe_id in ledger.probes:
         raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
     ledger.probes.add(event.data.probe_id)

@@ -85,7 +85,6 @@ def test_a_host_is_switched_off_and_on_again_with_and_without_energy(world, opti
         ("ParallelTaskProfile", {"computation_vector": [2e9]}, 3),
         ("ParallelTaskProfile", {"communication_matrix": [0]}, 1),
         ("ParallelTaskHomogeneousProfile", {"computation_amount": 2e9}, 3),
-        ("ParallelTaskHomogeneousProfile", {"communication_amount": 0}, 1),
         ("SequentialCompositionProfile", {"profile_ids": ["w0!d"]}, 11),
     ],
 )
@@ -200,9 +199,10 @@ def test_executors_are_put_on_hosts_by_number_by_hand_and_by_part(world, profile
 
 def test_a_part_on_hosts_that_the_job_does_not_have_is_refused(world):
     _, said = start("w0!1", "0")
-    said["profile_allocation_override"] = [{"profile_id": "w0!d", **start("", "3")[1]["allocation"]}]
+    job, override = {**JOB, "profile": "flops"}, {"profile_id": "w0!flops", **start("", "3")[1]["allocation"]}
+    said["profile_allocation_override"] = [override]
     with pytest.raises(PolicyError, match="host 3, which the job does not have: that is not supported"):
-        talk5(world(), {1: [("ExecuteJobEvent", said)]})
+        talk5(world(jobs=[job], profiles=FLOPS), {1: [("ExecuteJobEvent", said)]})
 
 
 # --- A job's end and a stroke of the periodic clock at one instant ---------------------------------------------------

@@ -62,6 +62,7 @@ class Batsim5Engine(EmbeddedEngine):
         self._stopped = False
         self._cut_short: set[str] = set()  # jobs that are killed at the instant of the stop
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
+        self._turns: list[float] = []  # seconds: when the clock still waits anew within a reply, and when that ends
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
 
@@ -233,19 +234,20 @@ class Batsim5Engine(EmbeddedEngine):
         return self._calls.nb_strokes(reply.now - self._asked_at, reply.events)
 
     def _add_own_before(self, reply: Message, times: list[float]) -> None:
-        alarms, _ = self._calls.strokes(self._asked_at, reply.now, nexts=False)
-        for alarm in alarms:
+        self._turns = [event.timestamp for event in reply.events if _is_for_clock(event)] + [reply.now]
+        self._calls.forget_stopped()
+        for number in self._calls.void(self._turns[0]) if len(self._turns) > 1 else ():
+            self._cancel_alarm(number)
+        self._add_strokes(self._asked_at)
+        times += [self._asked_at] * (self.plan.nb_actions - len(times))
+
+    def _add_strokes(self, since: float) -> None:
+        """The strokes of the clock from an instant to that at which it waits anew, or to the first after the reply."""
+        until = self._turns.pop(0)
+        for alarm in self._calls.strokes(since, until, nexts=not self._turns):
             self._alarm(alarm)
-            times.append(self._asked_at)
 
     def _add_own_after(self, reply: Message, times: list[float]) -> None:
-        alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
-        # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
-        for number in void:
-            self._cancel_alarm(number)
-        for alarm in alarms:
-            self._alarm(alarm)
-            times.append(times[-1] if times else self._asked_at)
         self._await_stroke()
 
     def _await_stroke(self) -> None:
@@ -270,18 +272,23 @@ class Batsim5Engine(EmbeddedEngine):
             sim.nb_calls -= 1
 
     def _take(self, command: DecisionEvent) -> None:
+        self._carry_out(command)
+        if _is_for_clock(command):  # the clock waits anew whenever it hears of one, though it were for nothing
+            self._add_strokes(command.timestamp)
+
+    def _carry_out(self, command: DecisionEvent) -> None:
         match command:
             case m.CallMeLater(data=data) if isinstance(data.periodic, m.Periodic):
                 self._calls.repeat(str(data.call_id), data.periodic, command.timestamp)
             case m.CallMeLater(data=data):
                 self._alarm(self._calls.once(str(data.call_id), data.timestamp))
             case m.StopCall(data=data):
-                self._calls.stop(data.call_id)
+                self._calls.stop(data.call_id, command.timestamp)
             case m.CreateProbe(data=data):
                 self._check_probe(data)
                 self._calls.repeat(data.probe_id, data.periodic, command.timestamp, data)
             case m.StopProbe(data=data):
-                self._calls.stop(data.probe_id, probe=True)
+                self._calls.stop(data.probe_id, command.timestamp, probe=True)
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
             case _:
@@ -358,6 +365,13 @@ class Alarm(NamedTuple):
     time: float = 0.0  # seconds
 
 
+def _is_for_clock(event: m.Event) -> bool:
+    """Whether a command is one of which the clock hears."""
+    if isinstance(event, m.CallMeLater):
+        return isinstance(event.data.periodic, m.Periodic)
+    return isinstance(event, m.StopCall | m.CreateProbe | m.StopProbe)
+
+
 class _Series(msgspec.Struct):
     """A periodic call or probe."""
 
@@ -366,6 +380,7 @@ class _Series(msgspec.Struct):
     left: float  # times; inf for ever
     probe: m.CreateProbeData | None = None
     ready: bool = False  # whether a probe has measured before
+    end: float = math.inf  # milliseconds: it acts at this, and not after it
 
 
 class Calls:
@@ -383,6 +398,7 @@ class Calls:
         self._strokes: dict[int, int] = {}  # milliseconds, by number of the alarm
         self._calls: dict[str, _Series] = {}
         self._probes: dict[str, _Series] = {}
+        self._stopped: list[tuple[dict[str, _Series], str, _Series]] = []  # which may act at a stroke to come
         self.awaited = Alarm(), Alarm()  # the next stroke, and the one after it if nothing changes before
 
     @property
@@ -413,36 +429,56 @@ class Calls:
                 reason = "one must be a multiple of the other"
                 raise self._refuse(f"{kind} {name!r}: its period of {period} ms and another of {other} ms: {reason}")
         times = math.inf if periodic.times is None else periodic.times
-        series[name] = _Series(period, math.floor(now * 1000 + 1e-6), times, probe)
+        series[name] = _Series(period, _milliseconds(now), times, probe)
 
-    def stop(self, name: str, probe: bool = False) -> None:
-        """A call or a probe comes no more; Batsim warns of one that there is not."""
-        (self._probes if probe else self._calls).pop(name, None)
+    def stop(self, name: str, now: float, probe: bool = False) -> None:
+        """A call or a probe comes no more after `now` seconds; Batsim warns of one that there is not."""
+        which = self._probes if probe else self._calls
+        if series := which.pop(name, None):
+            series.end = _milliseconds(now)
+            self._stopped.append((which, name, series))
 
-    def strokes(self, begin: float, end: float, nexts: bool) -> tuple[list[Alarm], list[int]]:
-        """New alarms for the clock between two times in seconds, and numbers of those that are void.
+    def forget_stopped(self) -> None:
+        """Forget those that were stopped before the next stroke."""
+        pending = min(self._strokes.values(), default=math.inf)
+        self._stopped = [stopped for stopped in self._stopped if pending <= stopped[2].end]
 
-        With `nexts` also the first after `end`. It has struck for all that was to come by `begin`.
+    def void(self, now: float) -> list[int]:
+        """The numbers of alarms for strokes after `now` seconds, for which the clock does not wait any more."""
+        idle = self._idle()
+        void = [number for number, time in self._strokes.items() if time > _milliseconds(now)]
+        for number in void:
+            del self._strokes[number]
+        return [number for number in void if number != idle]
+
+    def _idle(self) -> int:
+        """The number of the alarm that begins with the awaited stroke, which is still to come; 0 for none."""
+        awaited, following = self.awaited
+        return following.number if awaited.number in self._strokes else 0
+
+    def strokes(self, begin: float, end: float, nexts: bool) -> list[Alarm]:
+        """New alarms for the clock between two times in seconds.
+
+        With `nexts` also the first after `end`. It has struck for all that was to come by `begin`, or has its alarm.
         """
         periods = self._periods()
         if not periods:
-            void = self._forget(())
             self.awaited = Alarm(), Alarm()
-            return [], void
-        # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
-        period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
+            return []
+        # Strokes are at multiples of the shortest period.
+        period, first, last = min(periods), _milliseconds(begin), _milliseconds(end)
         wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
-        following = [self._stroke_after(wanted[-1])] if nexts else []
-        void = self._forget((*wanted, *following)) if nexts else []
         known = {time: number for number, time in self._strokes.items()}
-        alarms = []
+        alarms, idle = [], self._idle()
         for time in wanted:
             if time not in known:
                 alarms.append(self._alarm(time / 1000))
                 self._strokes[alarms[-1].number] = time
+            elif known[time] == idle:
+                alarms.append(Alarm(idle, time / 1000))
         if nexts:
-            self.awaited = self._numbered(wanted[-1]), self._numbered(following[0])
-        return alarms, void
+            self.awaited = self._numbered(wanted[-1]), self._numbered(self._stroke_after(wanted[-1]))
+        return alarms
 
     def _numbered(self, time: int) -> Alarm:
         """The alarm of a stroke in milliseconds, which may be new; of 0 none."""
@@ -488,12 +524,14 @@ class Calls:
         return sum(joules) / (len(joules) if probe.aggregation == "ArithmeticMean" else 1)
 
     def _acting(self, which: dict[str, _Series], time: int) -> list[tuple[str, _Series]]:
-        return [(n, s) for n, s in sorted(which.items()) if time % s.period == 0 and time > s.begin]
+        stopped = [(name, series) for kind, name, series in self._stopped if kind is which]
+        named = sorted((*which.items(), *stopped), key=lambda each: each[0])
+        return [(n, s) for n, s in named if time % s.period == 0 and s.begin < time <= s.end and s.left]
 
     def _count(self, which: dict[str, _Series], name: str, series: _Series) -> bool:
         """One time less; whether it was the last."""
         series.left -= 1
-        if not series.left:
+        if not series.left and which.get(name) is series:
             del which[name]
         return not series.left
 
@@ -504,14 +542,10 @@ class Calls:
         self._last += 1
         return Alarm(self._last, time)
 
-    def _forget(self, wanted: object) -> list[int]:
-        """Drop the strokes that nobody waits for; the numbers of those for which the clock waits already."""
-        void = [number for number, time in self._strokes.items() if time not in wanted]  # type: ignore[operator]
-        awaited, following = self.awaited
-        idle = following.number if awaited.number in self._strokes else 0
-        for number in void:
-            del self._strokes[number]
-        return [number for number in void if number != idle]
+
+def _milliseconds(seconds: float) -> int:
+    """Whole ones; 1e-6 of one is what binary seconds may be short of it."""
+    return math.floor(seconds * 1000 + 1e-6)
 
 
 # --- Where executors run: on any number of hosts, by a strategy, by hand, or by part of a sequence -------------------

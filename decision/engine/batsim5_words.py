@@ -104,10 +104,11 @@ def external_event_message(time: float, event: MachineEvent) -> m.ExternalEvent:
 
 
 def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEvent, ...]:
-    """The events with Batsim 5's times: switches and external events have the time of the event before them."""
+    """The events with Batsim 5's times: that of the event before them for switches, external events and kills of none."""
     with_times: list[m.BatsimEvent] = []
     for event in events:
-        if isinstance(event, m.ExternalEvent | m.ResourceStateChanged):
+        none = isinstance(event, m.JobKilled) and not event.data.job_progress
+        if none or isinstance(event, m.ExternalEvent | m.ResourceStateChanged):
             event = msgspec.structs.replace(event, timestamp=before)
         before = event.timestamp
         with_times.append(event)

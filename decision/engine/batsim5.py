@@ -241,10 +241,10 @@ class Batsim5Engine(EmbeddedEngine):
         self._add_strokes(self._asked_at)
         times += [self._asked_at] * (self.plan.nb_actions - len(times))
 
-    def _add_strokes(self, since: float) -> None:
+    def _add_strokes(self, since: float, heard: bool = False) -> None:
         """The strokes of the clock from an instant to that at which it waits anew, or to the first after the reply."""
         until = self._turns.pop(0)
-        for alarm in self._calls.strokes(since, until, nexts=not self._turns):
+        for alarm in self._calls.strokes(since, until, not self._turns, heard):
             self._alarm(alarm)
 
     def _add_own_after(self, reply: Message, times: list[float]) -> None:
@@ -274,7 +274,7 @@ class Batsim5Engine(EmbeddedEngine):
     def _take(self, command: DecisionEvent) -> None:
         self._carry_out(command)
         if _is_for_clock(command):  # the clock waits anew whenever it hears of one, though it were for nothing
-            self._add_strokes(command.timestamp)
+            self._add_strokes(command.timestamp, heard=True)
 
     def _carry_out(self, command: DecisionEvent) -> None:
         match command:
@@ -456,18 +456,22 @@ class Calls:
         awaited, following = self.awaited
         return following.number if awaited.number in self._strokes else 0
 
-    def strokes(self, begin: float, end: float, nexts: bool) -> list[Alarm]:
-        """New alarms for the clock between two times in seconds.
+    def strokes(self, begin: float, end: float, nexts: bool, heard: bool) -> list[Alarm]:
+        """New alarms for the clock between two times in seconds, at whose begin it may have `heard` a command.
 
-        With `nexts` also the first after `end`. It has struck for all that was to come by `begin`, or has its alarm.
+        With `nexts` there is one to come after that. It has struck for all that was to come by `begin`, or has its
+        alarm.
         """
         periods = self._periods()
         if not periods:
-            self.awaited = Alarm(), Alarm()
+            self.awaited = self._last_until(end), Alarm()
             return []
         # Strokes are at multiples of the shortest period.
         period, first, last = min(periods), _milliseconds(begin), _milliseconds(end)
-        wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
+        wanted = [n * period for n in range(first // period + 1, last // period + 1)]
+        pending = Alarm() if wanted else self._last_until(end)
+        if nexts and not wanted and (heard or not pending.number):
+            wanted = [(last // period + 1) * period]
         known = {time: number for number, time in self._strokes.items()}
         alarms, idle = [], self._idle()
         for time in wanted:
@@ -476,9 +480,17 @@ class Calls:
                 self._strokes[alarms[-1].number] = time
             elif known[time] == idle:
                 alarms.append(Alarm(idle, time / 1000))
-        if nexts:
+        if nexts and pending.number:  # the stroke after it begins with it, or has begun with the command
+            self.awaited = pending, Alarm() if heard else self._numbered(self._stroke_after(last))
+        elif nexts:
             self.awaited = self._numbered(wanted[-1]), self._numbered(self._stroke_after(wanted[-1]))
         return alarms
+
+    def _last_until(self, end: float) -> Alarm:
+        """The alarm of the last stroke to come by `end` seconds."""
+        numbers = [number for number, time in self._strokes.items() if time <= _milliseconds(end)]
+        number = max(numbers, key=self._strokes.__getitem__, default=0)
+        return Alarm(number, self._strokes[number] / 1000) if number else Alarm()
 
     def _numbered(self, time: int) -> Alarm:
         """The alarm of a stroke in milliseconds, which may be new; of 0 none."""

@@ -104,7 +104,7 @@ def external_event_message(time: float, event: MachineEvent) -> m.ExternalEvent:
 
 
 def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEvent, ...]:
-    """The events with Batsim 5's times: that of the event before them for switches, external events and kills of none."""
+    """The events with Batsim 5's times: switches, external events and kills of none have that of the event before."""
     with_times: list[m.BatsimEvent] = []
     for event in events:
         none = isinstance(event, m.JobKilled) and not event.data.job_progress

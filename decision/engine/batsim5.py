@@ -59,6 +59,7 @@ class Batsim5Engine(EmbeddedEngine):
         self._nb_static = len(self.names)  # jobs of the workloads
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
+        self._stamp = 0.0  # seconds: when Batsim last noted a time for its next message
         self._stopped = False
         self._cut_short: set[str] = set()  # jobs that are killed at the instant of the stop
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
@@ -121,13 +122,14 @@ class Batsim5Engine(EmbeddedEngine):
             return None
         while (question := super().ask()) is not None:
             # The engine asks at each stroke of the clock; what nobody would hear of is answered here.
-            before, self._asked_at = self._asked_at, question.now
+            self._asked_at = question.now
             if self._stopped:
                 self._check_stop()
                 return Message(question.now, (m.SimulationEnds(question.now),))
             if question.events:
                 self._check_endless(question)
-                return Message(question.now, words5.stamped(question.events, before))
+                self._stamp = question.now
+                return question
             super().answer(Message(question.now, ()))
         return None
 
@@ -179,9 +181,12 @@ class Batsim5Engine(EmbeddedEngine):
     def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         if kind != a.LOG_CALLED:
             super()._add_event(events, kind, time, arg, value)
+            events[-1] = words5.stamped(events[-1], self._stamp)
+            self._stamp = events[-1].timestamp
         elif arg == _STOP:
             self._stopped = True
         else:
+            self._stamp = time  # also at a stroke at which nothing is said
             events.extend(self._calls.due(arg, time))
 
     def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:

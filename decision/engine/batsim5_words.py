@@ -103,16 +103,11 @@ def external_event_message(time: float, event: MachineEvent) -> m.ExternalEvent:
     return m.ExternalEvent(time, m.ExternalEventData(source["id"], source["data"]))
 
 
-def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEvent, ...]:
-    """The events with Batsim 5's times: switches, external events and kills of none have that of the event before."""
-    with_times: list[m.BatsimEvent] = []
-    for event in events:
-        none = isinstance(event, m.JobKilled) and not event.data.job_progress
-        if none or isinstance(event, m.ExternalEvent | m.ResourceStateChanged):
-            event = msgspec.structs.replace(event, timestamp=before)
-        before = event.timestamp
-        with_times.append(event)
-    return tuple(with_times)
+def stamped(event: m.BatsimEvent, before: float) -> m.BatsimEvent:
+    """An event with Batsim 5's time: that of what came before it for switches, external events and kills of none."""
+    none = isinstance(event, m.JobKilled) and not event.data.job_progress
+    stale = none or isinstance(event, m.ExternalEvent | m.ResourceStateChanged)
+    return msgspec.structs.replace(event, timestamp=before) if stale else event
 
 
 # --- What it writes of changes of pstate -----------------------------------------------------------------------------

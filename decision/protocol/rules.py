@@ -54,7 +54,7 @@ class Ledger:
         self.calls = 0  # REQUESTED_CALLs still to come, where they have no names
         self.named_calls: dict[str, float] = {}  # how often each call is still to come
         self.periodic_calls: set[str] = set()  # those of them that can be stopped
-        self.stopped_calls: set[str] = set()  # which may still come once, where that was due when they were stopped
+        self.stopped_calls: dict[str, float] = {}  # as `named_calls`: they may have been due when they were stopped
         self.probes: set[str] = set()  # that were not stopped
         self.asked: Counter[str] = Counter()  # ANSWERs still to come, by request
         self.begun = False
@@ -229,16 +229,14 @@ def _called(ledger: Ledger, event: m.RequestedCall) -> None:
 
 def _named_call(ledger: Ledger, event: m.RequestedCall) -> None:
     name = str(event.data.call_id)
-    left = ledger.named_calls.get(name, 0)
-    if not left and name in ledger.stopped_calls:
-        ledger.stopped_calls.discard(name)
-        return
+    calls = ledger.named_calls if ledger.named_calls.get(name, 0) else ledger.stopped_calls
+    left = calls.get(name, 0)
     if not left:
         raise RefusalError(f"no CALL_ME_LATER asked for a call {shortened_line(name)!r}")
     if left == 1 or event.data.last is True:
-        del ledger.named_calls[name]
+        del calls[name]
     else:
-        ledger.named_calls[name] = left - 1
+        calls[name] = left - 1
 
 
 def _probed(ledger: Ledger, event: m.ProbeDataEmitted) -> None:
@@ -327,8 +325,7 @@ def _call_by_name(ledger: Ledger, event: m.CallMeLater) -> None:
 def _stop_call(ledger: Ledger, event: m.StopCall) -> None:
     if event.data.call_id in ledger.periodic_calls:  # Batsim takes the stop of any other, which has no effect
         ledger.periodic_calls.discard(event.data.call_id)
-        ledger.named_calls.pop(event.data.call_id, None)
-        ledger.stopped_calls.add(event.data.call_id)
+        ledger.stopped_calls[event.data.call_id] = ledger.named_calls.pop(event.data.call_id, 0)
 
 
 def _create_probe(ledger: Ledger, event: m.CreateProbe) -> None:

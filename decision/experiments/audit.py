@@ -328,8 +328,24 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
     reading = workload.reading
     if reading is None:
         raise ConfigError(f"{workload.path}: was made, not read; only what was read from a file can be audited")
-    jobs, lengths = recorded(workload, speed), runtimes(workload, speed)
-    use = use_of(jobs) if jobs is not None else None
+    jobs, lengths, machine = recorded(workload, speed), runtimes(workload, speed), workload.nb_res
+    use = happened = None
+    if jobs is not None:
+        use, wait = use_of(jobs), jobs.start - jobs.submit
+        span = float((jobs.start + jobs.run).max() - jobs.submit.min())
+        happened = RecordedFigures(
+            jobs=len(wait),
+            mean_wait=float(wait.mean()),
+            max_wait=float(wait.max()),
+            mean_bounded_slowdown=float(
+                np.maximum(1.0, (wait + jobs.run) / np.maximum(jobs.run, SHORTEST_RUNTIME)).mean()
+            ),
+            peak=int(use.hosts.max()),
+            machine=machine,
+            over=use.over(machine),
+            fitted=fitted(jobs, use, machine),
+            utilization=float((jobs.size * jobs.run).sum()) / (machine * span),
+        )
     left_out = _left_out(workload)
     return Audit(
         format=reading.format,
@@ -340,14 +356,14 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         unit=reading.unit,
         unit_reason=reading.unit_reason,
         unit_changes=reading.unit_changes,
-        hosts=workload.nb_res,
+        hosts=machine,
         hosts_from=reading.hosts_from,
         walltimes=reading.requested,
         users=len(named_users(workload)),
         host_seconds=float((sizes(workload) * lengths).sum()),
         lost=dict(reading.lost),
         clock=reading.clock,
-        recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
+        recorded=happened,
         edges=_edges(workload, jobs, use),
         cannot=unanswered_questions(workload),
         not_simulated=unsimulated(workload, speed),
@@ -370,24 +386,6 @@ def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
     return found
 
 
-def _figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
-    """What really happened on a machine of so many hosts."""
-    wait, run = jobs.start - jobs.submit, jobs.run
-    slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, SHORTEST_RUNTIME))
-    span = float((jobs.start + run).max() - jobs.submit.min())
-    return RecordedFigures(
-        jobs=len(wait),
-        mean_wait=float(wait.mean()),
-        max_wait=float(wait.max()),
-        mean_bounded_slowdown=float(slowdown.mean()),
-        peak=int(use.hosts.max()),
-        machine=machine,
-        over=use.over(machine),
-        fitted=fitted(jobs, use, machine),
-        utilization=float((jobs.size * run).sum()) / (machine * span),
-    )
-
-
 def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
     submit, nan = submit_times(workload), math.nan
     first, last = float(submit.min()), float(submit.max())
@@ -396,7 +394,11 @@ def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
         rest: dict[str, Any] = dict.fromkeys((*unknown, "warm_up", "cool_down"), nan)
         return Edges(first_submission=first, last_submission=last, submitted_before_first_end=0, **rest)
     end = float(use.time[-1])
-    warm_up, cool_down = _warm(use, first, end)
+    warm_up = cool_down = 0.0  # until a day is as full as most, and since the last such day; none of less than a day
+    if 0 < (whole_days := int((end - first) // DAY)) < _MOST_DAYS:
+        daily = np.diff(_areas(use, first + DAY * np.arange(whole_days + 1)))
+        full = np.flatnonzero(daily >= _FULL * np.median(daily))
+        warm_up, cool_down = float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
     return Edges(
         first_submission=first,
         last_submission=last,
@@ -420,16 +422,6 @@ def _areas(use: Use, edges: Any) -> Floats:
 def _share(use: Use, begin: float, end: float, machine: int) -> float:
     area = _areas(use, np.array([begin, end]))
     return float(area[1] - area[0]) / (machine * (end - begin)) if end > begin else math.nan
-
-
-def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
-    """Seconds until a day is as full as most, and since the last such day; none of a log of less than a day."""
-    days = int((end - first) // DAY)
-    if not 0 < days < _MOST_DAYS:
-        return 0.0, 0.0
-    daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
-    full = np.flatnonzero(daily >= _FULL * np.median(daily))
-    return float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
 
 
 # What really happened, as a run next to those of policies: the same measures, and no simulation.
@@ -478,7 +470,25 @@ def recorded_run(workloads: Sequence[Workload], nb_hosts: int) -> RunRecord:
     Raises:
         ConfigError: if no start is known.
     """
-    parts = [_table(workload, recorded_jobs(workload)) for workload in workloads]
+    parts = []
+    for workload in workloads:
+        known = recorded_jobs(workload)
+        count, chosen = len(known.rows), [workload.jobs[row] for row in known.rows.tolist()]
+        parts.append(
+            JobTable(
+                id=[job.id for job in chosen],
+                profile=[job.profile for job in chosen],
+                submit_time=known.submit,
+                size=known.size.astype(np.int64),
+                walltime=walltimes(workload)[known.rows],
+                final_state=np.full(count, FinalState.COMPLETED_SUCCESSFULLY),
+                start_time=known.start,
+                runtime=known.run,
+                allocation=[""] * count,
+                energy=np.full(count, -1.0),
+                metadata=[""] * count,
+            )
+        )
     columns = {name: [getattr(part, name) for part in parts] for name in JobTable.__struct_fields__}
     joined: dict[str, Any] = {
         name: np.concatenate(some) if isinstance(some[0], np.ndarray) else [item for column in some for item in column]
@@ -492,24 +502,6 @@ def recorded_run(workloads: Sequence[Workload], nb_hosts: int) -> RunRecord:
         jobs=jobs,
         host_states=HostTable(time=np.empty(0), counts=np.empty((0, states), np.int64)),
         time_in_state=np.zeros(states),
-    )
-
-
-def _table(workload: Workload, jobs: Recorded) -> JobTable:
-    rows, count = jobs.rows.tolist(), len(jobs.rows)
-    chosen = [workload.jobs[row] for row in rows]
-    return JobTable(
-        id=[job.id for job in chosen],
-        profile=[job.profile for job in chosen],
-        submit_time=jobs.submit,
-        size=jobs.size.astype(np.int64),
-        walltime=walltimes(workload)[jobs.rows],
-        final_state=np.full(count, FinalState.COMPLETED_SUCCESSFULLY),
-        start_time=jobs.start,
-        runtime=jobs.run,
-        allocation=[""] * count,
-        energy=np.full(count, -1.0),
-        metadata=[""] * count,
     )
 
 

@@ -106,18 +106,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
-    _refuse_parts(workloads)
-    events = read_events(inputs.events, len(platform.hosts), supply=True)
-    check_supply(events, len(platform.hosts), workloads)
-    return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
-
-
-def _refuse_parts(workloads: Sequence[Workload]) -> None:
-    """Refuse several files of accounting records: each would begin at 0 s, and a job that is in two of them run twice.
-
-    Raises:
-        ConfigError: naming the files.
-    """
+    # Each of several files of accounting records would begin at 0 s, and a job that is in two of them run twice
     records = [each.path for each in workloads if each.reading is not None and each.reading.format not in _TIMED_FROM_0]
     if len(records) > 1:
         files = " ".join(records)
@@ -127,6 +116,9 @@ def _refuse_parts(workloads: Sequence[Workload]) -> None:
             f"(decision workload convert {files} -o log.json), or one of each where they are of different machines",
             field="workload",
         )
+    events = read_events(inputs.events, len(platform.hosts), supply=True)
+    check_supply(events, len(platform.hosts), workloads)
+    return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
 
 
 def input_files(inputs: Inputs) -> list[InputFacts]:

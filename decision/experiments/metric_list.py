@@ -195,8 +195,24 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    figures = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
-    return figures | _of_predictions(record) | _of_energy(record, platform, begin)
+    jobs, split = join_parts(record.jobs), split_energy(record, platform, begin)
+    return {
+        **_of_jobs(record, platform, users, recorded or {}),
+        "value": total_value(jobs, record.worth),
+        "value_share": value_share(jobs, record.worth),
+        "violations": missed_deadlines(jobs, record.worth),
+        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
+        **_of_predictions(record),
+        "energy": split.total,
+        "carbon": emitted(record),
+        "cost": paid(record),
+        "peak_power": peak_power(record),
+        "idle_energy": split.idle,
+        "switching_energy": split.switching,
+        "energy_waste": split.waste,
+        "waste_bound": waste_bound(record, platform, begin),
+        "switches": count_switches(record, platform, begin),
+    }
 
 
 def _of_jobs(
@@ -231,16 +247,6 @@ def _of_jobs(
     }
 
 
-def _of_worth(record: RunRecord) -> dict[str, float]:
-    jobs = join_parts(record.jobs)
-    return {
-        "value": total_value(jobs, record.worth),
-        "value_share": value_share(jobs, record.worth),
-        "violations": missed_deadlines(jobs, record.worth),
-        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
-    }
-
-
 def _of_predictions(record: RunRecord) -> dict[str, float]:
     if record.predictions is None:
         return dict.fromkeys(("prediction_error", "underpredicted", "corrections", "broken"), math.nan)
@@ -261,21 +267,6 @@ def _hops_metric(jobs: JobTable, platform: Platform) -> Floats:
         return m.communication_hops(jobs, platform.distance)
     places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
     return m.tree_hops(jobs, platform.topology.down, places)
-
-
-def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> dict[str, float]:
-    split = split_energy(record, platform, begin)
-    return {
-        "energy": split.total,
-        "carbon": emitted(record),
-        "cost": paid(record),
-        "peak_power": peak_power(record),
-        "idle_energy": split.idle,
-        "switching_energy": split.switching,
-        "energy_waste": split.waste,
-        "waste_bound": waste_bound(record, platform, begin),
-        "switches": count_switches(record, platform, begin),
-    }
 
 
 # What a schedule comes to: the figures of ``decision run``'s table.

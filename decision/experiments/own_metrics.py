@@ -133,11 +133,7 @@ def own_metric(given: str | OwnFunction) -> OwnMetric:
         float(getattr(function, "most", math.inf)),
     )
     if isinstance(given, str):
-        return OwnMetric(name=name, place=_absolute(given))
+        file, _, attribute = given.rpartition(":")  # the same place for processes that work in another folder
+        place = f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else given
+        return OwnMetric(name=name, place=place)
     return OwnMetric(name=name, place="", function=given)
-
-
-def _absolute(place: str) -> str:
-    """The same place for processes that work in another folder."""
-    file, _, attribute = place.rpartition(":")
-    return f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else place

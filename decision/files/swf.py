@@ -123,7 +123,7 @@ def read_swf(
         profiles=profiles,
         nb_res=int(jobs.size.max(initial=1)),
         path=str(path),
-        description=origin(log.header),
+        description="; ".join(f"{key}: {log.header[key]}" for key in _ORIGIN if log.header.get(key)),
         dropped=log.dropped,
         dropped_lines=log.dropped_lines,
         unix_start=unix_start(log.header),
@@ -196,11 +196,10 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
 
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
 
-
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MACHINE = re.compile(rb"[;#][ \t]*(UnixStartTime|MaxProcs|MaxNodes|Computer|Version|MaxJobs|MaxRecords):")
-_ORIGIN = ("Computer", "Installation", "Acknowledge")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")  # which machine the log is of, and whom to thank for it
 
 
 def read_header(data: bytes) -> dict[str, str]:
@@ -244,11 +243,6 @@ def time_zone(header: Header) -> float:
     return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
 
 
-def origin(header: Header) -> str:
-    """Which machine the log is of, and whom to thank for it."""
-    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
-
-
 def _number(header: Header, key: str) -> float | None:
     """A header's number, or None where there is none; a note may follow it."""
     match = _NUMBER.match(header.get(key, ""))
@@ -260,8 +254,7 @@ def _number(header: Header, key: str) -> float | None:
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
-_USER, _PARTITION = 11, 15
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS, _USER, _PARTITION = 0, 1, 2, 3, 4, 7, 10, 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
 _NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
 _FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
@@ -410,12 +403,8 @@ class LogLines:
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
         usable = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
-        return (
-            table,
-            np.array([row[1] for row in usable], np.int32),
-            np.array([row is not None for row in parsed], bool),
-        )
+        table = np.array([numbers for numbers, _ in usable], np.float64).reshape(-1, _FIELDS)
+        return table, np.array([rest for _, rest in usable], np.int32), np.array([*map(bool, parsed)], bool)
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.
@@ -491,9 +480,7 @@ def job_columns(table: Table, time_field: int) -> Columns:
 
 # Workloads as logs in the Standard Workload Format 2.2, written.
 
-_EXTRA = ("group", "executable", "queue")
-_COMPLETED, _FAILED = 1, 0
-_STATUS_OF = {"COMPLETED": _COMPLETED, "CANCELLED": 5, "DEADLINE": 5}  # of other states: failed
+_STATUS_OF = {"COMPLETED": 1, "CANCELLED": 5, "DEADLINE": 5}  # the standard's status by state; of others 0: failed
 
 
 def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
@@ -520,7 +507,7 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
     numbers, names = _numbers([job.name for job in jobs])
     notes = ["Note: jobs are numbered from 1"] if names else []
     labels = {"user": [job.user for job in jobs]}
-    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in _EXTRA}
+    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in TEXT_FIELDS}
     columns = []
     for kind, texts in labels.items():
         column, names = _numbers(texts)
@@ -558,8 +545,7 @@ class _Beside:
     def __init__(self, workload: Workload, order: Sequence[int]) -> None:
         jobs = len(workload.jobs)
         self._is_recorded = workload.trace is not None
-        trace = workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan))
-        trace = of_jobs(trace, workload.jobs)
+        trace = of_jobs(workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan)), workload.jobs)
 
         def numbers(part: str, name: str) -> list[str]:
             return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
@@ -587,8 +573,8 @@ class _Beside:
         """The standard's status of a job."""
         state = self.state[at]
         if not state:
-            return "-1" if self._is_recorded else str(_FAILED if exit_code else _COMPLETED)
-        return state if state.isdigit() else str(_STATUS_OF.get(state, _FAILED))
+            return "-1" if self._is_recorded else str(0 if exit_code else 1)
+        return state if state.isdigit() else str(_STATUS_OF.get(state, 0))
 
 
 def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:

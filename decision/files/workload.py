@@ -15,7 +15,7 @@ from decision.files.accounting.read import TraceOptions, begins_as_json, check_f
 from decision.model.columns import DelayProfiles, JobColumns, Labelled, labelled
 from decision.model.computer import find_workload
 from decision.model.demand import walltimes
-from decision.model.errors import ConfigError, InputError, flag, text, whole
+from decision.model.errors import ConfigError, InputError, amount, flag, text, whole
 from decision.model.record import Floats
 from decision.model.reshape import Filters, Walltimes, at_most, reshape
 from decision.model.trace import Reading
@@ -42,6 +42,7 @@ def load_workload(
     missing_walltime: str = "none",
     time_field: int | None = None,
     time_zone: str | None = None,
+    speed: float | None = None,
     options: TraceOptions = TraceOptions(),  # noqa: B008 - immutable
 ) -> Workload:
     """Read a workload: Batsim's JSON, a log or accounting file of any known format, or a shipped one.
@@ -56,12 +57,12 @@ def load_workload(
         missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
         time_field: of SWF: the field with the requested time, counted from 1; 9 if None.
         time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
+        speed: flop/s of the hosts, for the run times of jobs that compute.
         options: how a log is read.
 
     Raises:
         InputError: if the file cannot be used, no workload of that name is shipped, or no job is left.
-        ConfigError: if an option is out of range, or a run time is needed and not known, as that of jobs that compute:
-            it is another one on each platform.
+        ConfigError: if an option is out of range, or a run time is needed and not known.
 
     Examples:
         >>> import decision as d
@@ -73,8 +74,10 @@ def load_workload(
     nodes, name = None if nodes is None else whole("nodes", nodes, 1), text("name", name)
     if not isinstance(options, TraceOptions):
         raise ConfigError(f"options: must be TraceOptions; found {options!r}", field="options")
+    if speed is not None:
+        speed = amount("speed", speed, 1e-9, 1e30)
     keep_source, path = flag("keep_source", keep_source), find_workload(source)
-    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime)
+    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
     return _read_filtered(path, name, filters, keep_source, options, time_field, time_zone)
 
 

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from .errors import ConfigError, InputError
 from .hosts import nearest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
@@ -79,7 +80,7 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def forget_rows(column: NDArray[Any], first: int, last: int) -> None:
+def forget_rows(column: "NDArray[Any]", first: int, last: int) -> None:
     """Give the memory of the rows ``first <= t < last`` of an array (n,) back to the system, where that can be done.
 
     What stands in them is not known from then on, unless it is that of a file.

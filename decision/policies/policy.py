@@ -216,6 +216,7 @@ class Plan:
 
 
 def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
+    """The power state of an action that switches hosts; a plan's arrays, unlike a state's, are written here."""
     plan.value[action] = pstate
 
 

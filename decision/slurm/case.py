@@ -274,7 +274,7 @@ def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple
 def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[list[Quality], list[str]]:
     """Qualities that nobody described, with the limit that the reasons in the log speak of."""
     known = {each.name for each in qualities}
-    unknown = sorted({job.qos for job in jobs if not is_nothing(job.qos)} - known)
+    unknown = sorted({name for job in jobs for name in job.qos.split(",") if not is_nothing(name)} - known)
     notes = []
     for name in unknown:
         mine = [job for job in jobs if job.qos == name]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.experiments.advise import ORDERS
-from decision.experiments.gates import Measures, gates_beside, idle_gate, measure
+from decision.experiments.gates import Measures, gates_over, idle_gate, measure
 from decision.experiments.inputs import writable_folder
 from decision.experiments.metrics import bounded_slowdowns, only_ran, waiting_times
 from decision.experiments.statistics import Estimate, ratio_of_means
@@ -117,7 +117,7 @@ def _run(workload: Workload, policy: str) -> JobTable:
 
 
 def _passes(policy: str, workload: Workload, own: Measures, easy: Measures) -> bool:
-    if not all(gate.passed for gate in gates_beside(own, easy)):
+    if not all(gate.passed for gate in gates_over([own], [easy])):
         return False
     return idle_gate(policy, equal_hosts(workload.nb_res), workload).passed
 

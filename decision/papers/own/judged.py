@@ -16,10 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from decision.experiments.advise import MEAN_METRICS, heuristics
+from decision.experiments.advise import MEAN_METRICS, heuristics, runs_of
 from decision.experiments.audit import RECORDED, agreement, recorded_jobs
-from decision.experiments.comparison import Runs, change
-from decision.experiments.gates import GATE_COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
+from decision.experiments.comparison import Runs, change, times_as_long
+from decision.experiments.gates import (
+    GATE_COPIES,
+    LONGEST_OF_ALL,
+    LONGEST_WAIT,
+    Measures,
+    gates_over,
+    idle_gate,
+    longest_gates,
+)
 from decision.experiments.statistics import Estimate
 from decision.experiments.store import Result
 from decision.experiments.tasks import file_digest, run_tasks
@@ -125,7 +133,6 @@ def _made(hosts: int, seed: int, load: float) -> Workload:
 
 _REPLAYED = 28 * DAY  # seconds that a choice looks back
 _LEAST_WAIT = 10.0  # seconds: added to mean waits where a choice multiplies them by slowdowns
-_SMALL = 1.0  # second: longest waits below count as one
 
 ByPolicy = Mapping[str, Sequence[Result]]
 
@@ -198,8 +205,8 @@ def _run_all(log: Log, learned: str, parts: Parts, copies: int, done: int) -> di
 
 def _times(found: ByPolicy, policy: str) -> list[float]:
     """The longest waits over FCFS with EASY's, by copy."""
-    pairs = zip(found[policy], found["easy"], strict=False)
-    return [max(own["max_wait"], _SMALL) / max(easy["max_wait"], _SMALL) for own, easy in pairs]
+    own, easy = ([run["max_wait"] for run in found[name]] for name in (policy, "easy"))
+    return times_as_long(own, easy[: len(own)])
 
 
 def _short(policy: str, learned: str) -> str:
@@ -222,7 +229,7 @@ class JudgedLog(NamedTuple):
 
 
 def _judge(found: ByPolicy, learned: str, part: LogPart, idle: Gate) -> JudgedLog:
-    runs = {metric: {name: _runs(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
+    runs = {metric: {name: runs_of(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
     kept = [name for name in found if name != learned and _keeps_bound(found, name)]
     best = [min(kept, key=lambda name: float(runs[metric][name].values.mean())) for metric in MEAN_METRICS]
     gates = (*gates_over(*([_measures(each) for each in found[name]] for name in (learned, "easy"))), idle)
@@ -238,15 +245,9 @@ def _judge(found: ByPolicy, learned: str, part: LogPart, idle: Gate) -> JudgedLo
     )
 
 
-def _runs(results: Sequence[Result], metric: str) -> Runs:
-    values = np.array([result[metric] for result in results])
-    return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
-
-
 def _keeps_bound(found: ByPolicy, name: str) -> bool:
     times = _times(found, name)
-    whole = len(times) == len(found["easy"])
-    return whole and float(np.median(times)) <= LONGEST_WAIT and max(times) <= LONGEST_OF_ALL
+    return len(times) == len(found["easy"]) and all(gate.passed for gate in longest_gates(times))
 
 
 def _measures(result: Result) -> Measures:

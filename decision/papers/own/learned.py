@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision.experiments.advise import ORDERS
-from decision.experiments.gates import Measures, gates_beside, measure
+from decision.experiments.gates import Measures, gates_over, measure
 from decision.experiments.inputs import writable_folder
 from decision.experiments.store import Result
 from decision.experiments.tasks import file_digest, run_tasks
@@ -128,7 +128,7 @@ def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _least(easy: Measures, heuristics: Sequence[Measures]) -> Measures:
     """The least wait and slowdown of those that pass the gates, and FCFS with EASY's longest wait."""
-    passing = [easy, *(each for each in heuristics if all(gate.passed for gate in gates_beside(each, easy)))]
+    passing = [easy, *(each for each in heuristics if all(gate.passed for gate in gates_over([each], [easy])))]
     return Measures(min(each.wait for each in passing), min(each.slowdown for each in passing), easy.longest)
 
 

@@ -8,13 +8,23 @@ plugins/sched/backfill/backfill.c; its options are documented in slurm.conf(5), 
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts
+from decision.state.bitmap import count_hosts, count_ones
 
 from . import world as at
-from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
+from .allocate import (
+    begin_on_nodes,
+    find_licences,
+    has_licences,
+    has_named,
+    is_eligible,
+    let_arrays_age,
+    take_entry,
+    within_amounts,
+    within_counts,
+)
 from .main_loop import clear_rejected, is_rejected, leave_out_owned, leave_out_taken, set_free, sort_pending, window_end
 from .preemption import make_room, way_of
-from .will_run import BY_PREEMPTION, FROM_NOW, LATER, NOW_FREE, earliest_start, find_room, sort_running
+from .will_run import BY_PREEMPTION, FROM_NOW, LATER, NOW_FREE, earliest_start, find_room, room_time, sort_running
 
 # what became of a job
 _NOTHING = 0
@@ -31,25 +41,22 @@ def backfill(w, now):
     if length == 0:
         return 0
     let_arrays_age(w, now)
-    # 1. the table as it is before any plan: reservations, and what running jobs hold for sure
-    _begin_table(w, now)
-    set_free(w, True)
-    sort_running(w)
-    w.seen_user[:] = 0
-    w.seen_part[:] = 0
-    w.seen_assoc[:] = 0
-    w.seen_user_part[:] = 0
-    w.seen_array[:] = 0
-    w.rejected[:] = 0
-    w.estimated[:] = 0
-    w.kept_part[:] = 0
-    if w.bf_running_job_reserve != 0:
-        for i in range(w.nb_running):
-            _keep_running(w, w.running[i])
+    first, tested, started = 0, 0, 0
+    # 1. where the last cycle holds, only those that came behind the others are looked at
+    if now < w.holds_until:
+        first, tested = w.nb_gone_through, w.nb_tested_last
+        if w.ended_early != 0 or first == length:
+            return tested
+        set_free(w, True)
+        w.slot_begin[0] = now // w.bf_resolution * w.bf_resolution
+        w.slot_end[w.nb_slots - 1] = (now + w.bf_window) // w.bf_resolution * w.bf_resolution
+    else:
+        _begin_cycle(w, now)
     # 2. jobs in the order of the queue, until a limit of the cycle ends it
-    tested, started = 0, 0
-    for i in range(length):
+    w.ended_early, w.nb_gone_through = 0, length
+    for i in range(first, length):
         if tested >= w.bf_max_job_test or _is_over(w, tested):
+            w.ended_early, w.nb_gone_through = 1, i
             break
         entry = w.queue[i]
         if not _is_next(w, entry, now):
@@ -58,14 +65,50 @@ def backfill(w, now):
         # bf_max_job_test counts jobs that reach the test of nodes: those that bf_max_job_user leaves out cost nothing
         tested += outcome != NOT_TESTED
         if outcome == TABLE_FULL:
+            w.ended_early, w.nb_gone_through = 1, i + 1
             break
         if outcome in (STARTED, PLANNED):
-            clear_rejected(w, w.entry_job[entry])
+            clear_rejected(w, w.left, w.entry_job[entry])
         if outcome == STARTED:
             started += 1
             if started == w.bf_max_job_start:
                 break
+    w.nb_tested_last = tested
     return tested
+
+
+@kernel
+def _begin_cycle(w, now):
+    """Begin with the table as it is before any plan: reservations, and what running jobs hold for sure."""
+    # Where nothing starts, ends, or moves up in the queue, a later cycle finds the same plans, until the time passes
+    # one that the cycle compared with; each such time is noted (`_holds`). With ages, priorities, licences, and jobs
+    # that give way, it is compared in too many places
+    by_time = w.preempts_by != 0 or w.bf_min_age_reserve > 0 or w.bf_min_prio_reserve > 0 or w.leaves_out != 0
+    by_time = by_time or w.bf_licenses != 0 or w.bf_running_job_reserve != 0
+    w.holds_until = 0 if by_time else at.FAR
+    _begin_table(w, now)
+    set_free(w, True)
+    sort_running(w)
+    due = np.searchsorted(w.ends[: w.nb_running], now, "right")
+    if due < w.nb_running:
+        _holds(w, w.ends[due])
+    w.seen_user[:] = 0
+    w.seen_part[:] = 0
+    w.seen_assoc[:] = 0
+    w.seen_user_part[:] = 0
+    w.seen_array[:] = 0
+    w.left[:] = 0
+    w.estimated[:] = 0
+    w.kept_part[:] = 0
+    if w.bf_running_job_reserve != 0:
+        for i in range(w.nb_running):
+            _keep_running(w, w.running[i])
+
+
+@kernel
+def _holds(w, until):
+    """Note that what the cycle finds may be otherwise from a time on."""
+    w.holds_until = min(w.holds_until, until)
 
 
 @kernel
@@ -73,14 +116,38 @@ def _is_next(w, entry, now):
     """Whether a job waits for backfill and the limits of jobs and of a cycle let it be tested; if so, it counts."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     # jobs of reservations are the main loop's
-    if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+    if w.status[job] != at.PENDING_JOB:
         return False
-    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part):
+    if not is_eligible(w, job, now):
+        _holds(w, _next_eligible(w, job, now))
         return False
-    # no more tasks of an array than bf_max_job_array_resv have reservations at a time
-    if w.array[job] >= 0 and w.seen_array[w.array[job]] >= max(1, w.bf_max_job_array_resv):
+    if w.reservation[job] >= 0:
         return False
+    take_entry(w, entry)
+    if not within_counts(w, job) or is_rejected(w, w.left, entry) or (w.bf_licenses == 0 and not has_licences(w, job)):
+        return False
+    # no more tasks of an array than bf_max_job_array_resv have reservations at a time, nor than may run besides others
+    planned = w.seen_array[w.array[job]] if w.array[job] >= 0 else 0
+    if planned > 0 and planned >= w.bf_max_job_array_resv:
+        return False
+    if planned > 0 and w.array_limited[job] != 0:
+        bucket = w.job_bucket[w.bucket_begin[job]]
+        if w.bucket_used[bucket, 0] + planned >= w.bucket_limit[bucket, 0]:
+            return False
     return _counts_let(w, job, part)
+
+
+@kernel
+def _next_eligible(w, job, now):
+    """Until when a job that is not eligible stays so, if nothing happens, seconds."""
+    if w.held[job] != 0:
+        return at.FAR
+    if w.begin[job] > now:
+        return w.begin[job]
+    delay = 0
+    for i in range(w.need_begin[job], w.need_begin[job + 1]):
+        delay = max(delay, w.need_delay[i])
+    return 0 if delay > 0 else at.FAR
 
 
 @kernel
@@ -116,10 +183,12 @@ def _counts_let(w, job, part):
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
     job, later, is_tested = w.entry_job[entry], now, False
+    w.sees_more = at.FAR
     may_wait = _may_reserve(w, entry, now)
     if w.leaves_out != 0 and not may_wait and count_hosts(w.free_now & w.masks[w.entry_mask[entry]]) < w.nodes_min[job]:
         return _NOTHING
     fewest = find_room(w, entry)
+    skipped = 0  # the first time at which a trial was left out
     # _attempt_backfill goes back to TRY_LATER: the same job again from when the table next leaves it other nodes
     while True:
         begin = later
@@ -127,6 +196,8 @@ def _place(w, entry, now):
         is_tested |= tested
         if found < 0:
             if later > 0 and may_wait:
+                chance = _next_chance(w, entry, later, fewest)
+                skipped, later = later if skipped == 0 and chance > later else skipped, chance
                 continue
             break
         # a job that fits now is started at once, whatever is planned behind it
@@ -144,13 +215,65 @@ def _place(w, entry, now):
             continue
         # victims leave now, and the job is planned: their nodes complete first
         if how == BY_PREEMPTION:
+            planned = w.chosen[:count].copy()
             make_room(w, entry, now)
+            w.chosen[:count] = planned
             sort_running(w)
         outcome, later = _plan(w, entry, found, count, now)
         # the plan overlaps another one: again from its begin
         if outcome != NOT_TESTED:
             return outcome
+    # whether it was tested may hang on the first trial alone, or on those that were left out
+    _holds(w, w.sees_more)
+    while skipped > 0 and not is_tested:
+        skipped, _, _ = _usable_from(w, job, w.masks[w.entry_mask[entry]], skipped, now)
+        is_tested = count_hosts(w.usable) >= w.nodes_min[job] and has_named(w, job, w.usable)
     return _NOTHING if is_tested else NOT_TESTED
+
+
+@kernel
+def _next_chance(w, entry, begin, fewest):
+    """The first time from `begin` on at which the table leaves the job other nodes and a trial may succeed.
+
+    Others have too few nodes in the table, or too few that have room before the table leaves others again.
+    """
+    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
+    if w.nodes_owned != 0 or w.bf_licenses != 0:
+        return begin
+    room = room_time(w, mask, fewest) if w.linear == 0 or w.tests_from_plan == 0 else 0
+    first = np.searchsorted(w.slot_end[: w.nb_slots], begin, "right")
+    while True:
+        gain = first
+        while gain + 1 < w.nb_slots and not _gains(w, gain, mask):
+            gain += 1
+        # where no more nodes come free, or only behind the job's end, the trial itself says what follows
+        if gain + 1 >= w.nb_slots or (gain > first and w.slot_begin[gain - 1] > begin + w.limit[job]):
+            return begin
+        if room <= w.slot_end[gain] and _leaves(w, first, begin + w.limit[job], mask) >= w.nodes_min[job]:
+            return begin
+        begin, first = w.slot_end[gain], gain + 1
+
+
+@kernel
+def _gains(w, slot, mask):
+    """Whether the slot behind has nodes of the mask that this one lacks."""
+    gains = np.uint64(0)
+    for word in range(len(mask)):
+        gains |= mask[word] & w.slot_mask[slot + 1, word] & ~w.slot_mask[slot, word]
+    return gains != 0
+
+
+@kernel
+def _leaves(w, first, end, mask):
+    """How many nodes of the mask the slots from one on leave until `end`, at most."""
+    left = 0
+    for word in range(len(mask)):
+        common, slot = mask[word], first
+        while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= end:
+            common &= w.slot_mask[slot, word]
+            slot += 1
+        left += np.int64(count_ones(common))
+    return left
 
 
 @kernel
@@ -162,7 +285,9 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
         whether nodes were tested.
     """
     job = w.entry_job[entry]
-    later, licensed = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, begin + w.limit[job])
+    later, licensed, behind = _usable_from(w, job, w.masks[w.entry_mask[entry]], begin, now)
+    if begin == now and behind < w.nb_slots:
+        w.sees_more = w.slot_begin[behind] - w.limit[job]
     if w.nodes_owned != 0:
         shared = w.masks[w.entry_mask[entry]].copy()
         is_owned, later_shared = leave_out_owned(w, job, shared, begin, w.nodes_min[job])
@@ -177,7 +302,13 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
     # who gets no plan needs no later start; only what is found for its processors counts in its priority
     if not may_wait and (w.linear != 0 or w.per_cpu[job] == 0):
         bound = now
-    found, count, how = earliest_start(w, entry, now, begin, bound, fewest)
+    # a bound, for speed only: with fewer nodes that alone have room no choice can succeed
+    when = room_time(w, w.usable, fewest)
+    if when > (bound if bound > 0 else at.FAR):
+        return -1, 0, LATER, later, True
+    if begin == now and behind < w.nb_slots:
+        _holds(w, _takes_more(w, behind, w.limit[job]))
+    found, count, how = earliest_start(w, entry, now, begin, bound, fewest, when)
     if found < 0:
         return -1, 0, LATER, later, True
     if w.linear == 0:
@@ -186,24 +317,19 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
         how = LATER
     found = max(found, begin)
     # _attempt_backfill waits for epilogs: where nodes complete, the plan begins in the next second
-    if found <= now and _has_completing(w, count):
-        found, how, later = now + 1, FROM_NOW, 0
-    return found, count, how, later, True
-
-
-@kernel
-def _has_completing(w, count):
-    """Whether a job still completes on one of the nodes chosen."""
-    found = False
+    completing = False
     for i in range(count):
-        found |= w.nb_completing[w.chosen[i]] != 0
-    return found
+        completing |= w.nb_completing[w.chosen[i]] != 0
+    if found <= now and completing:
+        found, how, later = now + 1, FROM_NOW, 0
+        _holds(w, 0)
+    return found, count, how, later, True
 
 
 @kernel
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
-    if not within_amounts(w, job) or not within_counts(w, job):
+    if not within_amounts(w, job) or not within_counts(w, job) or not has_licences(w, job):
         return _NOTHING
     # sacct shows this start with Flags=SchedBackfill
     begin_on_nodes(w, job, part, count, now, at.BY_BACKFILL)
@@ -218,7 +344,8 @@ def _keep_running(w, job):
     """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
     whole = w.linear == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
     # slurm.conf(5), bf_running_job_reserve: only jobs that have their nodes whole; licences with bf_licenses
-    if (not whole and w.job_licences[job].sum() == 0) or w.nb_records >= w.table_size:
+    licensed = w.bf_licenses != 0 and w.job_licences[job].sum() > 0
+    if (not whole and not licensed) or w.nb_records >= w.table_size:
         return
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
@@ -242,9 +369,11 @@ def _plan(w, entry, found, count, now):
     begin, end = found // step * step, _slot_end(w, found + w.limit[job])
     # slurm.conf(5), bf_window: beyond it nothing is planned, so the job keeps nobody back
     if found > now + w.bf_window:
+        _holds(w, found - w.bf_window)
         w.estimated[job] = 1
         w.kept_part[part] += w.leaves_out
         return _NOTHING, 0
+    _holds(w, begin if begin > now else found)
     mask = _mask_of_chosen(w, count)
     # _test_resv_overlap
     if found > now and _is_planned(w, job, begin, end, mask):
@@ -305,7 +434,8 @@ def _begin_table(w, now):
     w.slot_begin[0] = now // step * step
     w.slot_end[0] = (now + w.bf_window) // step * step
     w.slot_mask[0] = ~np.uint64(0)
-    w.slot_licences[0] = w.licence_total
+    nb_kinds = w.slot_licences.shape[1]
+    w.slot_licences[0] = w.licence_total[:nb_kinds]
     w.nb_slots = 1
     mask = np.zeros(len(w.open), np.uint64)
     for node in range(len(w.away)):
@@ -314,9 +444,12 @@ def _begin_table(w, now):
     for i in range(len(w.window_times)):
         # only reservations are known ahead: when a node fails, or is back, Slurm does not know
         planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
+        if planned and w.window_times[i] > now + w.bf_window:
+            _holds(w, w.window_times[i] - w.bf_window)
         if planned and w.window_times[i] <= now + w.bf_window:
             end = window_end(w, i)
             if end > now:
+                _holds(w, 0)
                 node = w.window_node[i]
                 mask[:] = 0
                 mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
@@ -325,13 +458,17 @@ def _begin_table(w, now):
 
 
 @kernel
-def _usable_from(w, job, mask, begin, end):
-    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``.
+def _usable_from(w, job, mask, begin, now):
+    """Nodes of the mask free of plans from `begin` until the job's limit is over into ``w.usable``.
 
     Returns:
-        When more nodes or licences come free, 0: never; and whether there are licences enough for the job.
+        When more nodes or licences come free, 0: never; whether there are licences enough for the job; and the first
+        slot that begins behind the end, or was not looked at because it takes nothing more away.
     """
     later, licensed, nb_slots = 0, True, w.nb_slots
+    end, behind = begin + w.limit[job], nb_slots
+    if begin >= w.slot_end[nb_slots - 1]:
+        _holds(w, begin - w.bf_window)
     for word in range(len(mask)):
         w.usable[word] = mask[word]
     for k in range(np.searchsorted(w.slot_end[:nb_slots], begin, "right"), nb_slots):
@@ -343,26 +480,44 @@ def _usable_from(w, job, mask, begin, end):
             if gains != 0:
                 later = w.slot_end[k]
         if w.slot_begin[k] > end:
+            # later, a trial for now sees this slot too: no matter, where it takes nodes from what is not enough
+            if later == 0 and begin == now:
+                _holds(w, w.slot_begin[k] - w.limit[job])
             if later == 0 and w.tests_from_plan != 0 and k + 2 < nb_slots:
                 later = w.slot_end[k + 1]
+            behind = k
             break
         left = np.uint64(0)
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
             left |= w.usable[word]
-        if not _has_licences(w, k, job):
+        if not find_licences(w, job, w.slot_licences[k]):
             licensed, later = False, w.slot_end[k]
         elif left == 0 and later > 0:
             break
-    return later, licensed
+    return later, licensed, behind
+
+
+@kernel
+def _takes_more(w, behind, limit):
+    """When a job of this limit that is tried at that time ends in a slot that takes some of ``w.usable`` away."""
+    for k in range(behind, w.nb_slots):
+        taken = np.uint64(0)
+        for word in range(len(w.usable)):
+            taken |= w.usable[word] & ~w.slot_mask[k, word]
+        if taken != 0:
+            return w.slot_begin[k] - limit
+    return at.FAR
 
 
 @kernel
 def _is_planned(w, job, begin, end, mask):
     """Whether a node of the mask, or a licence that the job needs, is planned between."""
+    if begin >= w.slot_end[w.nb_slots - 1]:
+        _holds(w, begin - w.bf_window)
     for k in range(w.nb_slots):
         if w.slot_end[k] > begin and w.slot_begin[k] < end:
-            if not _has_licences(w, k, job):
+            if not find_licences(w, job, w.slot_licences[k]):
                 return True
             for word in range(len(mask)):
                 if mask[word] & ~w.slot_mask[k, word] != 0:
@@ -371,35 +526,31 @@ def _is_planned(w, job, begin, end, mask):
 
 
 @kernel
-def _has_licences(w, slot, job):
-    enough = True
-    for kind in range(len(w.licence_total)):
-        enough &= w.slot_licences[slot, kind] >= w.job_licences[job, kind]
-    return enough
-
-
-@kernel
 def _reserve_slots(w, begin, end, mask, job):
     """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
+    last_end = w.slot_end[w.nb_slots - 1]
     begin = max(begin, w.slot_begin[0])
     # a job of less than bf_resolution would be nowhere in the table
     end = max(end, begin + w.bf_resolution)
-    at = 0
-    while at < w.nb_slots and w.slot_end[at] < begin:
-        at += 1
-    if at == w.nb_slots:
+    if end >= last_end:
+        _holds(w, (begin if begin >= last_end else end) - w.bf_window)
+    place = 0
+    while place < w.nb_slots and w.slot_end[place] < begin:
+        place += 1
+    if place == w.nb_slots:
         return
-    first = max(0, at - 1)
-    if w.slot_end[at] > begin:
-        _split(w, at, begin)
+    first = max(0, place - 1)
+    if w.slot_end[place] > begin:
+        _split(w, place, begin)
     last = -1
-    for k in range(at + 1, w.nb_slots):
+    for k in range(place + 1, w.nb_slots):
         if end < w.slot_end[k]:
             _split(w, k, end)
         for word in range(len(mask)):
             w.slot_mask[k, word] &= ~mask[word]
-        for kind in range(len(w.licence_total) if job >= 0 else 0):
-            w.slot_licences[k, kind] = max(0, w.slot_licences[k, kind] - w.job_licences[job, kind])
+        if job >= 0 and w.bf_licenses != 0:
+            find_licences(w, job, w.slot_licences[k])
+            w.slot_licences[k] = np.maximum(0, w.slot_licences[k] - w.job_licences[job])
         if w.slot_end[k] == end:
             last = k + 1
             break
@@ -441,6 +592,6 @@ def _is_same(w, one, other):
     apart = np.uint64(0)
     for word in range(w.slot_mask.shape[1]):
         apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
-    for kind in range(len(w.licence_total)):
+    for kind in range(w.slot_licences.shape[1]):
         apart |= np.uint64(w.slot_licences[one, kind] != w.slot_licences[other, kind])
     return apart == 0

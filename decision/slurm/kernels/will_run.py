@@ -36,7 +36,7 @@ FROM_NOW = 3  # as soon as nodes have completed
 
 
 @kernel
-def _room_time(w, mask, fewest):
+def room_time(w, mask, fewest):
     """From when on at least so many nodes of the bitmap have room, as `find_room` found it; beyond `FAR`: never."""
     found, row = 0, w.room_row
     if fewest == 0:
@@ -50,22 +50,18 @@ def _room_time(w, mask, fewest):
 
 
 @kernel
-def earliest_start(w, entry, now, begin, later, fewest):
+def earliest_start(w, entry, now, begin, later, fewest, when):
     """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
 
     It is looked for from `begin` on, where Slurm's version does so, and not after `later`, when more nodes come free: 0
-    for never. `fewest` is what `find_room` said.
+    for never. `fewest` is what `find_room` said, and `when` what `room_time` says of ``w.usable``.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
-    # a bound, for speed only: with fewer nodes that alone have room no choice can succeed
-    when = _room_time(w, w.usable, fewest)
-    if when > (later if later > 0 else FAR):
-        return -1, 0, LATER
     # 24.11: a trial for a later begin leaves out what is free now
     if w.tests_from_plan != 0 and begin > now and w.linear == 0:
         return _after_ends(w, entry, now, begin, later, when)
     free = w.usable & w.free_now
-    if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
+    if when == 0 and count_hosts(free) >= w.nodes_min[job] and room_time(w, free, fewest) == 0:
         _begin_trial(w, True)
         measure_nodes(w, job, free)
         count = choose_nodes(w, job, part)
@@ -114,6 +110,8 @@ def _after_ends(w, entry, now, begin, later, when):
             if count > 0:
                 if w.ends_on_chosen != 0 and w.linear == 0:
                     end = _last_end(w, entry, at, count)
+                if end <= now:  # it runs longer than it may
+                    w.holds_until = 0
                 return max(now + 1, end), count, LATER
             if count == TOO_FAR_APART and w.linear != 0:
                 break
@@ -235,8 +233,10 @@ def _frees_nodes(w, i, entry):
 @kernel
 def sort_running(w):
     """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
+    if w.moved == 0:
+        return
     count, at = w.nb_running, 0
-    w.running_stamp += 1
+    w.running_stamp, w.moved = w.running_stamp + 1, 0
     order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
     for i in range(count):
         job = w.running[order[i]]

@@ -11,7 +11,7 @@ from helpers.run_samples import run_facts
 from rich.console import Console
 
 from decision.cli.app import app
-from decision.cli.live import frame
+from decision.cli.report import frame
 from decision.files.outputs_read import RUN, STATUS, Status, lock_folder
 
 

@@ -3,9 +3,8 @@
 All that differs from Batsim 4 is here, and in `batsim_words` what it says otherwise; time is the same.
 """
 
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,6 +26,7 @@ from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import batsim_words as words
 from .batsim4 import EmbeddedEngine
+from .batsim5_clock import Alarm, Calls, is_for_clock
 from .commands import SetPstate, Start
 from .compiled import CompiledEngine
 from .rules import EngineOptions
@@ -60,8 +60,11 @@ class Batsim5Engine(EmbeddedEngine):
         self._nb_static = len(self.names)  # jobs of the workloads
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
+        self._stamp = 0.0  # seconds: when Batsim last noted a time for its next message
         self._stopped = False
+        self._cut_short: set[str] = set()  # jobs that are killed at the instant of the stop
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
+        self._turns: list[float] = []  # seconds: when the clock still waits anew within a reply, and when that ends
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
 
@@ -111,11 +114,12 @@ class Batsim5Engine(EmbeddedEngine):
             return None
         while (question := super().ask()) is not None:
             # The engine asks at each stroke of the clock; what nobody would hear of is answered here.
-            before, self._asked_at = self._asked_at, question.now
+            self._asked_at = question.now
             if self._stopped:
                 # While a job computes, the cancelled task lets Batsim 5 abort. Delays end quietly.
                 for number in self.state.running[: self.state.nb_running].tolist():
-                    if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
+                    computes = self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY
+                    if computes and self.job(number).id not in self._cut_short:
                         problem = f"ForceSimulationStop while {self.job(number).id} computes"
                         aborts = "at which Batsim 5.0.0-rc2 aborts; kill the job first, or stop after its end"
                         raise PolicyError(f"t={self.now:.12g} s: {problem}, {aborts}")
@@ -128,7 +132,8 @@ class Batsim5Engine(EmbeddedEngine):
                 if self._unheeded > _IDLE_QUESTIONS:
                     problem = "all jobs are over, and a periodic call or probe goes on for ever"
                     raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
-                return Message(question.now, words.stamped(question.events, before))
+                self._stamp = question.now
+                return question
             super().answer(Message(question.now, ()))
         return None
 
@@ -136,6 +141,13 @@ class Batsim5Engine(EmbeddedEngine):
         """Take the reply, as `EmbeddedEngine.answer`."""
         if message.events:
             self._unheeded = 0
+        stops = [at for at, event in enumerate(message.events) if isinstance(event, m.ForceStop)]
+        if stops:  # at its time; what follows it is dropped, and kills at that instant come too late
+            stop = message.events[stops[0]]
+            before = message.events[: stops[0]]
+            late = [e for e in before if isinstance(e, m.KillJob) and e.timestamp == stop.timestamp]
+            self._cut_short = {job_id for kill in late for job_id in kill.data.job_ids}
+            message = Message(stop.timestamp, (*(e for e in before if e not in late), stop))
         super().answer(message)
 
     def record(self) -> RunRecord:
@@ -144,6 +156,9 @@ class Batsim5Engine(EmbeddedEngine):
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
+        if any("!" in name for workload in self._reader.workloads.values() for name in workload.profiles):
+            jobs, workloads = [self.job(number) for number in self.finished().tolist()], self._reader.workloads
+            record.jobs.profile = [words.full_name(job.profile, workloads[job.workload]) for job in jobs]
         return with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
@@ -153,8 +168,11 @@ class Batsim5Engine(EmbeddedEngine):
         match kind:
             case a.LOG_CALLED if arg == _STOP:
                 self._stopped = True
+                return
             case a.LOG_CALLED:
+                self._stamp = time  # also at a stroke at which nothing is said
                 events.extend(self._calls.due(arg, time))
+                return
             case a.LOG_SUBMITTED:
                 job = self.job(arg)
                 self._reader.submit(job.id, arg)
@@ -183,6 +201,8 @@ class Batsim5Engine(EmbeddedEngine):
                 events.append(begins(self.platform, workloads.values(), self._lists, self._facts, everything))
             case _:
                 super()._add_event(events, kind, time, arg, value)
+        events[-1] = words.stamped(events[-1], self._stamp)
+        self._stamp = events[-1].timestamp
 
     def _progress(self, number: int) -> m.TaskProgress:
         sim, workload = self.world.sim, self._reader.workloads[self.job(number).workload]
@@ -198,31 +218,24 @@ class Batsim5Engine(EmbeddedEngine):
     # --- From a reply to a plan ---------------------------------------------------------------------------------
 
     def _load(self, reply: Message, nb_own: int = 0) -> None:
-        stops = [at for at, event in enumerate(reply.events) if isinstance(event, m.ForceStop)]
-        if stops:  # what follows it is dropped
-            reply = Message(reply.now, reply.events[: stops[0] + 1])
         super()._load(reply, self._calls.nb_strokes(reply.now - self._asked_at, reply.events))
 
     def _take_all(self, reply: Message) -> list[float]:
-        # Strokes of the clock come before the reply's commands, and the next one after them.
-        alarms, _ = self._calls.strokes(self._asked_at, reply.now, nexts=False)
-        for alarm in alarms:
-            self._alarm(alarm)
-        times = super()._take_all(reply)
-        times[: len(alarms)] = [self._asked_at] * len(alarms)
-        # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
-        alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        # Strokes of the clock come before the reply's commands, until the first at which it waits anew.
+        self._turns = [event.timestamp for event in reply.events if is_for_clock(event)] + [reply.now]
+        self._calls.forget_stopped()
         sim = self.world.sim
-        for number in void:  # they are none, unless they ring already
+        for number in self._calls.void(self._turns[0]) if len(self._turns) > 1 else ():
             end = sim.nb_activities
             for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
                 for column in (sim.left, sim.pace, sim.code):
                     column[at : end - 1] = column[at + 1 : end].copy()
                 sim.nb_activities -= 1
                 sim.nb_calls -= 1
-        for alarm in alarms:
-            self._alarm(alarm)
-            times.append(times[-1] if times else self._asked_at)
+        self._add_strokes(self._asked_at)
+        nb_own = self.plan.nb_actions
+        times = super()._take_all(reply)
+        times[:nb_own] = [self._asked_at] * nb_own
         # Which hosts are measured at the next stroke, and when the one after it is.
         stroke, following = self._calls.awaited
         sim.stroke, sim.nb_probed, sim.next_stroke_time = stroke.number, 0, following.time
@@ -232,17 +245,28 @@ class Batsim5Engine(EmbeddedEngine):
             sim.probed[: len(probed)], sim.nb_probed = probed, len(probed)
         return times
 
-    def _alarm(self, alarm: "Alarm") -> None:
+    def _add_strokes(self, since: float, heard: bool = False) -> None:
+        """The strokes of the clock from an instant to that at which it waits anew, or to the first after the reply."""
+        until = self._turns.pop(0)
+        for alarm in self._calls.strokes(since, until, not self._turns, heard):
+            self._alarm(alarm)
+
+    def _alarm(self, alarm: Alarm) -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
 
     def _take(self, command: DecisionEvent) -> None:
+        self._carry_out(command)
+        if is_for_clock(command):  # the clock waits anew whenever it hears of one, though it were for nothing
+            self._add_strokes(command.timestamp, heard=True)
+
+    def _carry_out(self, command: DecisionEvent) -> None:
         match command:
             case m.CallMeLater(data=data) if isinstance(data.periodic, m.Periodic):
                 self._calls.repeat(str(data.call_id), data.periodic, command.timestamp)
             case m.CallMeLater(data=data):
                 self._alarm(self._calls.once(str(data.call_id), data.timestamp))
             case m.StopCall(data=data):
-                self._calls.stop(data.call_id)
+                self._calls.stop(data.call_id, command.timestamp)
             case m.CreateProbe(data=data):
                 if not self.options.energy:
                     raise self._refuse_command(f"probe {data.probe_id!r} needs the energy of hosts (--energy-host)")
@@ -252,7 +276,7 @@ class Batsim5Engine(EmbeddedEngine):
                     raise self._refuse_command(f"probe {data.probe_id!r}: {error}") from None
                 self._calls.repeat(data.probe_id, data.periodic, command.timestamp, data)
             case m.StopProbe(data=data):
-                self._calls.stop(data.probe_id, probe=True)
+                self._calls.stop(data.probe_id, command.timestamp, probe=True)
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
             case _:  # a command that Batsim 4 has, too
@@ -266,7 +290,11 @@ class Batsim5Engine(EmbeddedEngine):
     def _placed(self, start: Start[int], data: m.ExecuteJobData) -> Start[int]:
         """A start whose job has its amounts by host, where it has not one host for each executor."""
         leaves, cores = self.leaves(start.job), [host.cores for host in self.platform.hosts]
-        if data.mapping == {} and any(leaf.kind is not LeafKind.DELAY for leaf in leaves):  # delays need no executors
+        tasks = [leaf for leaf in leaves if leaf.kind is not LeafKind.DELAY]  # delays need no executors
+        if idle := [leaf for leaf in tasks if leaf.kind in _EVEN and not leaf.amount and not leaf.sent]:
+            problem = f"profile {idle[0].profile!r} neither computes nor sends, at which Batsim 5.0.0-rc2 crashes"
+            raise self._refuse_command(f"{data.job_id}: {problem}; give it an amount, or a delay")
+        if data.mapping == {} and tasks:
             raise self._refuse_command(f"{data.job_id}: its mapping has no executors; give a host for each")
         try:
             placed = placed_leaves(self.job(start.job), leaves, data, start.hosts, cores)
@@ -295,178 +323,12 @@ class Batsim5Engine(EmbeddedEngine):
         self._nb_requests += 1
 
 
-# --- Calls and probes: those with a name, and those that come again --------------------------------------------------
-#
-# Batsim 5 has one clock for all that is periodic: it strikes at the multiples of the shortest period, which divides all
-# others, and then lets all calls and probes act whose period it is, calls first, each kind by name. A probe measures
-# from its second time on. An alarm is a call of the engine under a number of ours. The clock waits for its next stroke
-# as soon as the server has heard of one, so that the engine must know that stroke before we hear of this one.
-
-
-class Alarm(NamedTuple):
-    """When the engine is to wake us, under which number; 0 for none."""
-
-    number: int = 0
-    time: float = 0.0  # seconds
-
-
-class _Series(msgspec.Struct):
-    """A periodic call or probe."""
-
-    period: int  # milliseconds
-    begin: int  # milliseconds: it does not act at or before this
-    left: float  # times; inf for ever
-    probe: m.CreateProbeData | None = None
-    ready: bool = False  # whether a probe has measured before
-
-
-class Calls:
-    """Those that are under way.
-
-    Args:
-        measure: the joules that hosts (as text) have used at a time in seconds, of each.
-        refuse: makes the error of an impossible command.
-    """
-
-    def __init__(self, measure: Callable[[str, float], list[float]], refuse: Callable[[str], Exception]) -> None:
-        self._measure, self._refuse = measure, refuse
-        self._last = 0  # number of an alarm
-        self._once: dict[int, str] = {}
-        self._strokes: dict[int, int] = {}  # milliseconds, by number of the alarm
-        self._calls: dict[str, _Series] = {}
-        self._probes: dict[str, _Series] = {}
-        self.awaited = Alarm(), Alarm()  # the next stroke, and the one after it if nothing changes before
-
-    @property
-    def endless(self) -> bool:
-        """Whether something comes again for ever."""
-        return any(math.isinf(series.left) for series in (*self._calls.values(), *self._probes.values()))
-
-    def nb_strokes(self, seconds: float, reply: Iterable[m.Event]) -> int:
-        """How many there may be in a time, once the commands of a reply are carried out."""
-        asked = [getattr(event.data, "periodic", None) for event in reply]  # type: ignore[attr-defined]
-        periods = self._periods() + [period.milliseconds for period in asked if isinstance(period, m.Periodic)]
-        return 4 + int(2 * seconds * 1000 / min(periods)) if periods else 0
-
-    def once(self, call_id: str, time: float) -> Alarm:
-        """A call at `time` seconds."""
-        alarm = self._alarm(time)
-        self._once[alarm.number] = call_id
-        return alarm
-
-    def repeat(self, name: str, periodic: m.Periodic, now: float, probe: m.CreateProbeData | None = None) -> None:
-        """A periodic call, or a probe, from `now` seconds on; raises what `refuse` makes."""
-        series, kind = (self._calls, "call") if probe is None else (self._probes, "probe")
-        if name in series:
-            raise self._refuse(f"there is a periodic {kind} {name!r} already; give it another name")
-        period = periodic.milliseconds
-        for other in self._periods():
-            if max(period, other) % min(period, other):
-                reason = "one must be a multiple of the other"
-                raise self._refuse(f"{kind} {name!r}: its period of {period} ms and another of {other} ms: {reason}")
-        times = math.inf if periodic.times is None else periodic.times
-        series[name] = _Series(period, math.floor(now * 1000 + 1e-6), times, probe)
-
-    def stop(self, name: str, probe: bool = False) -> None:
-        """A call or a probe comes no more; Batsim warns of one that there is not."""
-        (self._probes if probe else self._calls).pop(name, None)
-
-    def strokes(self, begin: float, end: float, nexts: bool) -> tuple[list[Alarm], list[int]]:
-        """New alarms for the clock between two times in seconds, and numbers of those that are void.
-
-        With `nexts` also the first after `end`. It has struck for all that was to come by `begin`.
-        """
-        periods = self._periods()
-        if not periods:
-            void = self._forget(())
-            self.awaited = Alarm(), Alarm()
-            return [], void
-        # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
-        period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
-        wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
-        following = []
-        if nexts:  # the stroke after the last one, at which calls and probes may come for the last time; 0 if none is
-            last_one = wanted[-1]
-            over = [id(s) for _, s in self._acting(self._calls, last_one) if s.left == 1]
-            over += [id(s) for _, s in self._acting(self._probes, last_one) if s.left == 1 and s.ready]
-            series = (*self._calls.values(), *self._probes.values())
-            shortest = min((each.period for each in series if id(each) not in over), default=0)
-            following = [(last_one // shortest + 1) * shortest if shortest else 0]
-        void = self._forget((*wanted, *following)) if nexts else []
-        known = {time: number for number, time in self._strokes.items()}
-        alarms = []
-        for time in wanted:
-            if time not in known:
-                alarms.append(self._alarm(time / 1000))
-                self._strokes[alarms[-1].number] = time
-        if nexts:
-            self.awaited = self._numbered(wanted[-1]), self._numbered(following[0])
-        return alarms, void
-
-    def _numbered(self, time: int) -> Alarm:
-        """The alarm of a stroke in milliseconds, which may be new; of 0 none."""
-        numbers = [number for number, known in self._strokes.items() if known == time]
-        alarm = Alarm(numbers[0], time / 1000) if numbers else self._alarm(time / 1000) if time else Alarm()
-        if time:
-            self._strokes[alarm.number] = time
-        return alarm
-
-    def probed(self, stroke: Alarm) -> Iterator[int]:
-        """The hosts that probes measure at a stroke, in order; one may come twice."""
-        for _, series in self._acting(self._probes, self._strokes[stroke.number]):
-            if series.ready and series.probe is not None:
-                yield from parse_hosts(series.probe.hosts)
-
-    def due(self, number: int, now: float) -> Iterator[m.BatsimEvent]:
-        """What an alarm means, at `now` seconds."""
-        if number in self._once:
-            yield m.RequestedCall(now, m.RequestedCallData(self._once.pop(number), False))
-        elif number in self._strokes:
-            time = self._strokes.pop(number)
-            for name, series in self._acting(self._calls, time):
-                yield m.RequestedCall(now, m.RequestedCallData(name, self._count(self._calls, name, series)))
-            for name, series in self._acting(self._probes, time):
-                if series.ready and series.probe is not None:
-                    probe, joules = series.probe, self._measure(series.probe.hosts, now)
-                    value: float | tuple[float, ...] = tuple(joules)
-                    if probe.aggregation != "NoResourcesAggregation":
-                        value = sum(joules) / (len(joules) if probe.aggregation == "ArithmeticMean" else 1)
-                    self._count(self._probes, name, series)
-                    yield m.ProbeDataEmitted(now, m.ProbeData(name, probe.hosts, value))
-                series.ready = True
-
-    def _acting(self, which: dict[str, _Series], time: int) -> list[tuple[str, _Series]]:
-        return [(n, s) for n, s in sorted(which.items()) if time % s.period == 0 and time > s.begin]
-
-    def _count(self, which: dict[str, _Series], name: str, series: _Series) -> bool:
-        """One time less; whether it was the last."""
-        series.left -= 1
-        if not series.left:
-            del which[name]
-        return not series.left
-
-    def _periods(self) -> list[int]:
-        return [series.period for series in (*self._calls.values(), *self._probes.values())]
-
-    def _alarm(self, time: float) -> Alarm:
-        self._last += 1
-        return Alarm(self._last, time)
-
-    def _forget(self, wanted: object) -> list[int]:
-        """Drop the strokes that nobody waits for; the numbers of those for which the clock waits already."""
-        void = [number for number, time in self._strokes.items() if time not in wanted]  # type: ignore[operator]
-        awaited, following = self.awaited
-        idle = following.number if awaited.number in self._strokes else 0
-        for number in void:
-            del self._strokes[number]
-        return [number for number in void if number != idle]
-
-
 # --- Where executors run: on any number of hosts, by a strategy, by hand, or by part of a sequence -------------------
 #
 # A job has as many executors as it asks for hosts, unless a mapping by hand says otherwise. It may have other hosts
 # than so many, and a part of a sequence some of them only.
 
+_EVEN = (LeafKind.FLOPS_EACH, LeafKind.FLOPS_TOTAL)
 _FILL = "FillOneHostCoresFirst"
 _BY_HAND = "CustomExecutorToHostMapping"
 
@@ -495,16 +357,24 @@ def placed_leaves(
     Raises:
         ConfigError: where that cannot be; without the job's name.
     """
-    others = _overrides(data, hosts)
+    others = _overrides(data)
     strategy = "" if data.strategy is UNSET else data.strategy
     mapping = None if data.mapping is UNSET else [int(data.mapping[str(i)]) for i in range(len(data.mapping))]
-    by_default = _places(job, strategy, mapping, [cores[host] for host in hosts])
+    cores_here = [cores[host] for host in hosts]
 
     def place(leaf: LeafTask) -> LeafTask:
+        if leaf.kind is LeafKind.DELAY:  # which has no executors
+            return leaf
         name = leaf.profile if leaf.profile.startswith(f"{job.workload}!") else f"{job.workload}!{leaf.profile}"
-        places, chosen = by_default, others.get(name)
-        if chosen is not None:
-            at = [hosts.index(host) for host in parse_hosts(chosen.host_allocation)]
+        chosen = others.get(name)
+        if chosen is None:
+            places = _places(job, strategy, mapping, cores_here)
+        else:
+            named = parse_hosts(chosen.host_allocation)
+            if outside := {*named} - {*hosts}:
+                problem = f"profile {name!r} is to run on host {min(outside)}, which the job does not have"
+                raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
+            at = [hosts.index(host) for host in named]
             placement = chosen.executor_placement
             by_hand = placement.get("mapping", []) if chosen.executor_placement_type == _BY_HAND else None
             local = _places(job, str(placement.get("strategy", "")), by_hand, [cores[hosts[k]] for k in at])
@@ -528,7 +398,7 @@ def _places(job: Job, strategy: str, mapping: Sequence[int] | None, cores: Seque
     return [slots[executor % len(slots)] for executor in range(job.size)]
 
 
-def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Override]:
+def _overrides(data: m.ExecuteJobData) -> Mapping[str, _Override]:
     """By the profile's full name."""
     if data.overrides is UNSET:
         return {}
@@ -538,10 +408,6 @@ def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Ov
             override = msgspec.convert(fields, _Override)
         except msgspec.ValidationError as error:
             raise ConfigError(f"profile_allocation_override: {error}") from None
-        outside = set(parse_hosts(override.host_allocation)) - {*hosts}
-        if outside:
-            problem = f"profile {override.profile_id!r} is to run on host {min(outside)}, which the job does not have"
-            raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
         overrides[override.profile_id] = override
     return overrides
 

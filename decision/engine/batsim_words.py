@@ -163,7 +163,9 @@ def simulation_begins5(
         storage_resources=tuple(_resource5(host) for host in platform.storage),
         workloads={workload.name: workload.path for workload in workloads},
         profiles={
-            workload.name: {name: profile5(name, workload) for name in workload.profiles} if all_profiles else {}
+            workload.name: {name: profile5(name, workload) for name in sorted(workload.profiles)}
+            if all_profiles
+            else {}
             for workload in workloads
         },
         external_events=dict(lists),
@@ -226,12 +228,8 @@ def external_event5(time: float, event: MachineEvent) -> m.ExternalEvent:
     return m.ExternalEvent(time, m.ExternalEventData(source["id"], source["data"]))
 
 
-def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEvent, ...]:
-    """The events with Batsim 5's times: switches and external events have the time of the event before them."""
-    with_times: list[m.BatsimEvent] = []
-    for event in events:
-        if isinstance(event, m.ExternalEvent | m.ResourceStateChanged):
-            event = msgspec.structs.replace(event, timestamp=before)
-        before = event.timestamp
-        with_times.append(event)
-    return tuple(with_times)
+def stamped(event: m.BatsimEvent, before: float) -> m.BatsimEvent:
+    """An event with Batsim 5's time: that of what came before it for switches, external events and kills of none."""
+    none = isinstance(event, m.JobKilled) and not event.data.job_progress
+    stale = none or isinstance(event, m.ExternalEvent | m.ResourceStateChanged)
+    return msgspec.structs.replace(event, timestamp=before) if stale else event

@@ -174,7 +174,8 @@ class CommandReader(Generic[J]):
                 if data.additional_io_job is not UNSET:
                     raise self._refuse(f"{data.job_id}: additional_io_job needs a network and storage; {ADVICE}")
                 hosts = self._hosts(data.alloc, data.job_id)
-                by_hand = {} if data.mapping is UNSET else data.mapping
+                # Batsim 5's are by part of a sequence, and read where the job's leaves are (`engine.batsim5`).
+                by_hand = {} if data.mapping is UNSET or not self._options.rules.checks_sizes else data.mapping
                 places = self._places(job, len(hosts), by_hand) if by_hand else []
                 return Start(job, hosts, data.alloc, places)
             case m.RejectJob(data=data):

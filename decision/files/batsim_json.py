@@ -345,7 +345,7 @@ def load_json(
             if os.fstat(opened_file.fileno()).st_size >= LARGE:
                 return _read_parts(opened_file, where, name, keep_source)
     # it is small, or is read as a whole for its error
-    data = as_batsim4(as_rapidjson(read_bytes(path)), where)
+    data = as_batsim4(as_rapidjson(read_bytes(path)), name, where)
     file = decode_workload(data, where)
     profiles = _read_profiles(file.profiles, where)
     named = {job.profile for job in file.jobs}

@@ -270,8 +270,13 @@ def is_of_4(data: bytes) -> bool:
     return not is_of_5(data) and _OLD.search(data) is not None
 
 
-def as_batsim4(data: bytes, path: str) -> bytes:
+def as_batsim4(data: bytes, name: str, path: str) -> bytes:
     """A workload in Batsim 4's form; one that has it already is returned as it is.
+
+    Args:
+        data: the file's.
+        name: the workload's.
+        path: of the file, for messages.
 
     Raises:
         InputError: if it cannot be said there; one line with file, job or profile, and field.
@@ -282,7 +287,28 @@ def as_batsim4(data: bytes, path: str) -> bytes:
         file = msgspec.json.decode(data)
     except DECODE_ERRORS:
         return data  # whose reader says why
-    return msgspec.json.encode(workload_for_4(file, path)) if isinstance(file, dict) else data
+    if not isinstance(file, dict):
+        return data
+    file = workload_for_4(file, path)
+    for job in file["jobs"] if isinstance(file.get("jobs"), list) else ():
+        if isinstance(job, dict) and isinstance(job.get("profile"), str):
+            job["profile"] = _short(job["profile"], name, f"{path}: job {job.get('id')!r}, field 'profile'")
+    for key, profile in file["profiles"].items() if isinstance(file.get("profiles"), dict) else ():
+        if isinstance(profile, dict) and isinstance(profile.get("seq"), list):
+            place = f"{path}: profile {key!r}, field 'seq'"
+            profile["seq"] = [_short(part, name, place) if isinstance(part, str) else part for part in profile["seq"]]
+    return msgspec.json.encode(file)
+
+
+def _short(profile: str, workload: str, place: str) -> str:
+    """A profile's name without its workload's, which Batsim 5 adds where the name does not contain it."""
+    if workload not in profile:
+        return profile
+    prefix, _, rest = profile.partition("!")
+    if prefix != workload or not rest:
+        problem = f"{profile!r} contains {workload!r}, the workload's name, so that Batsim 5 takes it for a full one"
+        raise InputError(f"{place}: {problem}; rename the profile, or write {workload}!{profile}")
+    return rest
 
 
 def workload_for_4(file: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -316,6 +342,7 @@ def _job_for_4(job: dict[str, Any], path: str) -> dict[str, Any]:
         reason = f"must be above 0, or absent for none; found {walltime}"
         raise InputError(f"{path}: job {job.get('id')!r}, field 'walltime': {reason}")
     extra = job.get(_EXTRA)
+    _check_extra(job, f"{path}: job {job.get('id')!r}")
     if not job.keys() <= {*_JOB, _EXTRA}:  # which Batsim 5 does not forward, where Batsim 4 does
         forwarded = _forwarded_fields(extra)
         return {
@@ -382,11 +409,20 @@ def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, A
         elif isinstance(com, list) and cpu is None:
             fields["cpu"] = [0.0] * round(len(com) ** 0.5)
     fields["type"] = old
+    _check_extra(profile, f"{path}: profile {name!r}")
     extra = fields.get(_EXTRA)
+    if not fields.keys() <= {_EXTRA, "trace", *_OLD_FIELDS[old][1]}:  # which Batsim 5 does not forward
+        return {**fields, _EXTRA: "" if extra is None else extra}
     if isinstance(extra, dict) and extra and extra.keys().isdisjoint(fields):
         del fields[_EXTRA]
         fields |= extra
     return fields
+
+
+def _check_extra(fields: Mapping[str, Any], place: str) -> None:
+    """Refuse what is neither a text nor an object nor a list, as Batsim 5 does. Raises InputError."""
+    if not isinstance(fields.get(_EXTRA, ""), str | dict | list):
+        raise InputError(f"{place}, field {_EXTRA!r}: must be a text, an object or a list; found {fields[_EXTRA]}")
 
 
 def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:
@@ -404,6 +440,8 @@ def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, A
     rest = {key: value for key, value in profile.items() if key not in known}
     if rest.keys() == {_EXTRA}:
         return {**fields, **rest}
+    if rest.get(_EXTRA) == "":  # as `_profile_for_4` left it
+        return {**fields, **{key: value for key, value in rest.items() if key != _EXTRA}}
     return {**fields, _EXTRA: rest} if rest else fields
 
 

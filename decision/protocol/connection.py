@@ -28,7 +28,7 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
+from .messages import Event, ForceStop, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
 from .rules import LATEST, Ledger, RefusalError, describe_event, rules_of
 from .versions import NEWEST, V4, V5, Codec, CodecError, JsonCodec, Version, detect, version_named
 
@@ -228,7 +228,8 @@ class Connection:
         if max(LATEST, self._question_now) < message.now < math.inf:
             raise RefusalError(f"sends a message of {message.now} s, later than {LATEST:g} s")
         self._enter_events(_DECISION, message, not_before=self._question_now, now_not_before=self._question_now)
-        self._reply_now = max(message.now, self._question_now)
+        stops = [event.timestamp for event in message.events if isinstance(event, ForceStop)]
+        self._reply_now = max(stops[0] if stops else message.now, self._question_now)
         self.phase = _ENDED if self.phase is _ENDING else _ANSWERED
 
     def _enter_events(self, sender: Role, message: Message, not_before: float, now_not_before: float) -> None:

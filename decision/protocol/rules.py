@@ -54,6 +54,7 @@ class Ledger:
         self.calls = 0  # REQUESTED_CALLs still to come, where they have no names
         self.named_calls: dict[str, float] = {}  # how often each call is still to come
         self.periodic_calls: set[str] = set()  # those of them that can be stopped
+        self.stopped_calls: dict[str, float] = {}  # as `named_calls`: they may have been due when they were stopped
         self.probes: set[str] = set()  # that were not stopped
         self.asked: Counter[str] = Counter()  # ANSWERs still to come, by request
         self.begun = False
@@ -227,13 +228,14 @@ def _call_made(ledger: Ledger, event: m.RequestedCall) -> None:
         ledger.calls -= 1
         return
     name = str(event.data.call_id)
-    left = ledger.named_calls.get(name, 0)
+    calls = ledger.named_calls if ledger.named_calls.get(name, 0) else ledger.stopped_calls
+    left = calls.get(name, 0)
     if not left:
         raise RefusalError(f"no CALL_ME_LATER asked for a call {shortened_line(name)!r}")
     if left == 1 or event.data.last is True:
-        del ledger.named_calls[name]
+        del calls[name]
     else:
-        ledger.named_calls[name] = left - 1
+        calls[name] = left - 1
 
 
 BATSIM_RULES: Rules = {
@@ -315,7 +317,7 @@ def _calls(ledger: Ledger, event: m.CallMeLater | m.StopCall) -> None:
     if isinstance(event, m.StopCall):
         if event.data.call_id in ledger.periodic_calls:  # Batsim takes the stop of any other, which has no effect
             ledger.periodic_calls.discard(event.data.call_id)
-            ledger.named_calls.pop(event.data.call_id, None)
+            ledger.stopped_calls[event.data.call_id] = ledger.named_calls.pop(event.data.call_id, 0)
         return
     time, name, periodic = event.data.timestamp, event.data.call_id, event.data.periodic
     if not ledger.version.names_calls:
@@ -370,6 +372,8 @@ def _registration(ledger: Ledger, event: m.RegisterJob | m.RegisterProfile | m.N
 def _orders_to_hosts(ledger: Ledger, event: m.SetResourceState | m.CreateProbe) -> None:
     """Hosts that are switched or measured."""
     if isinstance(event, m.CreateProbe):
+        if not event.data.probe_id:
+            raise RefusalError("its probe has no name, with which Batsim stops")
         require_hosts(event.data.hosts, "hosts")
         if event.data.probe_id in ledger.probes:
             raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")

@@ -7,7 +7,8 @@ import pytest
 from helpers.batsim5 import build_engine5, talk5
 
 from decision.files.outputs_write import write_run_of_5
-from decision.model.errors import PolicyError
+from decision.model.errors import InputError, PolicyError
+from decision.protocol import RemoteProtocolError
 
 SLEEP = "1Gf, 0.5Gf, 1e-9Mf, 0.5f, 0.25f"  # two speeds, sleep, 2 s to fall asleep and 4 s to wake
 WATTS = "95:95:190, 80:80:150, 9:9:9, 100:100:100, 120:120:120"
@@ -85,7 +86,6 @@ def test_a_host_is_switched_off_and_on_again_with_and_without_energy(world, opti
         ("ParallelTaskProfile", {"computation_vector": [2e9]}, 3),
         ("ParallelTaskProfile", {"communication_matrix": [0]}, 1),
         ("ParallelTaskHomogeneousProfile", {"computation_amount": 2e9}, 3),
-        ("ParallelTaskHomogeneousProfile", {"communication_amount": 0}, 1),
         ("SequentialCompositionProfile", {"profile_ids": ["w0!d"]}, 11),
     ],
 )
@@ -200,9 +200,10 @@ def test_executors_are_put_on_hosts_by_number_by_hand_and_by_part(world, profile
 
 def test_a_part_on_hosts_that_the_job_does_not_have_is_refused(world):
     _, said = start("w0!1", "0")
-    said["profile_allocation_override"] = [{"profile_id": "w0!d", **start("", "3")[1]["allocation"]}]
+    job, override = {**JOB, "profile": "flops"}, {"profile_id": "w0!flops", **start("", "3")[1]["allocation"]}
+    said["profile_allocation_override"] = [override]
     with pytest.raises(PolicyError, match="host 3, which the job does not have: that is not supported"):
-        talk5(world(), {1: [("ExecuteJobEvent", said)]})
+        talk5(world(jobs=[job], profiles=FLOPS), {1: [("ExecuteJobEvent", said)]})
 
 
 # --- A job's end and a stroke of the periodic clock at one instant ---------------------------------------------------
@@ -255,3 +256,94 @@ def test_a_job_ends_at_a_stroke_of_the_clock(world, asked, began, order):
     energy = "--energy-host" if any(kind == "CreateProbeEvent" for kind, _ in asked) else ""
     told = talk5(world(jobs=jobs, profiles=profiles, options=energy), {0: asked, began: [start("w0!1", "0")]})
     assert [event["event_type"] for question in told if question["now"] == 10 for event in question["events"]] == order
+
+
+# --- What was found with a real 5.0.0-rc2 ----------------------------------------------------------------------------
+
+
+def kill(*jobs):
+    return "KillJobsEvent", {"job_ids": jobs}
+
+
+STOP = ("ForceSimulationStopEvent", {})
+STOP_CALL = ("StopCallMeLaterEvent", {"call_me_later_id": "c"})
+
+
+def test_a_job_that_is_killed_at_the_instant_of_the_stop_is_in_no_file(world):
+    engine = world(jobs=[JOB, {**JOB, "id": "2", "profile": "flops"}], profiles=PROFILES | FLOPS)
+    script = {1: [start("w0!1", "0"), start("w0!2", "1"), call("c", 2)], 2: [kill("w0!1", "w0!2"), STOP]}
+    assert talk5(engine, script)[-1]["now"] == 2
+    assert list(engine.record().jobs.id) == []
+
+
+def test_a_stop_is_at_its_own_time(world):
+    script = {1: [start("w0!1", "0"), call("c", 3)], 3: [1, (*kill("w0!1"), 0.8), (*STOP, 0.5)]}
+    engine = world()
+    assert talk5(engine, script)[-1]["now"] == 3.5
+    assert list(engine.record().jobs.id) == ["w0!1"]
+
+
+AGAIN = {"period": 4, "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": 3}}
+EVERY_4 = ("CallMeLaterEvent", {"call_me_later_id": "c", "when_type": "Periodic", "when": AGAIN})
+
+
+@pytest.mark.parametrize(("takes", "calls"), [(0, []), (3, [4]), (4, [5]), (6, [7]), (7, [8, 8])])
+def test_a_call_comes_while_a_reply_takes_time_and_at_the_instant_of_its_stop(world, takes, calls):
+    told = talk5(world(), {0: [EVERY_4], 1: [takes, start("w0!1", "0"), STOP_CALL]})
+    assert of(told, "RequestedCallEvent", "call_me_later_id") == [(now, "c") for now in calls]
+
+
+def test_a_kill_of_none_has_the_time_of_what_came_before_it(world):
+    told = talk5(world(), {1: [start("w0!1", "0"), call("c", 6)], 6: [6, kill("w0!1")]})
+    stamps = [(e["timestamp"], q["now"]) for q in told for e in q["events"] if e["event_type"] == "JobsKilledEvent"]
+    assert stamps == [(11, 12)]
+
+
+def test_a_mapping_of_a_delay_means_nothing(world):
+    _, said = start("w0!1", "0-1")
+    said["allocation"] |= by_hand(0, 5)
+    assert of(talk5(world(), {1: [("ExecuteJobEvent", said)]}), "JobCompletedEvent", "job_id") == [(11, "w0!1")]
+
+
+def test_a_profile_is_forwarded_with_what_batsim_knows_of_it(world):
+    profile = {"type": "DelayProfile", "delay": 3, "zebra": 1, "extra_data": {"a": [1]}}
+    told = talk5(world(profiles={"d": profile}), {1: [start("w0!1", "0")]}, forward_profiles_on_job_submission=True)
+    forwarded = {"id": "w0!d", "profile_type": "DelayProfile", "profile": {"delay": 3}, "extra_data": '{"a":[1]}'}
+    assert of(told, "JobSubmittedEvent", "profile") == [(1, forwarded)]
+
+
+@pytest.mark.parametrize(
+    ("job", "profiles", "said"),
+    [
+        ({"profile": "slow0"}, {"slow0": PROFILES["d"]}, "'slow0' contains 'w0'"),
+        ({"extra_data": 3}, PROFILES, "field 'extra_data': must be a text, an object or a list; found 3"),
+        ({}, {"d": {**PROFILES["d"], "extra_data": None}}, "profile 'd', field 'extra_data'"),
+    ],
+)
+def test_a_workload_that_batsim_5_does_not_load_is_refused(world, job, profiles, said):
+    with pytest.raises(InputError, match=said):
+        world(jobs=[{**JOB, **job}], profiles=profiles)
+
+
+def test_a_profile_may_be_named_with_its_workload(world):
+    told = talk5(world(jobs=[{**JOB, "profile": "w0!d"}]), {1: [start("w0!1", "0")]})
+    assert [job["profile_id"] for _, job in of(told, "JobSubmittedEvent", "job")] == ["w0!d"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("DelayProfile", {"delay": 2, "zebra": 1}, "no field 'zebra'"),
+        ("SequentialCompositionProfile", {"profile_ids": ["d"]}, "its part 'd' is not of the form WORKLOAD!NAME"),
+    ],
+)
+def test_a_registered_profile_at_which_batsim_5_aborts_is_refused(world, kind, fields, said):
+    script = {0: [("RegisterProfileEvent", {"profile": {"id": "w0!p", "profile_type": kind, "profile": fields}})]}
+    with pytest.raises(RemoteProtocolError, match=said):
+        talk5(world(), script, dynamic_registration=True)
+
+
+def test_a_task_that_does_nothing_is_refused_as_batsim_5_crashes(world):
+    idle = {"flops": {"type": "ParallelTaskHomogeneousProfile", "cpu": 0, "com": 0}}
+    with pytest.raises(PolicyError, match="profile 'flops' neither computes nor sends"):
+        talk5(world(jobs=[{**JOB, "profile": "flops"}], profiles=idle), {1: [start("w0!1", "0")]})

@@ -81,8 +81,12 @@ def converse5(engine: Batsim5Engine, agent: Any) -> RunRecord:
     return engine.record()
 
 
-def talk5(engine: Batsim5Engine, script: dict[float, list[tuple[str, Any]]], **features: bool) -> list[dict[str, Any]]:
-    """What an engine asks a decision process that says what a script has: at a time, or at the next question."""
+def talk5(engine: Batsim5Engine, script: dict[float, list[Any]], **features: bool) -> list[dict[str, Any]]:
+    """What an engine asks a decision process that says what a script has: at a time, or at the next question.
+
+    A number before the commands is the seconds that the reply takes. A third value of a command is by how much it comes
+    before the reply's end.
+    """
     hello: Any = {f"decision_component_{name}": "x" for name in ("name", "version", "commit")}
     hello |= {"batprotocol_version": "1", "requested_simulation_features": features}
     connection, told, script = Connection(Role.BATSIM, "5"), [], dict(script)
@@ -93,10 +97,11 @@ def talk5(engine: Batsim5Engine, script: dict[float, list[tuple[str, Any]]], **f
         told.append(json.loads(connection.send(question).rstrip(b"\0")))
         due = [time for time in sorted(script) if time <= question.now][:1]
         said = [each for time in due for each in script.pop(time)]
-        engine.answer(connection.receive(_reply(question.now, said)))
+        takes = said.pop(0) if said and isinstance(said[0], int | float) else 0
+        engine.answer(connection.receive(_reply(question.now + takes, said)))
     return told
 
 
-def _reply(now: float, said: list[tuple[str, Any]]) -> bytes:
-    events = [{"timestamp": now, "event_type": kind, "event": event} for kind, event in said]
+def _reply(now: float, said: list[Any]) -> bytes:
+    events = [{"timestamp": now - sum(earlier), "event_type": kind, "event": event} for kind, event, *earlier in said]
     return json.dumps({"now": now, "events": events}).encode()

@@ -22,11 +22,17 @@ from .wire_objects import (
     UInt64,
     WireJob,
     WireProfile,
+    check_wire_profile,
     notice,
     wire_events,
 )
 
 _SIGN = 2**31  # return codes are written as if they had no sign
+
+# Values of the schema's enumerations may be said by their number, as well
+_Strategy = Literal["SpreadOverHostsFirst", "FillOneHostCoresFirst", 0, 1]
+_Unit = Literal["Second", "Millisecond", 0, 1]
+_MILLISECOND = ("Millisecond", 1)
 
 
 # --- What Batsim says ---
@@ -261,7 +267,7 @@ class _HelloBody(EventPart, frozen=True, kw_only=True):
 
 
 class _Placement(EventPart, frozen=True):
-    strategy: Literal["SpreadOverHostsFirst", "FillOneHostCoresFirst"] = "SpreadOverHostsFirst"
+    strategy: _Strategy = "SpreadOverHostsFirst"
     mapping: tuple[UInt32, ...] | UnsetType = UNSET
 
 
@@ -291,8 +297,8 @@ class _Start(EventPart, frozen=True):
             if places is UNSET:
                 raise ValueError(f"the custom mapping of {self.job_id} has no field `mapping`")
             optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
-        elif placement.strategy != "SpreadOverHostsFirst":
-            optional["strategy"] = placement.strategy
+        elif placement.strategy not in ("SpreadOverHostsFirst", 0):
+            optional["strategy"] = "FillOneHostCoresFirst"
         if self.storage_placement is not UNSET:
             optional["storage_mapping"] = {storage.storage_name: storage.host_id for storage in self.storage_placement}
         if self.profile_allocation_override is not UNSET:
@@ -312,9 +318,6 @@ class _Mode(EventPart, frozen=True):
     nb_periods: UInt32 = 0
 
 
-_Unit = Literal["Second", "Millisecond"]
-
-
 class _Period(EventPart, frozen=True):
     period: UInt64
     mode_type: Literal["Infinite", "FinitePeriodNumber"]
@@ -328,7 +331,7 @@ class _Period(EventPart, frozen=True):
         times = None if self.mode_type == "Infinite" else self.mode.nb_periods
         if self.period == 0 or times == 0:
             raise ValueError(f"a period of {self.period}, {times} times; both must be above 0")
-        return m.Periodic(self.period, "ms" if self.time_unit == "Millisecond" else "s", times)
+        return m.Periodic(self.period, "ms" if self.time_unit in _MILLISECOND else "s", times)
 
 
 class _OneShot(EventPart, frozen=True):
@@ -346,7 +349,7 @@ class _CallBody(EventPart, frozen=True):
             periodic = msgspec.convert(self.when, _Period).build()
             return m.CallMeLater(time, m.CallMeLaterData(0.0, self.call_me_later_id, periodic=periodic))
         once = msgspec.convert(self.when, _OneShot)
-        in_ms = once.time_unit == "Millisecond"
+        in_ms = once.time_unit in _MILLISECOND
         when = once.time / 1000 if in_ms else float(once.time)
         return m.CallMeLater(time, m.CallMeLaterData(when, self.call_me_later_id, "ms" if in_ms else "s"))
 
@@ -372,6 +375,7 @@ class _ProfileBody(EventPart, frozen=True):
         workload, mark, name = profile.id.partition("!")
         if not (mark and workload and name):
             raise ValueError(f"the profile's id {profile.id[:80]!r} is not of the form WORKLOAD!NAME")
+        check_wire_profile(profile)
         return m.RegisterProfile(time, m.RegisterProfileData(workload, name, profile.build()))
 
 
@@ -424,7 +428,7 @@ class _ProbeBody(EventPart, frozen=True, kw_only=True):
     resources_aggregation_function: Nothing
     temporal_aggregation_function_type: str | UnsetType = UNSET
     temporal_aggregation_function: dict[str, Any] | UnsetType = UNSET
-    emission_filtering_policy_type: str | UnsetType = UNSET
+    emission_filtering_policy_type: Literal["NoFiltering", "ThresholdFilteringFunction"]
     emission_filtering_policy: dict[str, Any] | UnsetType = UNSET
 
     def event(self, time: float) -> Event:

@@ -4,6 +4,7 @@ Profiles are the vocabulary's as Batsim 4 has them, so that readers and engines 
 calls otherwise is renamed on the way in and out.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -34,6 +35,12 @@ _TYPES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("smpi", "TraceReplayProfile", {"filename": "trace"}),
 )
+# Fields of 5 that are called so in 4, or that `read_wire_profile` takes for itself
+_SAME_NAMES = {
+    "ParallelTaskHomogeneousProfile": ("generation_strategy",),
+    "ParallelTaskOnStorageHomogeneousProfile": ("bytes_to_read", "bytes_to_write", "generation_strategy"),
+    "TraceReplayProfile": ("trace_type",),
+}
 _READ = {five: (four, names) for four, five, names in _TYPES}
 _WRITE = {four: (five, {old: new for new, old in names.items()}) for four, five, names in _TYPES}
 _REPLAYS = {"SMPI": "smpi", "FractionalComputation": "usage_trace"}
@@ -67,6 +74,22 @@ def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None)
     return {"type": four, **profile}
 
 
+def check_wire_profile(profile: "WireProfile") -> None:
+    """Refuse a profile that a decision process registers where Batsim 5 stops at it.
+
+    Raises:
+        ValueError: for a field that the schema does not have, or a part without its workload.
+    """
+    if profile.profile_type in _READ:
+        _, names = _READ[profile.profile_type]
+        if unknown := sorted({*profile.profile} - {*names, *_SAME_NAMES.get(profile.profile_type, ())}):
+            raise ValueError(f"profile {profile.id[:80]!r}: there is no field {unknown[0][:80]!r}")
+    parts = profile.profile.get("profile_ids")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, str) and "!" not in part:
+            raise ValueError(f"profile {profile.id[:80]!r}: its part {part[:80]!r} is not of the form WORKLOAD!NAME")
+
+
 def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
     """The profile of this id as Batsim 5's messages say it.
 
@@ -75,7 +98,7 @@ def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
     """
     fields = dict(profile)
     four = fields.pop("type")
-    extra: Any = {key: fields.pop(key) for key in ("extra_data",) if key in fields}
+    extra = fields.pop("extra_data", None)
     fields.pop("ret", None)  # which no message says
     if four in ("parallel_homogeneous", "parallel_homogeneous_total"):
         spread = four == "parallel_homogeneous_total"
@@ -88,7 +111,19 @@ def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"Batsim 5 has no profile of type {four!r}")
     five, names = _WRITE[four]
     renamed = {names.get(field, field): value for field, value in fields.items()}
-    return {"id": name, "profile_type": five, "profile": renamed, **extra}
+    known = {*names.values(), *_SAME_NAMES.get(five, ())}
+    said = {field: value for field, value in renamed.items() if field in known}
+    if extra is None:  # then what Batsim does not know was there
+        extra = {field: value for field, value in renamed.items() if field not in known}
+    text = write_extra_data(extra)
+    return {"id": name, "profile_type": five, "profile": said, **({"extra_data": text} if text else {})}
+
+
+def write_extra_data(extra: Any) -> str:
+    """A text as it is; an object or a list as JSON, empty where there is nothing."""
+    if isinstance(extra, str):
+        return extra
+    return json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
 
 
 UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]

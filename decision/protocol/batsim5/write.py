@@ -4,7 +4,6 @@ The names of fields and of events are those of Batsim's schema (batprotocol). Wh
 ValueError.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from msgspec import UNSET
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
 
-from .wire_objects import write_wire_profile
+from .wire_objects import write_extra_data, write_wire_profile
 
 _Written = tuple[str, dict[str, Any]]
 
@@ -110,9 +109,7 @@ def _job(job: m.JobDescription) -> dict[str, Any]:
     extra = fields.get("extra_data")
     if extra is None:
         extra = {name: value for name, value in fields.items() if name not in _JOB_FIELDS}
-    if not isinstance(extra, str):  # JSON, empty where there is nothing
-        extra = json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
-    return {**body, "extra_data": extra, "profile_id": fields["profile"]}
+    return {**body, "extra_data": write_extra_data(extra), "profile_id": fields["profile"]}
 
 
 _JOB_FIELDS = ("id", "res", "subtime", "walltime", "profile", "extra_data")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.engine.batsim5 import Calls
+from decision.engine.batsim5_clock import Calls
 from decision.protocol import messages as m
 
 
@@ -12,7 +12,7 @@ def calls():
 
 def told(some, begin, end):
     """What comes between two times, stroke by stroke."""
-    alarms, _ = some.strokes(begin, end, nexts=False)
+    alarms = some.strokes(begin, end, nexts=False, heard=False)
     return [(a.time, [e.data for e in some.due(a.number, a.time)]) for a in alarms]
 
 
@@ -38,11 +38,21 @@ def test_a_probe_tells_from_its_second_period_on():
 def test_a_call_that_is_stopped_comes_no_more_and_its_alarm_is_void():
     some = calls()
     some.repeat("a", m.Periodic(2), 0.0)
-    alarms, void = some.strokes(0.0, 0.0, nexts=True)
-    assert [alarm.time for alarm in alarms] == [2.0] and not void
+    alarms = some.strokes(0.0, 0.0, nexts=True, heard=True)
+    assert [alarm.time for alarm in alarms] == [2.0]
     assert some.endless
-    some.stop("a")
-    assert some.strokes(0.0, 0.0, nexts=True) == ([], [alarms[0].number])
+    some.stop("a", 1.0)
+    assert some.void(1.0) == [alarms[0].number]
+    assert some.strokes(1.0, 1.0, nexts=True, heard=True) == []
+
+
+def test_a_call_that_is_stopped_comes_where_it_was_due_by_then():
+    some = calls()
+    some.repeat("a", m.Periodic(2), 0.0)
+    alarms = some.strokes(0.0, 2.0, nexts=False, heard=False)
+    some.stop("a", 2.0)
+    assert some.void(2.0) == []
+    assert [e.data for e in some.due(alarms[0].number, 2.0)] == [m.RequestedCallData("a", False)]
 
 
 def test_periods_that_do_not_divide_each_other_and_names_in_use_are_refused():

@@ -102,7 +102,8 @@ _PART = 200  # jobs for which they are looked for at once
 _FEWEST_CASES, _FEWEST_MOMENTS = 60, 12  # before cases alike say anything
 _WIDENED = 0.2  # of the logarithm of a width: by which it grows where all jobs of a usual moment were missed
 _USUAL = 15  # jobs of a moment
-_WIDEST = 0.7  # logarithm: twice as wide, or half
+_WIDEST = 1.5  # logarithm: 4.5 times as wide, or as narrow
+_FIRST_WIDTHS = np.array([0.0, 0.0, 0.2])  # logarithms, of COVERED: few misses say little of 95 %
 _MOST_OPEN = 400  # moments whose jobs have not all started
 
 FUTURES, LIKE_JOBS, QUEUE, ERRORS = range(4)
@@ -164,8 +165,9 @@ class Blend:
 
     The width of each central interval then follows its misses (adaptive conformal inference of Gibbs and Candes 2021,
     on the width itself as in Angelopoulos et al. 2023): wider after misses, narrower where it always holds, moment by
-    moment, and a moment's jobs count by the root of how many they are. An interval that has passed without the start is
-    a miss at once, so that long waits are not learnt too late.
+    moment. Each job counts alike, as in the coverage that is to hold. An interval that has passed without the start is
+    a miss at once, so that long waits are not learnt too late. Where analogs begin, the forecast is another one: its
+    widths are learnt from then on.
 
     Args:
         prior: as of `Calibration`, of the futures.
@@ -174,7 +176,7 @@ class Blend:
     def __init__(self, prior: F8 | None = None) -> None:
         self._own = [Calibration(prior), Calibration(), Calibration(), Calibration()]
         self._loss = np.zeros(4)  # seconds
-        self._width = np.zeros(len(COVERED))  # logarithms
+        self._width = _FIRST_WIDTHS.copy()
         self._open: list[_Moment] = []
         self._cases: _Case | None = None
         self._number = 0
@@ -252,7 +254,7 @@ class Blend:
             allowed = 1 - percent / 100
             # in units of a miss's standard deviation, 0.4 for 80 %: so all widths are as quick, however rare misses are
             unit = np.sqrt(allowed * (1 - allowed)) / 0.4
-            found[place] = (missed[decided] - allowed).sum() / (unit * np.sqrt(_USUAL * len(left)))
+            found[place] = (missed[decided] - allowed).sum() / (unit * _USUAL)
         return found
 
     def _learn_errors(self, each: _Moment, left: F8, new: np.ndarray) -> None:
@@ -274,6 +276,9 @@ class Blend:
             return raw, [*said, said[FUTURES], said[FUTURES]]
         if self._analogs_since < 0:  # at first as good as the best
             self._analogs_since, self._loss[2:] = self._number, self._loss[:2].min()
+            self._width = _FIRST_WIDTHS.copy()
+            for each in self._open:
+                each.undecided[:] = False
         queue, errors = _columns(evidence)
         middle = _logs(evidence.futures[:, MEDIAN : MEDIAN + 1])
         raw[QUEUE] = _seconds(_analogs(queue, cases.queue, cases, cases.left, _QUEUE_WEIGHTS))

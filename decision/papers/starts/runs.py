@@ -1,5 +1,6 @@
 """Moments of a log, forecasts of each, and what happened."""
 
+import io
 import lzma
 import re
 import tempfile
@@ -7,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
 from decision.experiments.inputs import read_selected
+from decision.experiments.tasks import file_digest, task_key
 from decision.files.text import utf8, write_files
 from decision.files.workload import Selection
 from decision.forecasts.answer import MOST_OF_A_MOMENT, levels_of
@@ -122,7 +125,8 @@ def judge_log(
     for number, at in enumerate(ats.tolist()):
         known_times(log, at, times, since)
         since = at
-        ours, rows = _forecast_at(given, at, times, futures)
+        ours = given.futures(at, times, futures)
+        rows = rows_of(ours, log)
         judged = np.flatnonzero(np.isfinite(log.start[rows]) & ~np.isin(np.array(log.id)[rows], list(given.skipped)))
         if len(judged) > MOST_OF_A_MOMENT:
             judged = np.sort(rng.choice(judged, MOST_OF_A_MOMENT, replace=False))
@@ -151,11 +155,6 @@ def judge_log(
     return _joined(given, parts, early)
 
 
-def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tuple[Forecast, I8]:
-    ours = given.futures(at, times, futures)
-    return ours, rows_of(ours, given.log)
-
-
 def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
     """Let boosting learn from earlier moments what has started by now."""
     known = [part[3][log.start[part[2]] <= at] for part in parts]
@@ -174,38 +173,80 @@ def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
     return LogForecasts(given.name, cases, said, rows, moment >= early)
 
 
-def reproduce_starts(
-    logs: Sequence[Path],
-    *,
-    policy: str,
-    hosts: int | None,
-    as_recorded: bool,
-    selection: Selection,
-    moments: int,
-    futures: int,
-    folder: Path,
-    show: Callable[[int, int], None],
-) -> Findings:
-    """Judge forecasts on logs, and write ``table.md`` and a picture of each log.
+class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A log, and how it is to be judged."""
+
+    path: Path
+    policy: str
+    hosts: int | None
+    as_recorded: bool
+    selection: Selection
+    moments: int
+    futures: int
+
+    def definition(self) -> dict[str, Any]:
+        """All that its forecasts depend on, but for this package."""
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        return {
+            "experiment": "starts",
+            "name": self.path.name,
+            "files": {file.name: file_digest(file) for file in files if file.is_file()},
+            "policy": self.policy,
+            "hosts": self.hosts,
+            "as_recorded": self.as_recorded,
+            "selection": self.selection.facts(),
+            "moments": self.moments,
+            "futures": self.futures,
+        }
+
+    def judged_in(self, folder: Path, show: Callable[[int, int], None]) -> LogForecasts:
+        """Its forecasts: those that a folder keeps of these sources, or new ones, which are kept there."""
+        kept = folder / "runs" / f"{self.path.name}-{task_key(self)}.npz"
+        if kept.exists():
+            return _read_forecasts(kept, self.path)
+        given = read_judged(self.path, self.policy, self.hosts, self.as_recorded, self.selection)
+        found = judge_log(given, self.moments, self.futures, show=show)
+        arrays = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
+        content = io.BytesIO()
+        np.savez_compressed(content, **arrays, **{_SAID + name: said for name, said in found.said.items()})
+        write_files({kept: [content.getvalue()]})
+        return found
+
+
+_SAID = "said by "  # before a forecaster's name, in a file of forecasts
+
+
+def _read_forecasts(kept: Path, log: Path) -> LogForecasts:
+    with np.load(kept) as file:
+        cases = Cases(**{name: file[name] for name in Cases._fields})
+        said = {name.removeprefix(_SAID): file[name] for name in file.files if name.startswith(_SAID)}
+        return LogForecasts(_name_of(log), cases, said, file["rows"], file["judged"])
+
+
+def _name_of(log: Path) -> str:
+    return log.name if log.is_dir() else log.name.partition(".")[0]
+
+
+def reproduce_starts(asked: Sequence[LogAsked], folder: Path, show: Callable[[int, int], None]) -> Findings:
+    """Judge forecasts on logs, and write ``table.md`` and a picture of each log; logs that are finished are kept.
 
     Raises:
         ConfigError: if a log cannot be read, or has no job that waits.
     """
     from .tables import result_tables, save_picture, sentence
 
-    results = []
-    for number, path in enumerate(logs):
-        given = read_judged(path, policy, hosts, as_recorded, selection)
-        done = number * moments
+    results, done, moments = [], 0, sum(each.moments for each in asked)
+    for each in asked:
 
-        def told(at: int, of: int, done: int = done) -> None:
-            show(done + at * moments // of, moments * len(logs))
+        def shown(at: int, of: int, done: int = done, own: int = each.moments) -> None:
+            show(done + at * own // of, moments)
 
-        results.append(judge_log(given, moments, futures, show=told))
+        results.append(each.judged_in(folder, shown))
+        done += each.moments
     tables, notes = result_tables(results), sentence(results)
     write_files({folder / "table.md": [utf8(tables_markdown(tables) + "\n\n" + notes + "\n")]})
-    for each in results:
-        save_picture(each, folder / f"{each.name}.png")
+    for found in results:
+        save_picture(found, folder / f"{found.name}.png")
     return Findings(tables, f"{notes}; {folder}/table.md")
 
 
@@ -214,8 +255,8 @@ def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, s
     if not path.is_dir():
         workload = read_selected(path, "w0", selection, plain_platform(1))
         count = hosts or workload.nb_res
-        told = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
-        return of_log(path.name.partition(".")[0], told.log, count, policy)
+        known = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
+        return of_log(_name_of(path), known.log, count, policy)
     cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
     if (path / CASE_FILE).is_file():
         return of_case(path.name, load_case(path), cycles)

@@ -23,22 +23,17 @@ def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
 
 
 def _table(results: LogForecasts) -> ResultTable:
-    rows, said = [], results.said
-    for name, quantiles in said.items():
-        told = results.judged & np.isfinite(quantiles).all(1)
-        if told.any():
-            rows.append(
-                _row(name, score_quantiles(results.cases, quantiles, told), is_point=_is_point(quantiles[told]))
-            )
+    rows = []
+    for name, quantiles in results.said.items():
+        known = results.judged & np.isfinite(quantiles).all(1)
+        if known.any():
+            is_point = bool((quantiles[known][:, 0] == quantiles[known][:, -1]).all())
+            rows.append(_row(name, score_quantiles(results.cases, quantiles, known), is_point))
     for kind in WAIT_CLASSES:
         among = results.judged & results.cases.among(kind)
         if among.any():
-            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
+            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, results.said[OURS], among), False))
     return ResultTable(results.name, _COLUMNS, rows)
-
-
-def _is_point(quantiles: np.ndarray) -> bool:
-    return bool((quantiles[:, 0] == quantiles[:, -1]).all())
 
 
 def _row(name: str, found: Score, is_point: bool) -> list[str]:
@@ -52,19 +47,25 @@ def _with_ends(found: tuple[float, float, float], scale: float, unit: str) -> st
     return f"{value:,.0f}{unit} ({low:,.0f}-{high:,.0f})"
 
 
+_GOALS = {80: 0.04, 95: 0.03}  # by percent: how far the share of intervals that hold may be off
+
+
 def sentence(results: Sequence[LogForecasts]) -> str:
     """How the futures stand among all, over the logs."""
-    held = lowest = 0
+    held = agrees = lowest = 0
     for each in results:
-        said = {name: q for name, q in each.said.items() if name != RAW}
-        told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
-        scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
+        others = {name: q for name, q in each.said.items() if name != RAW}
+        known = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in others.values()], axis=0)
+        scores = {
+            name: score_quantiles(each.cases, q, known) for name, q in others.items() if np.isfinite(q[known]).all()
+        }
         covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
-        held += abs(covered[80][0] - 0.8) <= 0.04 and abs(covered[95][0] - 0.95) <= 0.03
+        held += all(abs(covered[percent][0] - percent / 100) <= off for percent, off in _GOALS.items())
+        agrees += all(covered[percent][1] <= percent / 100 <= covered[percent][2] for percent in _GOALS)
         lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
     return (
-        f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs; "
-        f"the lowest pinball loss on {lowest}"
+        f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs, and inside "
+        f"the intervals of what was measured on {agrees}; the lowest pinball loss on {lowest}"
     )
 
 

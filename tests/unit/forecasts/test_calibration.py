@@ -106,4 +106,4 @@ def test_an_interval_that_has_passed_is_a_miss_before_the_job_starts() -> None:
     blend.see(0.0, np.arange(_JOBS), said)
     blend.learn(1e6, np.full(_JOBS, np.nan))
     assert blend.learnt == 0
-    assert blend.widened[80] > 1.1
+    assert blend.widened[80] == pytest.approx(np.exp(0.2 * _JOBS * 0.8 / 15))  # each missed job counts alike

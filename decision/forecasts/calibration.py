@@ -103,7 +103,7 @@ _FEWEST_CASES, _FEWEST_MOMENTS = 60, 12  # before cases alike say anything
 _WIDENED = 0.2  # of the logarithm of a width: by which it grows where all jobs of a usual moment were missed
 _USUAL = 15  # jobs of a moment
 _WIDEST = 1.5  # logarithm: 4.5 times as wide, or as narrow
-_FIRST_WIDTHS = np.array([0.0, 0.0, 0.2])  # logarithms, of COVERED: few misses say little of 95 %
+_FIRST_WIDTHS = np.array([0.0, 0.0, 0.15])  # logarithms, of COVERED: few misses say little of 95 %
 _MOST_OPEN = 400  # moments whose jobs have not all started
 
 FUTURES, LIKE_JOBS, QUEUE, ERRORS = range(4)

@@ -1,4 +1,4 @@
-"""Other forecasts of starts: what clusters and papers use. Each says quantiles of seconds left to wait."""
+"""Other forecasts of starts: what clusters and papers use. Each gives quantiles of seconds left to wait."""
 
 from collections.abc import Sequence
 
@@ -35,9 +35,9 @@ class Boosting:
         make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in KEPT_LEVELS)
         self._models = [model.fit(known, target) for model in make] if len(left) >= 30 else ()
 
-    def say(self, known: F8) -> F8 | None:
+    def forecast(self, known: F8) -> F8 | None:
         """Quantiles (n, len(KEPT_LEVELS)); None before it has learnt."""
         if not self._models:
             return None
-        said = np.column_stack([model.predict(known) for model in self._models])
-        return np.sort(np.maximum(0.0, np.exp(said) - _OFFSET), axis=1)
+        quantiles = np.column_stack([model.predict(known) for model in self._models])
+        return np.sort(np.maximum(0.0, np.exp(quantiles) - _OFFSET), axis=1)

@@ -33,6 +33,7 @@ from decision.slurm.text import read_date
 from .rivals import Boosting, point
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
+_BY = "quantiles by "  # before a forecaster's name, in a file of forecasts
 _RETRAINED = 20  # moments after which boosting learns again
 _NO_START = 1e9  # seconds: a start that no future has
 
@@ -53,7 +54,7 @@ class LogForecasts(NamedTuple):
 
     name: str
     cases: Cases
-    said: dict[str, F8]  # nan where one says nothing
+    quantiles: dict[str, F8]  # nan where one says nothing
     rows: I8  # (n,) of the log
     judged: np.ndarray  # (n,) whether a case is judged: the others came before, to learn from
 
@@ -133,34 +134,29 @@ def judge_log(
         if not len(judged):
             continue
         rows = rows[judged]
-        if number % _RETRAINED == 0:
-            _teach(boosting, parts, log, at)
+        if number % _RETRAINED == 0 and parts:  # from what has started by now
+            over = [log.start[part[2]] <= at for part in parts]
+            left = [(log.start[part[2]] - part[1])[known] for part, known in zip(parts, over, strict=True)]
+            features = [part[3][known] for part, known in zip(parts, over, strict=True)]
+            boosting.learn(np.concatenate(features), np.concatenate(left))
         evidence = Evidence(levels_of(ours)[judged], like_jobs(log, at, rows), queue_features(log, at, rows))
         blend.learn(at, log.start)
-        learnt = boosting.say(evidence.features)
+        learnt = boosting.forecast(evidence.features)
         planned = given.plan(at) if given.plan else {}
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
-        said = {
-            OURS: blend.see(at, rows, evidence),
+        quantiles = {
+            OURS: blend.follow(at, rows, evidence),
             RAW: evidence.futures,
             LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
             LIKE: evidence.alike,
             BOOSTING: np.full((len(rows), len(KEPT_LEVELS)), np.nan) if learnt is None else learnt,
         }
-        parts.append((number, at, rows, evidence.features, said))
+        parts.append((number, at, rows, evidence.features, quantiles))
         if show:
             show(number + 1, len(ats))
     return _joined(given, parts, early)
-
-
-def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
-    """Let boosting learn from earlier moments what has started by now."""
-    known = [part[3][log.start[part[2]] <= at] for part in parts]
-    left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
-    if known:
-        boosting.learn(np.concatenate(known), np.concatenate(left))
 
 
 def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
@@ -169,8 +165,8 @@ def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
     moment = np.concatenate([np.full(len(part[2]), part[0]) for part in parts])
     at = np.concatenate([np.full(len(part[2]), part[1]) for part in parts])
     cases = Cases(moment, at, at - log.submit[rows], log.start[rows] - at)
-    said = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
-    return LogForecasts(given.name, cases, said, rows, moment >= early)
+    quantiles = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
+    return LogForecasts(given.name, cases, quantiles, rows, moment >= early)
 
 
 class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,24 +199,17 @@ class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
         """Its forecasts: those that a folder keeps of these sources, or new ones, which are kept there."""
         kept = folder / "runs" / f"{self.path.name}-{task_key(self)}.npz"
         if kept.exists():
-            return _read_forecasts(kept, self.path)
+            with np.load(kept) as file:
+                quantiles = {name.removeprefix(_BY): file[name] for name in file.files if name.startswith(_BY)}
+                cases = Cases(**{name: file[name] for name in Cases._fields})
+                return LogForecasts(_name_of(self.path), cases, quantiles, file["rows"], file["judged"])
         given = read_judged(self.path, self.policy, self.hosts, self.as_recorded, self.selection)
         found = judge_log(given, self.moments, self.futures, show=show)
         arrays = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
         content = io.BytesIO()
-        np.savez_compressed(content, **arrays, **{_SAID + name: said for name, said in found.said.items()})
+        np.savez_compressed(content, **arrays, **{_BY + name: quantiles for name, quantiles in found.quantiles.items()})
         write_files({kept: [content.getvalue()]})
         return found
-
-
-_SAID = "said by "  # before a forecaster's name, in a file of forecasts
-
-
-def _read_forecasts(kept: Path, log: Path) -> LogForecasts:
-    with np.load(kept) as file:
-        cases = Cases(**{name: file[name] for name in Cases._fields})
-        said = {name.removeprefix(_SAID): file[name] for name in file.files if name.startswith(_SAID)}
-        return LogForecasts(_name_of(log), cases, said, file["rows"], file["judged"])
 
 
 def _name_of(log: Path) -> str:
@@ -256,7 +245,7 @@ def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, s
         workload = read_selected(path, "w0", selection, plain_platform(1))
         count = hosts or workload.nb_res
         known = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
-        return of_log(_name_of(path), known.log, count, policy)
+        return of_log(_name_of(path), known.jobs, count, policy)
     cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
     if (path / CASE_FILE).is_file():
         return of_case(path.name, load_case(path), cycles)

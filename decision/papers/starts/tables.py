@@ -19,21 +19,20 @@ _SHOWN = 20  # forecasts in the picture
 
 def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
     """A table of each log: who forecast it how well; the futures also by how long jobs still waited."""
-    return tuple(_table(each) for each in results)
-
-
-def _table(results: LogForecasts) -> ResultTable:
-    rows = []
-    for name, quantiles in results.said.items():
-        known = results.judged & np.isfinite(quantiles).all(1)
-        if known.any():
-            is_point = bool((quantiles[known][:, 0] == quantiles[known][:, -1]).all())
-            rows.append(_row(name, score_quantiles(results.cases, quantiles, known), is_point))
-    for kind in WAIT_CLASSES:
-        among = results.judged & results.cases.among(kind)
-        if among.any():
-            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, results.said[OURS], among), False))
-    return ResultTable(results.name, _COLUMNS, rows)
+    tables = []
+    for log in results:
+        rows = []
+        for name, quantiles in log.quantiles.items():
+            known = log.judged & np.isfinite(quantiles).all(1)
+            if known.any():
+                is_point = bool((quantiles[known][:, 0] == quantiles[known][:, -1]).all())
+                rows.append(_row(name, score_quantiles(log.cases, quantiles, known), is_point))
+        for kind in WAIT_CLASSES:
+            among = log.judged & log.cases.among(kind)
+            if among.any():
+                rows.append(_row(f"{OURS}: {kind}", score_quantiles(log.cases, log.quantiles[OURS], among), False))
+        tables.append(ResultTable(log.name, _COLUMNS, rows))
+    return tuple(tables)
 
 
 def _row(name: str, found: Score, is_point: bool) -> list[str]:
@@ -54,12 +53,12 @@ def sentence(results: Sequence[LogForecasts]) -> str:
     """How the futures stand among all, over the logs."""
     held = agrees = lowest = 0
     for each in results:
-        others = {name: q for name, q in each.said.items() if name != RAW}
+        others = {name: q for name, q in each.quantiles.items() if name != RAW}
         known = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in others.values()], axis=0)
         scores = {
             name: score_quantiles(each.cases, q, known) for name, q in others.items() if np.isfinite(q[known]).all()
         }
-        covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
+        covered = score_quantiles(each.cases, each.quantiles[OURS], each.judged).covered
         held += all(abs(covered[percent][0] - percent / 100) <= off for percent, off in _GOALS.items())
         agrees += all(covered[percent][1] <= percent / 100 <= covered[percent][2] for percent in _GOALS)
         lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
@@ -79,13 +78,13 @@ def twenty_forecasts(results: LogForecasts) -> Picture:
     """Twenty forecasts, spread evenly over the judged ones, against what happened."""
     rows = np.flatnonzero(results.judged)
     rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
-    said, left = results.said[OURS][rows] / 60, results.cases.left[rows] / 60
+    quantiles, left = results.quantiles[OURS][rows] / 60, results.cases.left[rows] / 60
     figure = new_figure(34)
     axes = figure.subplots()
     places = np.arange(len(rows))
     for (low, high), width in ((COVERED[95], 1.5), (COVERED[80], 5)):
-        axes.hlines(places, said[:, low], said[:, high], color=BLUE, linewidth=width, alpha=0.55)
-    axes.plot(said[:, MEDIAN], places, "|", color=BLUE, markersize=9)
+        axes.hlines(places, quantiles[:, low], quantiles[:, high], color=BLUE, linewidth=width, alpha=0.55)
+    axes.plot(quantiles[:, MEDIAN], places, "|", color=BLUE, markersize=9)
     axes.plot(left, places, "x", color=RED, markersize=6)
     axes.set_xscale("symlog", linthresh=10)
     axes.set_xlim(left=0)
@@ -95,7 +94,7 @@ def twenty_forecasts(results: LogForecasts) -> Picture:
     axes.set_yticks(places, [f"{span(waited)}" for waited in results.cases.waited[rows].tolist()])
     axes.set_ylabel("waited so far")
     axes.invert_yaxis()
-    held = int(((left >= said[:, COVERED[80][0]]) & (left <= said[:, COVERED[80][1]])).sum())
+    held = int(((left >= quantiles[:, COVERED[80][0]]) & (left <= quantiles[:, COVERED[80][1]])).sum())
     caption = (
         f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of "
         f"80 %, marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."

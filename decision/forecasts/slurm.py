@@ -370,7 +370,13 @@ def slurm_forecast(
     chosen = np.flatnonzero([log.id[row] in asked.wanted for row in waiting.tolist()])
     chosen = chosen if len(chosen) else np.arange(len(waiting))
     waiting, wanted = waiting[chosen], len(running) + chosen
-    runtime = _within_limits(runtime, [jobs[row] for row in rows], wanted, asked)
+    # jobs last as they ask for now
+    limits = np.array([jobs[row].limit for row in rows])
+    lasts = runtime * np.array([asked.slower.get(jobs[row].id, 1.0) for row in rows])
+    if asked.in_time is not None:
+        for share in (lasts <= limits + 1.0).mean(0)[wanted].tolist():
+            asked.in_time(share)
+    runtime = np.minimum(lasts, np.maximum(limits, 1.0))
 
     def run(future: int) -> F8:
         return futures_of.run(future, runtime[future], seed, wanted)[wanted]
@@ -386,16 +392,6 @@ def slurm_forecast(
         finally:
             pool.shutdown(cancel_futures=True)
     return forecast_of(log, float(at), waiting, [spreads[place] for place in wanted.tolist()], starts)
-
-
-def _within_limits(runtime: F8, jobs: Sequence[SlurmJob], wanted: I8, asked: QueueFacts) -> F8:
-    """Run times (futures, n) as jobs last with what they ask for now; `asked` gets the shares of those wanted."""
-    limits = np.array([job.limit for job in jobs])
-    lasts = runtime * np.array([asked.slower.get(job.id, 1.0) for job in jobs])
-    if asked.in_time is not None:
-        for share in (lasts <= limits + 1.0).mean(0)[wanted].tolist():
-            asked.in_time(share)
-    return np.minimum(lasts, np.maximum(limits, 1.0))
 
 
 def draw_absences(absences: Sequence[Absence], at: float, rng: np.random.Generator) -> list[Absence]:

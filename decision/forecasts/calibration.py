@@ -18,7 +18,7 @@ _OFFSET = 60.0  # seconds: errors of less than a minute are all small
 # CTC, Theta, COARE and Gaia under EASY, basic_backfill_long and coarse_backfill chose these three, of some values each.
 _FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
 _STEP = 0.001  # by which a level moves with each job
-_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
+_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond what the forecasts say
 _AT_ONCE = 20  # jobs after which the levels move
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
@@ -299,6 +299,7 @@ class Blend:
         side = np.sign(KEPT_LEVELS - 0.5)
         known = np.isin(np.arange(len(KEPT_LEVELS)), [1, 7], invert=True)
         moved = middle + (logs - middle) * factor + side * known * _FLOOR * np.maximum(0.0, factor - 1)
+        moved = np.clip(moved, logs - _CAP, logs + _CAP)
         moved[:, MEDIAN:] = np.maximum.accumulate(moved[:, MEDIAN:], axis=1)
         moved[:, MEDIAN::-1] = np.minimum.accumulate(moved[:, MEDIAN::-1], axis=1)
         return _seconds(moved)

@@ -187,8 +187,7 @@ class EngineFutures:
                 code = a.DONE
             state = engine.state
             starts = np.where(state.job_state[running:known] == 0, np.inf, state.start_time[running:known])
-            left = int(np.isinf(starts).sum())
-            idle = idle + 1 if left == waiting else 0
-            waiting = left
-            if code == a.DONE or not left or idle > _PATIENCE:
+            before, waiting = waiting, int(np.isinf(starts).sum())
+            idle = idle + 1 if waiting == before else 0
+            if code == a.DONE or not waiting or idle > _PATIENCE:
                 return starts

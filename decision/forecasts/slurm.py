@@ -343,7 +343,8 @@ def slurm_forecast(
     states = log.states(at)
     running, waiting = np.flatnonzero(states == UNDER_WAY), np.flatnonzero(states == WAITS)
     cancelled = [
-        not job.started and job.state != "PENDING" and NEVER != job.end <= at for job in (jobs[row] for row in waiting)
+        not job.started and job.state != "PENDING" and NEVER != job.end <= at
+        for job in (jobs[row] for row in waiting.tolist())
     ]
     waiting = waiting[~np.array(cancelled, bool)]
     rows = np.concatenate([running, waiting]).tolist()

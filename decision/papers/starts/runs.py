@@ -205,9 +205,10 @@ class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
                 return LogForecasts(_name_of(self.path), cases, quantiles, file["rows"], file["judged"])
         given = read_judged(self.path, self.policy, self.hosts, self.as_recorded, self.selection)
         found = judge_log(given, self.moments, self.futures, show=show)
-        arrays = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
+        arrays: dict[str, Any] = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
+        arrays |= {_BY + name: quantiles for name, quantiles in found.quantiles.items()}
         content = io.BytesIO()
-        np.savez_compressed(content, **arrays, **{_BY + name: quantiles for name, quantiles in found.quantiles.items()})
+        np.savez_compressed(content, **arrays)
         write_files({kept: [content.getvalue()]})
         return found
 

@@ -114,7 +114,7 @@ class SimulationResult:
     def write(self, folder: Place) -> None:
         """Write Batsim's output files, ``out_jobs.csv``, ``out_schedule.csv`` and the others, into a folder."""
         from decision.files import write_run
-        from decision.files.run_facts import forget_run
+        from decision.files.outputs_read import forget_run
 
         place = a_path("folder", folder)
         write_run(place / "out", self.record)

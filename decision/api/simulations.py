@@ -104,8 +104,8 @@ def read_run(folder: Source, platform: Platform | Source | None = None) -> Simul
         >>> d.read_run("out").summary().makespan
         8.0
     """
+    from decision.files.outputs_read import read_facts
     from decision.files.outputs_read import read_run_record as read
-    from decision.files.run_facts import read_facts
 
     place = a_path("folder", folder)
     record, facts = read(place), read_facts(place if place.is_dir() else place.parent)

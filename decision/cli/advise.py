@@ -236,8 +236,7 @@ def _number(text: str) -> float:
 def _write(folder: Path, advice: "Advice") -> None:
     import msgspec
 
-    from decision.files.json_text import json_bytes
-    from decision.files.text import write_files
+    from decision.files.text import json_bytes, write_files
 
     text = msgspec.json.format(json_bytes(as_data(advice)), indent=2)
     write_files({folder / "advice.json": [text, b"\n"]})

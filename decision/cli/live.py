@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from decision.experiments.folder import HOST_LETTERS
-from decision.files.run_facts import Status
+from decision.files.outputs_read import Status
 from decision.model.record import HostState
 
 _LOOKS = {  # colour, and a sign that does without it

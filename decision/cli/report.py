@@ -178,7 +178,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
       decision report view out --live
     """
     from decision.experiments.results import load_runs, summaries_of
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
     from .live import frame
     from .tables import print_json, print_summaries, summary_rows
@@ -231,7 +231,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
     from .live import frame
     from .terminal import note
@@ -248,7 +248,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
 
 def _has_begun(folder: Path) -> bool:
-    from decision.files.run_facts import RUN
+    from decision.files.outputs_read import RUN
 
     return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 

@@ -277,7 +277,7 @@ def again_command(
     import shlex
 
     from decision.experiments.again import check_new, commands_of, compare_folders, folder_of, into
-    from decision.files.run_facts import RUN, campaign_of
+    from decision.files.outputs_read import RUN, campaign_of
 
     from .tables import count, print_json, simple_table
     from .terminal import note, say, stdout

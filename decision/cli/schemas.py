@@ -14,7 +14,7 @@ import msgspec
 
 from decision.files.accounting.tables import TableMapping
 from decision.rl.learning.config import ALGORITHM, LearnConfig, NetworkConfig, TrainConfig
-from decision.rl.schedulers.registry import records
+from decision.rl.schedulers.base import records
 
 from .command import long_name
 from .declared import Value

@@ -283,7 +283,7 @@ def agree_command(
 def _write(path: Path | None, document: object) -> None:
     import msgspec
 
-    from decision.files.json_text import json_bytes
+    from decision.files.text import json_bytes
 
     if path is not None:
         _write_text(path, msgspec.json.format(json_bytes(document), indent=1).decode() + "\n")

@@ -295,7 +295,7 @@ class _Asked(NamedTuple):
 
 def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[Starts, dict[str, list[Suggestion]]]":
     """The answer to what was asked, and what would help."""
-    from decision.files.accounting.values import named_zone
+    from decision.files.accounting.records import named_zone
     from decision.forecasts.cluster import cluster_starts, moment_of, suggest
     from decision.slurm.case import load_case
     from decision.slurm.queue import new_job, read_queue, when

@@ -143,7 +143,7 @@ def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    from decision.files.json_text import json_bytes
+    from decision.files.text import json_bytes
 
     text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
     try:
@@ -268,7 +268,7 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
     """What each log says that no run looks at; nothing where a policy `slurm` has a whole case of its own."""
     from decision.experiments.audit import unsimulated
-    from decision.policies.spec import read_spec
+    from decision.policies.traits import read_spec
 
     if any(read_spec(policy).name == "slurm" for policy in policies):
         return

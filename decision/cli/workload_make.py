@@ -259,7 +259,7 @@ def grid5000_like_command(
     """
     import numpy as np
 
-    from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
+    from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days, trace_figures
 
     from .tables import print_json
     from .workload_tables import print_trace, trace_rows

@@ -10,7 +10,7 @@ from .terminal import note, say, stdout
 if TYPE_CHECKING:
     from decision.experiments.conversion import Converted
     from decision.experiments.descriptions import WorkloadFigures
-    from decision.files.generate.grid5000_days import PublishedTrace, TraceFigures
+    from decision.files.generate.paper_workloads import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
     from decision.policies.runtimes.predictors import Errors, History
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from decision.files.run_facts import CAMPAIGN, RESULTS, RUN, RunFacts, campaign_of, read_facts
+from decision.files.outputs_read import CAMPAIGN, RESULTS, RUN, RunFacts, campaign_of, read_facts
 from decision.files.text import InputFacts, file_facts, read_bytes
 from decision.model.errors import ConfigError, InputError
 

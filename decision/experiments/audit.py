@@ -16,7 +16,7 @@ import numpy as np
 
 from decision.files.accounting.assemble import sharing
 from decision.files.accounting.records import REASONS
-from decision.model.columns import Labelled
+from decision.model.columns import Labelled, labelled
 from decision.model.dates import DAY
 from decision.model.demand import Recorded, Use, fitted, recorded, runtimes, sizes, submit_times, use_of, walltimes
 from decision.model.errors import ConfigError
@@ -93,7 +93,8 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
         queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
-    held = [reason if _LIMITED.fullmatch(reason) else "" for reason in trace.texts("request", "reason")]
+    reasons = trace.texts("request", "reason")
+    held = Labelled([reason if _LIMITED.fullmatch(reason) else "" for reason in reasons.labels], reasons.codes)
     found = [
         _of_names("partitions", trace.texts("request", "partition"), work),
         _of_names("queues", queues, work),
@@ -106,10 +107,15 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
 
 def _of_names(what: str, names: Sequence[str], work: Floats, least: int = 2) -> Unsimulated:
     """Of what jobs name: nothing where they name fewer things than `least`."""
-    values = Counter(name for name in names if name)
+    column = names if isinstance(names, Labelled) else labelled(names)
+    used, jobs = column.used(), np.bincount(column.codes, minlength=len(column.labels))
+    values: Counter[str] = Counter()
+    for code, name in zip(used.codes.tolist(), used, strict=True):
+        if name:
+            values[name] += int(jobs[code])
     if len(values) < least:
         return Unsimulated(what=what, jobs=0, share=0.0)
-    found = _of_rows(what, np.array([bool(name) for name in names]), work)
+    found = _of_rows(what, np.array([bool(name) for name in column.labels])[column.codes], work)
     return msgspec.structs.replace(found, values=dict(values.most_common(_MOST_VALUES)))
 
 
@@ -117,7 +123,8 @@ def _touched(workload: Workload, trace: Trace, seconds: Floats) -> list[tuple[st
     """Which jobs each of the other things touches, (J,)."""
     counts_gpus = workload.reading is not None and workload.reading.unit == "gpus"
     gpus = np.fmax(trace.number("recorded", "gpus"), trace.number("request", "gpus"))
-    after = np.array([bool(text) for text in trace.texts("request", "dependency")])
+    named = trace.texts("request", "dependency")
+    after = np.array([bool(text) for text in named.labels])[named.codes]
     shared = None
     nodes = trace.recorded.get("nodes")
     if isinstance(nodes, Labelled):

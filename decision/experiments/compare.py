@@ -22,11 +22,10 @@ from decision.files.text import file_facts, utf8, write_files
 from decision.files.workload import is_log
 from decision.model.columns import columns_of
 from decision.model.dates import DAY_LEAD
-from decision.model.demand import runtimes, sizes, submit_times
+from decision.model.demand import find_sessions, runtimes, sizes, submit_times
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text, shake_of
-from decision.model.sessions import find_sessions
 from decision.model.workload import Workload
 
 from .audit import RECORDED, agreement, recorded_jobs, standing

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.files.accounting.read import TraceOptions, recognise
-from decision.files.batsim5_json import converted_lines
 from decision.files.generate.jobs import Tasks, as_tasks
-from decision.files.profiles import workload_lines, write_workload
-from decision.files.swf_write import swf_lines
+from decision.files.profiles import converted_lines, workload_lines, write_workload
+from decision.files.swf import swf_lines
 from decision.files.text import write_files
 from decision.files.workload import read_workload
 from decision.model.dates import DAY, day_name, days, midnight

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.batsim.conversation import Responder
 from decision.experiments import Engine
-from decision.files.json_text import json_bytes
-from decision.files.run_facts import LOCK, RUN, STATUS, RunFacts, Status, lock_folder, read_facts
-from decision.files.text import InputFacts, file_facts, printable, write_files
+from decision.files.outputs_read import LOCK, RUN, STATUS, RunFacts, Status, lock_folder, read_facts
+from decision.files.text import InputFacts, file_facts, json_bytes, printable, write_files
 from decision.files.workload import Selection
 from decision.model.dates import clock_at_zero
 from decision.model.errors import ConfigError, DecisionError
@@ -172,7 +171,7 @@ def _now() -> datetime.datetime:
 # The progress of a run: a small file in the run's folder while it runs, for viewers in other processes.
 #
 # Batsim's output files say nothing before the end, since both Batsim and we write them late. So a run writes
-# ``status.json`` (`decision.files.run_facts`) to its folder twice a second, to a temporary file that is renamed, and
+# ``status.json`` (`decision.files.outputs_read`) to its folder twice a second, to a temporary file that is renamed, and
 # removes it when it ends.
 
 _INTERVAL = 0.5  # seconds between two writes

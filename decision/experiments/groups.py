@@ -170,7 +170,8 @@ def write_groups(folder: Path, jobs: JobTable, workloads: Sequence[Workload]) ->
         ConfigError: if it cannot be written.
     """
     path = folder / GROUPS_FILE
-    found = group_figures(jobs, memberships(workloads))
+    members = memberships(workloads)
+    found = group_figures(jobs, members) if members else []
     if not found:
         path.unlink(missing_ok=True)
         return []

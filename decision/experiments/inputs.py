@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from decision.engine.rules import check_events
 from decision.files import load_platform, write_workload
 from decision.files.accounting.read import recognise
-from decision.files.batsim5_json import converted_lines, is_of_5
 from decision.files.batsim_json import without_trace
 from decision.files.events import check_supply, converted_events, load_placed_events
+from decision.files.profiles import converted_lines, is_of_5
 from decision.files.text import InputFacts, file_facts, make_folder, read_bytes
 from decision.files.workload import ZONELESS, Selection, no_local_times, no_time_field
 from decision.model.computer import find_workload
@@ -21,7 +21,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.runtimes.walltimes import fill_missing, missing_text
-from decision.policies.spec import PolicySpec, read_spec
+from decision.policies.traits import PolicySpec, read_spec
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):

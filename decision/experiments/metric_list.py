@@ -421,14 +421,15 @@ def summarise(
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     pieces, jobs = only_ran(jobs), join_parts(jobs)
     ran, known = only_ran(jobs), known or Context()
+    waits = waiting_times(ran)
     return Summary(
         jobs=len(ran.id),
         rejected=len(jobs.id) - len(ran.id),
         makespan=makespan_from_submission(ran),
-        wait=mean(waiting_times(ran)),
-        p95_wait=percentile(waiting_times(ran), 95),
-        p99_wait=percentile(waiting_times(ran), 99),
-        max_wait=largest(waiting_times(ran)),
+        wait=mean(waits),
+        p95_wait=percentile(waits, 95),
+        p99_wait=percentile(waits, 99),
+        max_wait=largest(waits),
         bounded_slowdown=mean(bounded_slowdowns(ran)),
         late_starts=late_starts(ran),
         utilization=utilization(ran, nb_hosts),

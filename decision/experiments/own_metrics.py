@@ -14,7 +14,7 @@ from decision.model.columns import Column
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import FinalState, Floats, JobTable
 from decision.policies.loading import find_class, in_words
-from decision.policies.spec import read_spec
+from decision.policies.traits import read_spec
 
 from . import metrics as m
 from .metric_list import METRICS, OWN, Metric

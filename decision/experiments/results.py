@@ -11,8 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.files.outputs_read import read_run_record
-from decision.files.run_facts import RUN, RunFacts, read_facts
+from decision.files.outputs_read import RUN, RunFacts, read_facts, read_run_record
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import without_folders

@@ -23,11 +23,10 @@ from decision.files import write_run, write_workload
 from decision.files.outputs_read import read_jobs, read_joules, read_run_record
 from decision.files.outputs_write import remove_older, write_green_files, write_predictions
 from decision.files.workload import Selection
-from decision.model.demand import context
+from decision.model.demand import context, find_sessions, of_fixed
 from decision.model.errors import ConfigError, DeadlockError, InputError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import Context, JobTable, PredictionTable, RunRecord, lost_work
-from decision.model.sessions import find_sessions, of_fixed
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from decision.files.run_facts import RESULTS
+from decision.files.outputs_read import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.table import csv_text

@@ -10,10 +10,10 @@ import msgspec
 from decision.batsim.zeromq import ask_all, check_endpoint
 from decision.engine.rules import EngineOptions
 from decision.files import load_workload, write_run
-from decision.files.batsim5_json import is_of_4, is_of_5
 from decision.files.events import load_texts
+from decision.files.outputs_read import forget_run
 from decision.files.outputs_write import write_run_of_5
-from decision.files.run_facts import forget_run
+from decision.files.profiles import is_of_4, is_of_5
 from decision.files.text import read_bytes
 from decision.model.computer import find_workload
 from decision.model.errors import ConfigError, InputError
@@ -97,7 +97,7 @@ def run_standin5(
     from decision.batsim.decision_component import ask_peer
     from decision.batsim.zeromq import check_endpoint
     from decision.engine.batsim5 import Batsim5Engine
-    from decision.engine.batsim5_words import own_facts
+    from decision.engine.batsim_words import own_facts
 
     began = time.perf_counter()
     if not peer.is_library:

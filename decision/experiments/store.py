@@ -25,9 +25,8 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from decision import __version__
-from decision.files.json_text import json_bytes
-from decision.files.run_facts import CAMPAIGN, RUN
-from decision.files.text import make_folder, printable, write_files
+from decision.files.outputs_read import CAMPAIGN, RUN
+from decision.files.text import json_bytes, make_folder, printable, write_files
 from decision.model.errors import ConfigError, InputError
 
 Result = dict[str, Any]

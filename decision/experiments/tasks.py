@@ -26,8 +26,7 @@ import msgspec
 
 from decision import __version__
 from decision.batsim.signals import StopRequest, stop_on_signals
-from decision.files.json_text import json_bytes
-from decision.files.text import file_facts, utf8, write_files
+from decision.files.text import file_facts, json_bytes, utf8, write_files
 from decision.model.errors import ConfigError, DecisionError, Failure, RunsFailedError, ShareDone, log
 
 from .store import Result, ResultStore, host_name

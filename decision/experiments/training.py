@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from decision.batsim.episodes import BatsimForEpisodes
-from decision.files.run_facts import RESULTS
+from decision.files.outputs_read import RESULTS
 from decision.files.text import utf8, write_files
 from decision.model.errors import ConfigError
 from decision.model.table import csv_text

@@ -22,7 +22,7 @@ from decision.model.record import Floats, Ints, JobTable
 from decision.model.reshape import shaken
 from decision.model.workload import Workload
 from decision.policies.runtimes.walltimes import fill_missing
-from decision.policies.spec import read_spec
+from decision.policies.traits import read_spec
 from decision.rl.learning import find_checkpoint
 from decision.simulation import simulate_workloads
 

@@ -10,8 +10,7 @@ from decision.experiments.audit import standing_text
 from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, PolicyComparison, Row, rounded
 from decision.experiments.metric_list import METRICS, metric_named
 from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
-from decision.files.json_text import json_bytes
-from decision.files.text import read_bytes, utf8, write_files
+from decision.files.text import json_bytes, read_bytes, utf8, write_files
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.table import Table, csv_text

@@ -32,9 +32,8 @@ from decision.experiments.results import (
     summaries_of,
     table_rows,
 )
-from decision.files.json_text import json_bytes
-from decision.files.run_facts import campaign_of, what_a_campaign_has
-from decision.files.text import utf8, write_files
+from decision.files.outputs_read import campaign_of, what_a_campaign_has
+from decision.files.text import json_bytes, utf8, write_files
 from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals, without_folders

@@ -13,12 +13,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from decision.files.accounting.records import Account
-from decision.files.accounting.values import named_zone
-from decision.files.json_text import json_bytes
+from decision.files.accounting.records import Account, named_zone
 from decision.files.profiles import workload_lines
 from decision.files.simgrid.write_platform import write_platform
-from decision.files.text import read_bytes, write_files
+from decision.files.text import json_bytes, read_bytes, write_files
 from decision.model.dates import DAY
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState

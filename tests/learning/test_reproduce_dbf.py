@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from helpers.learning_runs import write_log
 
 from decision.cli.app import app
-from decision.files.run_facts import read_facts
+from decision.files.outputs_read import read_facts
 from decision.papers import dbf
 from decision.papers.dbf import DBF_BUDGETS
 from decision.papers.dbf.claims import read_types, types_csv

@@ -16,7 +16,7 @@ from decision.rl.learning.config import NetworkConfig, SacConfig, load_config
 from decision.rl.learning.offline import BcLearner, CrrLearner
 from decision.rl.learning.sac import SacLearner
 from decision.rl.learning.schedulers import choosing_setup
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.schedulers.base import find_scheduler
 
 SMALL = (
     "learn.envs=2",

@@ -152,7 +152,7 @@ def test_of_the_others():
     refused("folder", d.read_run, 5)
     for name, value in (("energy", "yes"), ("roles", 5), ("master", 5), ("mmax", "a")):
         refused(name, d.load_platform, "toy", **{name: value})
-    for name, value in (("name", 5), ("keep_source", "yes"), ("speed", "a"), ("options", 5), ("missing_walltime", "x")):
+    for name, value in (("name", 5), ("keep_source", "yes"), ("options", 5), ("missing_walltime", "x")):
         refused(name, d.load_workload, "toy", **{name: value})
     refused("platform", d.load_platform, 5)
     refused("workload", d.load_workload, 5)

@@ -19,7 +19,7 @@ from decision.experiments.energy import waste_bound
 from decision.experiments.inputs import LogOnHosts
 from decision.experiments.training import train_to_folder
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster
 from decision.files.text import InputFacts, write_files
 from decision.model.dates import DAY_LEAD, SEQUENTIAL, busy_days, of_day

@@ -21,10 +21,10 @@ from decision.files.workload import Selection
 from decision.model.dates import on_days
 from decision.model.errors import ConfigError, InputError, warn_once
 from decision.model.workload import Workload
-from decision.policies.spec import read_spec
+from decision.policies.traits import read_spec
 from decision.rl.learning import SHIPPED_NAMES, find_checkpoint
+from decision.rl.schedulers.base import encoder_of_format_1
 from decision.rl.schedulers.deepscheduling import day_range
-from decision.rl.schedulers.registry import encoder_of_format_1
 
 from .config import TrainConfig, config_of_format_1, config_of_format_2
 

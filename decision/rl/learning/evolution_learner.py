@@ -17,7 +17,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from decision.batsim.episodes import BatsimForEpisodes
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster
 from decision.model.computer import available_cores
 from decision.model.dates import busy_days

@@ -30,9 +30,8 @@ from decision.policies.window import first_of, in_order, is_due, take_hosts, tak
 from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add
 
-from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
+from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder, register
 from .decision_points import call_at, note_start, place_in_queue, start_at
-from .registry import register
 from .window import Count
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from decision.cli.app import app
 from decision.cli.live import frame
-from decision.files.run_facts import RUN, STATUS, Status, lock_folder
+from decision.files.outputs_read import RUN, STATUS, Status, lock_folder
 
 
 def status(**changes) -> Status:

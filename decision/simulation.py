@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from decision.compiling.bundle import Bundle
 from decision.compiling.entry import Interface
 from decision.compiling.jit import compile_ahead
 from decision.engine.batsim4 import EmbeddedEngine

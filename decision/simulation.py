@@ -23,9 +23,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from decision.compiling.bundle import Bundle
 from decision.compiling.entry import Interface
 from decision.compiling.jit import compile_ahead
 from decision.engine.batsim4 import EmbeddedEngine
+from decision.engine.compiled import CompiledEngine
 from decision.engine.kernels import arrays as a
 from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
@@ -40,7 +42,7 @@ from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.policies.checks import ask_about_others, check_jobs, check_sleep
 from decision.policies.loading import reset_policy
 from decision.policies.policy import Plan, Policy
-from decision.policies.prepared import ask, prepare
+from decision.policies.prepared import PreparedPolicy, ask, prepare
 from decision.policies.registry import find_policy
 from decision.policies.traits import PolicySpec, traits_of
 from decision.policies.window import window_gap
@@ -151,22 +153,14 @@ def simulate_on(
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     oversized = bool((engine.world.truth.size > len(engine.state.host_state)).any())
-    memory, stretch = None, _STRETCH if progress else _PATIENCE
+    memory: Bundle | None = None
+    stretch = _STRETCH if progress else _PATIENCE
     watch = _Watch(engine)
     # Each turn is one call of machine code: up to `stretch` decisions, or until arrays must grow.
     while True:
-        memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
-        code = simulate_episode.from_python(
-            *addresses(engine.world), prepared.address, memory.address, stretch, oversized
-        )
-        if code == a.STOPPED:
-            raise prepared.error()
-        # The plan is still to be carried out, in longer arrays.
-        if code == a.UNCARRIED:
-            engine.reply(float(engine.state.now))
-            code = a.GROW
-        if code != a.PAUSED and engine.resume(code) == a.DONE:
+        code, memory = go_on(engine, prepared, memory, stretch, oversized)
+        if code == a.DONE:
             return prepared.seconds
         if code == a.PAUSED:
             watch.look(stretch)
@@ -175,6 +169,38 @@ def simulate_on(
             progress(float(engine.state.now), engine.state)
             # Signs of progress come at about `_INTERVAL`, whatever a decision takes.
             stretch = min(2 * stretch, _PATIENCE) if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
+
+
+def go_on(
+    engine: CompiledEngine, prepared: PreparedPolicy, memory: Bundle | None, decisions: int, oversized: bool
+) -> tuple[int, Bundle]:
+    """Let a policy decide so many times at most, and carry that out, in one call of machine code.
+
+    Args:
+        engine: has a question open.
+        prepared: the policy.
+        memory: the policy's, as this returned it before; None at first.
+        decisions: at most.
+        oversized: whether there are jobs that are larger than the cluster.
+
+    Returns:
+        PAUSED after so many decisions, ASK after fewer, when arrays had to grow, or DONE; and the policy's memory.
+
+    Raises:
+        PolicyError: if the policy fails or decides something impossible.
+        DeadlockError: if nothing can happen any more.
+    """
+    memory = prepared.memory_for(engine.state, engine.plan, memory)
+    code = simulate_episode.from_python(
+        *addresses(engine.world), prepared.address, memory.address, decisions, oversized
+    )
+    if code == a.STOPPED:
+        raise prepared.error()
+    # The plan is still to be carried out, in longer arrays.
+    if code == a.UNCARRIED:
+        engine.reply(float(engine.state.now))
+        code = a.GROW
+    return (code if code == a.PAUSED else engine.resume(code)), memory
 
 
 class _Watch:

@@ -112,12 +112,12 @@ def learn_from_past(
     for number, moment in enumerate(ats.tolist()):
         known_times(past, moment, times, since)
         since = moment
-        said = make(moment, times, futures)
+        forecast = make(moment, times, futures)
         places = {name: row for row, name in enumerate(past.id)}
-        rows = np.array([places[name] for name in said.id], np.int64)
+        rows = np.array([places[name] for name in forecast.id], np.int64)
         kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_OF_A_MOMENT)).astype(int))
         blend.learn(moment, past.start)
-        blend.see(moment, rows[kept], _evidence(levels_of(said)[kept], past, moment, rows[kept]))
+        blend.follow(moment, rows[kept], _evidence(levels_of(forecast)[kept], past, moment, rows[kept]))
         if show:
             show(number + 1, len(ats))
     blend.learn(at, past.start)
@@ -140,13 +140,13 @@ def _before(log: KnownJobs, at: float) -> KnownJobs:
     )
 
 
-def levels_of(said: Forecast) -> F8:
+def levels_of(forecast: Forecast) -> F8:
     """(n, len(KEPT_LEVELS)) seconds after the moment by which so large shares of the futures have started each job."""
-    return np.minimum(np.array([said.quantile(level) for level in KEPT_LEVELS]).T - said.at, _NEVER)
+    return np.minimum(np.array([forecast.quantile(level) for level in KEPT_LEVELS]).T - forecast.at, _NEVER)
 
 
 def answer(
-    said: Forecast,
+    forecast: Forecast,
     log: KnownJobs,
     blend: Blend,
     *,
@@ -158,7 +158,7 @@ def answer(
     """What a forecast answers.
 
     Args:
-        said: the futures.
+        forecast: the futures.
         log: what was known then.
         blend: mixes and widens their quantiles by what it learnt.
         quantiles: shares between 0 and 1.
@@ -169,32 +169,32 @@ def answer(
     if bad := [share for share in quantiles if not 0 < share < 1]:
         raise ConfigError(f"quantiles: {bad[0]:g} is not between 0 and 1", field="quantiles")
     places = {name: row for row, name in enumerate(log.id)}
-    futures, rows = levels_of(said), np.array([places[name] for name in said.id], np.int64)
-    moved = blend.say(_evidence(futures, log, said.at, rows))
+    futures, rows = levels_of(forecast), np.array([places[name] for name in forecast.id], np.int64)
+    moved = blend.forecast(_evidence(futures, log, forecast.at, rows))
     weigh = float(blend.weights[[FUTURES, ERRORS]].sum())
     if weigh >= 0.5:  # what has no start in so many futures is promised none
         moved[futures >= _NEVER] = np.inf
     if blend.learnt:
         notes = (_taught(blend, weigh, futures, moved), *notes)
     jobs = []
-    for place, name in enumerate(said.id):
+    for place, name in enumerate(forecast.id):
         line = moved[place]
-        by = {share: said.at + float(np.interp(share, KEPT_LEVELS, line)) for share in quantiles}
+        by = {share: forecast.at + float(np.interp(share, KEPT_LEVELS, line)) for share in quantiles}
         jobs.append(
             JobStart(
                 id=name,
-                submit=float(said.submit[place]),
-                size=int(said.size[place]),
-                limit=float(said.limit[place]),
+                submit=float(forecast.submit[place]),
+                size=int(forecast.size[place]),
+                limit=float(forecast.limit[place]),
                 by=by,
-                chance=None if before is None else _chance(line, before - said.at),
+                chance=None if before is None else _chance(line, before - forecast.at),
                 held_by=(held_by or {}).get(name, ""),
-                unknown=_unknown(said, place, int(log.user[rows[place]]) >= 0),
+                unknown=_unknown(forecast, place, int(log.user[rows[place]]) >= 0),
             )
         )
     return Starts(
-        at=said.at,
-        futures=len(said.starts),
+        at=forecast.at,
+        futures=len(forecast.starts),
         calibrated_by=blend.learnt,
         jobs=tuple(jobs),
         before=before,
@@ -211,12 +211,12 @@ def _taught(blend: Blend, weigh: float, futures: F8, moved: F8) -> str:
     low, high = COVERED[80]
     rest = "" if weigh > 0.995 else f", what happened in like queues and to like jobs {100 * (1 - weigh):.0f} %"
     known = np.isfinite(moved[:, high]) & (futures[:, high] < _NEVER)
-    wide, said = (
+    wide, before = (
         float(np.median((each[:, high] - each[:, low])[known])) if known.any() else np.inf for each in (moved, futures)
     )
     return (
         f"by what earlier forecasts missed, futures weigh {100 * weigh:.0f} %{rest}; the median job's 80 % interval is "
-        f"{span(wide)} wide, the futures' own {span(said)}"
+        f"{span(wide)} wide, the futures' own {span(before)}"
     )
 
 
@@ -229,8 +229,8 @@ def _chance(line: F8, left: float) -> float:
     return float(min(beyond, np.interp(left, line[known], KEPT_LEVELS[known]) if left < line[known][-1] else beyond))
 
 
-def _unknown(said: Forecast, place: int, has_user: bool) -> tuple[str, ...]:
-    basis, count = said.basis[place], int(said.jobs[place])
+def _unknown(forecast: Forecast, place: int, has_user: bool) -> tuple[str, ...]:
+    basis, count = forecast.basis[place], int(forecast.jobs[place])
     found = []
     if basis == "the limit alone":
         found.append("no job has ended yet: it is taken to run to its limit")
@@ -238,7 +238,7 @@ def _unknown(said: Forecast, place: int, has_user: bool) -> tuple[str, ...]:
         found.append("a new user: its run time is a guess from others' jobs")
     elif count < FEW_JOBS:
         found.append(f"only {count} of the user's jobs like it {'has' if count == 1 else 'have'} ended")
-    if not np.isfinite(said.quantile(0.5)[place]):
+    if not np.isfinite(forecast.quantile(0.5)[place]):
         found.append("in half of the futures it never starts")
     return tuple(found)
 

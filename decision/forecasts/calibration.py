@@ -18,7 +18,7 @@ _OFFSET = 60.0  # seconds: errors of less than a minute are all small
 # CTC, Theta, COARE and Gaia under EASY, basic_backfill_long and coarse_backfill chose these three, of some values each.
 _FLOOR = 0.2  # of the logarithm of waits: how sure a forecast can be
 _STEP = 0.001  # by which a level moves with each job
-_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond all that the futures say
+_CAP = 1.2  # of the logarithm of waits: how far a quantile may be moved beyond what the forecasts say
 _AT_ONCE = 20  # jobs after which the levels move
 _KEPT = 3000  # errors that are remembered
 _BELIEF = 60  # errors as many as which the futures themselves count
@@ -49,10 +49,10 @@ class Calibration:
     def learn(self, quantiles: F8, left: F8) -> None:
         """Forecasts (n, len(KEPT_LEVELS)) and the seconds (n,) that jobs really waited."""
         for first in range(0, len(left), _AT_ONCE):
-            said, took = quantiles[first : first + _AT_ONCE], left[first : first + _AT_ONCE]
-            below = (took[:, None] <= self.apply(said)).sum(0)
+            part, took = quantiles[first : first + _AT_ONCE], left[first : first + _AT_ONCE]
+            below = (took[:, None] <= self.apply(part)).sum(0)
             self._levels = np.clip(self._levels + _STEP * (KEPT_LEVELS * len(took) - below), 0.002, 0.998)
-            self._scores = (self._scores + scores(said, took).tolist())[-_KEPT:]
+            self._scores = (self._scores + scores(part, took).tolist())[-_KEPT:]
 
     def apply(self, quantiles: F8) -> F8:
         """Quantiles (n, len(KEPT_LEVELS)) as they should have been."""
@@ -102,7 +102,8 @@ _PART = 200  # jobs for which they are looked for at once
 _FEWEST_CASES, _FEWEST_MOMENTS = 60, 12  # before cases alike say anything
 _WIDENED = 0.2  # of the logarithm of a width: by which it grows where all jobs of a usual moment were missed
 _USUAL = 15  # jobs of a moment
-_WIDEST = 0.7  # logarithm: twice as wide, or half
+_WIDEST = 1.5  # logarithm: 4.5 times as wide, or as narrow
+_FIRST_WIDTHS = np.array([0.0, 0.0, 0.15])  # logarithms, of COVERED: few misses say little of 95 %
 _MOST_OPEN = 400  # moments whose jobs have not all started
 
 FUTURES, LIKE_JOBS, QUEUE, ERRORS = range(4)
@@ -122,15 +123,15 @@ class Evidence(NamedTuple):
 
 
 class _Moment(msgspec.Struct):
-    """What was said at an earlier moment of jobs of which not all have started."""
+    """The forecasts of an earlier moment, of jobs of which not all have started."""
 
     number: int
     at: float  # seconds
     rows: I8  # (n,) of the log
     evidence: Evidence
     raw: list[F8]  # of each forecaster, (n, len(KEPT_LEVELS)) seconds before its own calibration
-    said: list[F8]  # and after it
-    mixed: F8  # (n, len(KEPT_LEVELS)) what was said in the end
+    calibrated: list[F8]  # and after it
+    mixed: F8  # (n, len(KEPT_LEVELS)) the forecast in the end
     undecided: np.ndarray  # (n, len(COVERED)) whether it is not known yet if an interval holds
     unlearnt: np.ndarray  # (n,) whether the job had not started
 
@@ -164,8 +165,9 @@ class Blend:
 
     The width of each central interval then follows its misses (adaptive conformal inference of Gibbs and Candes 2021,
     on the width itself as in Angelopoulos et al. 2023): wider after misses, narrower where it always holds, moment by
-    moment, and a moment's jobs count by the root of how many they are. An interval that has passed without the start is
-    a miss at once, so that long waits are not learnt too late.
+    moment. Each job counts alike, as in the coverage that is to hold. An interval that has passed without the start is
+    a miss at once, so that long waits are not learnt too late. Where analogs begin, the forecast is another one: its
+    widths are learnt from then on.
 
     Args:
         prior: as of `Calibration`, of the futures.
@@ -174,7 +176,7 @@ class Blend:
     def __init__(self, prior: F8 | None = None) -> None:
         self._own = [Calibration(prior), Calibration(), Calibration(), Calibration()]
         self._loss = np.zeros(4)  # seconds
-        self._width = np.zeros(len(COVERED))  # logarithms
+        self._width = _FIRST_WIDTHS.copy()
         self._open: list[_Moment] = []
         self._cases: _Case | None = None
         self._number = 0
@@ -200,14 +202,14 @@ class Blend:
         """By percent, how many times as wide as mixed its interval is made."""
         return {percent: float(np.exp(width)) for percent, width in zip(COVERED, self._width, strict=True)}
 
-    def say(self, evidence: Evidence) -> F8:
+    def forecast(self, evidence: Evidence) -> F8:
         """Quantiles (n, len(KEPT_LEVELS)) of the seconds that jobs still wait."""
         return self._widen(self._mixed(self._each(evidence)[1]))
 
-    def see(self, at: float, rows: I8, evidence: Evidence) -> F8:
-        """As `say`, of jobs by their rows of the log at a moment, to be learnt from when they have started."""
-        raw, said = self._each(evidence)
-        found, count = self._widen(self._mixed(said)), len(rows)
+    def follow(self, at: float, rows: I8, evidence: Evidence) -> F8:
+        """As `forecast`, of jobs by their rows of the log at a moment, to be learnt from when they have started."""
+        raw, calibrated = self._each(evidence)
+        found, count = self._widen(self._mixed(calibrated)), len(rows)
         self._open.append(
             _Moment(
                 number=self._number,
@@ -215,7 +217,7 @@ class Blend:
                 rows=rows,
                 evidence=evidence,
                 raw=raw,
-                said=said,
+                calibrated=calibrated,
                 mixed=found,
                 undecided=np.ones((count, len(COVERED)), bool),
                 unlearnt=np.ones(count, bool),
@@ -232,14 +234,22 @@ class Blend:
         for each, left in zip(self._open, lefts, strict=True):
             steps += self._misses(each, left, at - each.at)
             if (new := each.unlearnt & np.isfinite(left)).any():
-                lost += [pinball(left[new], said[new]).mean(1).sum() for said in each.said]
+                lost += [pinball(left[new], forecast[new]).mean(1).sum() for forecast in each.calibrated]
         self._width = np.clip(self._width + np.clip(_WIDENED * steps, -0.5, 0.5), -_WIDEST, _WIDEST)
         if lost.any():
             self._loss = _FORGOTTEN * self._loss + lost
         for each, left in zip(self._open, lefts, strict=True):
-            if (new := each.unlearnt & np.isfinite(left)).any():
-                self._learn_errors(each, left, new)
+            new = each.unlearnt & np.isfinite(left)
             each.unlearnt &= ~new
+            if not new.any():
+                continue
+            for kind, (own, raw) in enumerate(zip(self._own, each.raw, strict=True)):
+                if kind in (FUTURES, LIKE_JOBS) or 0 <= self._analogs_since <= each.number:
+                    own.learn(raw[new], left[new])
+            queue, errors = _columns(each.evidence)
+            logs, middle = _logs(left[new]), _logs(each.evidence.futures[new, MEDIAN])
+            more = _Case(queue[new], errors[new], logs, logs - middle, np.full(int(new.sum()), each.number))
+            self._cases = more if self._cases is None else self._cases.with_more(more)
         self._open = [each for each in self._open if each.unlearnt.any() or each.undecided.any()]
 
     def _misses(self, each: _Moment, left: F8, passed: float) -> F8:
@@ -252,39 +262,32 @@ class Blend:
             allowed = 1 - percent / 100
             # in units of a miss's standard deviation, 0.4 for 80 %: so all widths are as quick, however rare misses are
             unit = np.sqrt(allowed * (1 - allowed)) / 0.4
-            found[place] = (missed[decided] - allowed).sum() / (unit * np.sqrt(_USUAL * len(left)))
+            found[place] = (missed[decided] - allowed).sum() / (unit * _USUAL)
         return found
-
-    def _learn_errors(self, each: _Moment, left: F8, new: np.ndarray) -> None:
-        since = self._analogs_since
-        for kind, (own, raw) in enumerate(zip(self._own, each.raw, strict=True)):
-            if kind in (FUTURES, LIKE_JOBS) or 0 <= since <= each.number:
-                own.learn(raw[new], left[new])
-        queue, errors = _columns(each.evidence)
-        logs, middle = _logs(left[new]), _logs(each.evidence.futures[new, MEDIAN])
-        more = _Case(queue[new], errors[new], logs, logs - middle, np.full(int(new.sum()), each.number))
-        self._cases = more if self._cases is None else self._cases.with_more(more)
 
     def _each(self, evidence: Evidence) -> tuple[list[F8], list[F8]]:
         """What each forecaster says, before and after its own calibration; those that have not begun as the futures."""
         raw, cases = [evidence.futures, evidence.alike, evidence.futures, evidence.futures], self._cases
-        said = [own.apply(quantiles) for own, quantiles in zip(self._own[:2], raw[:2], strict=True)]
+        calibrated = [own.apply(quantiles) for own, quantiles in zip(self._own[:2], raw[:2], strict=True)]
         enough = cases is not None and len(cases.left) >= _FEWEST_CASES
         if cases is None or not enough or len(np.unique(cases.moment)) < _FEWEST_MOMENTS:
-            return raw, [*said, said[FUTURES], said[FUTURES]]
+            return raw, [*calibrated, calibrated[FUTURES], calibrated[FUTURES]]
         if self._analogs_since < 0:  # at first as good as the best
             self._analogs_since, self._loss[2:] = self._number, self._loss[:2].min()
+            self._width = _FIRST_WIDTHS.copy()
+            for each in self._open:
+                each.undecided[:] = False
         queue, errors = _columns(evidence)
         middle = _logs(evidence.futures[:, MEDIAN : MEDIAN + 1])
         raw[QUEUE] = _seconds(_analogs(queue, cases.queue, cases, cases.left, _QUEUE_WEIGHTS))
         raw[ERRORS] = _seconds(
             np.minimum(25, middle + _analogs(errors, cases.errors, cases, cases.off, _ERROR_WEIGHTS))
         )
-        return raw, [*said, *(self._own[kind].apply(raw[kind]) for kind in (QUEUE, ERRORS))]
+        return raw, [*calibrated, *(self._own[kind].apply(raw[kind]) for kind in (QUEUE, ERRORS))]
 
-    def _mixed(self, said: list[F8]) -> F8:
+    def _mixed(self, calibrated: list[F8]) -> F8:
         """The forecasts mixed by their weights, (n, len(KEPT_LEVELS)) logarithms."""
-        return sum(weight * _logs(each) for weight, each in zip(self.weights, said, strict=True) if weight > 0)
+        return sum(weight * _logs(each) for weight, each in zip(self.weights, calibrated, strict=True) if weight > 0)
 
     def _widen(self, logs: F8) -> F8:
         """Seconds of logarithms (n, len(KEPT_LEVELS)), intervals as wide as was learnt."""
@@ -296,6 +299,7 @@ class Blend:
         side = np.sign(KEPT_LEVELS - 0.5)
         known = np.isin(np.arange(len(KEPT_LEVELS)), [1, 7], invert=True)
         moved = middle + (logs - middle) * factor + side * known * _FLOOR * np.maximum(0.0, factor - 1)
+        moved = np.clip(moved, logs - _CAP, logs + _CAP)
         moved[:, MEDIAN:] = np.maximum.accumulate(moved[:, MEDIAN:], axis=1)
         moved[:, MEDIAN::-1] = np.minimum.accumulate(moved[:, MEDIAN::-1], axis=1)
         return _seconds(moved)

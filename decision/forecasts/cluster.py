@@ -135,7 +135,7 @@ def cluster_starts(
             case, settings, int(when), log=moment.log, jobs=moment.jobs, futures=count, seed=seed, times=times
         )
 
-    def now(count: int, told: Progress | None) -> Forecast:
+    def now(count: int, progress: Progress | None) -> Forecast:
         return slurm_forecast(
             case,
             settings,
@@ -144,12 +144,12 @@ def cluster_starts(
             jobs=moment.jobs,
             futures=count,
             seed=seed,
-            show=told,
+            show=progress,
             asked=QueueFacts(moment.priorities, wanted=frozenset(only)),
         )
 
-    def answered(said: Forecast, blend: Blend) -> Starts:
-        return answer(said, moment.log, blend, quantiles=quantiles, before=before, held_by=held, notes=notes)
+    def answered(found: Forecast, blend: Blend) -> Starts:
+        return answer(found, moment.log, blend, quantiles=quantiles, before=before, held_by=held, notes=notes)
 
     if first is not None:
         first(
@@ -171,16 +171,10 @@ def held_by(moment: ClusterMoment) -> dict[str, str]:
     for job in waiting:
         reason = moment.reasons.get(job.id, "")
         if reason and reason != "None":
-            found[job.id] = _in_words(reason)
+            key = reason.split(",")[0].lower()
+            limited = key.startswith(("assoc", "qos")) or "limit" in key
+            found[job.id] = _REASONS.get(key, f"a limit: {reason}" if limited else reason)
     return found | (_by_model(moment, {job.id for job in unknown}) if unknown else {})
-
-
-def _in_words(reason: str) -> str:
-    key = reason.split(",")[0].lower()
-    if key in _REASONS:
-        return _REASONS[key]
-    limited = key.startswith(("assoc", "qos")) or "limit" in key
-    return f"a limit: {reason}" if limited else reason
 
 
 def _by_model(moment: ClusterMoment, wanted: set[str]) -> dict[str, str]:
@@ -264,7 +258,7 @@ def _start_of(
     """When the job of a row starts with another request, and in which share of the cases it ends within its limit."""
     jobs = [*moment.jobs[:row], job, *moment.jobs[row + 1 :]]
     ends: list[float] = []
-    said = slurm_forecast(
+    forecast = slurm_forecast(
         moment.case,
         moment.settings,
         moment.at,
@@ -274,8 +268,8 @@ def _start_of(
         seed=seed,
         asked=QueueFacts(moment.priorities, {job.id: slower}, frozenset((job.id,)), ends.append),
     )
-    place = list(said.id).index(job.id)
-    found = answer(said, moment.log, Blend(PRIOR_SCORES), quantiles=quantiles).jobs[place]
+    place = list(forecast.id).index(job.id)
+    found = answer(forecast, moment.log, Blend(PRIOR_SCORES), quantiles=quantiles).jobs[place]
     return found, ends[place] if ends else 1.0
 
 
@@ -286,7 +280,8 @@ def _changes(case: Case, job: SlurmJob) -> list[tuple[str, SlurmJob, float]]:
     for share in (2, 4):
         if np.isfinite(job.limit) and job.limit / share >= 60:
             limit = job.limit // share // 60 * 60
-            found.append((f"--time={_limit_text(limit)}", replace(job, limit=limit), 1.0))
+            minutes = round(limit / 60)
+            found.append((f"--time={minutes // 60}:{minutes % 60:02}:00", replace(job, limit=limit), 1.0))
     if job.nodes >= 2:
         half = job.nodes // 2
         changed = replace(job, nodes=half, nodes_max=half, cpus=max(half, job.cpus * half // job.nodes))
@@ -296,8 +291,3 @@ def _changes(case: Case, job: SlurmJob) -> list[tuple[str, SlurmJob, float]]:
         if other.name not in job.partition.split(",") and fits:
             found.append((f"--partition={other.name}", replace(job, partition=other.name), 1.0))
     return found
-
-
-def _limit_text(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{minutes // 60}:{minutes % 60:02}:00"

@@ -17,13 +17,13 @@ from decision.engine.kernels.arrays import World, addresses
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.rules import EngineOptions
 from decision.model.columns import DelayProfiles, JobColumns, Labelled, numbered
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError, DeadlockError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.loading import reset_policy
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
-from decision.simulation import JobNames, simulate_episode
+from decision.simulation import JobNames, go_on
 from decision.state.plan_arrays import START, add, add_interval, clear
 from decision.state.transitions import backdate
 
@@ -170,40 +170,24 @@ class EngineFutures:
         truth.user[known:all_in] = later.user[:count]
         truth.leaf_amount[known:all_in] = later.runtime[:count]
         reset_policy(self._policy, self._platform, 0)
-        clock = self._at - _LEAD
-        while (code := self._begin(clock, all_in)) in (a.GROW, a.UNCARRIED):  # and begin again, with more room
-            engine.grow()
+        clock, too_short, code = self._at - _LEAD, (a.GROW, a.UNCARRIED), a.GROW
+        while code in too_short:
+            code = begin_future.from_python(*addresses(engine.world), self._placed.address, clock, all_in)
+            if code in too_short:  # and begin again, with more room
+                engine.grow()
         if code != a.ASK:
             raise ConfigError("the jobs that run at this moment do not fit on the platform")
-        return self._decide(running, known)
-
-    def _begin(self, clock: float, jobs: int) -> int:
-        return int(begin_future.from_python(*addresses(self._engine.world), self._placed.address, clock, jobs))
-
-    def _decide(self, first: int, last: int) -> F8:
-        """Let the policy decide until jobs `first` <= j < `last` have started."""
-        engine = self._engine
         prepared = prepare(self._policy, engine.facts, JobNames(engine))  # type: ignore[arg-type]
         engine.allocations.unasked = not prepared.looks_back
-        memory, idle, waiting = None, 0, last - first
+        memory, idle, waiting = None, 0, known - running
         while True:
-            memory = prepared.memory_for(engine.state, engine.plan, memory)
-            code = simulate_episode.from_python(
-                *addresses(engine.world), prepared.address, memory.address, _STRETCH, True
-            )
-            if code == a.STOPPED:
-                raise prepared.error()
-            if code == a.UNCARRIED:
-                engine.reply(float(engine.state.now))
-                code = a.GROW
             try:
-                over = code != a.PAUSED and engine.resume(code) == a.DONE
-            except PolicyError:  # nothing can happen any more, though jobs wait
-                over = True
+                code, memory = go_on(engine, prepared, memory, _STRETCH, True)
+            except DeadlockError:  # nothing can happen any more, though jobs wait
+                code = a.DONE
             state = engine.state
-            starts = np.where(state.job_state[first:last] == 0, np.inf, state.start_time[first:last])
-            left = int(np.isinf(starts).sum())
-            idle = idle + 1 if left == waiting else 0
-            waiting = left
-            if over or not left or idle > _PATIENCE:
+            starts = np.where(state.job_state[running:known] == 0, np.inf, state.start_time[running:known])
+            before, waiting = waiting, int(np.isinf(starts).sum())
+            idle = idle + 1 if waiting == before else 0
+            if code == a.DONE or not waiting or idle > _PATIENCE:
                 return starts

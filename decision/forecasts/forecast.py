@@ -158,7 +158,7 @@ def forecast(
         times: what is known of run times then; learnt from the log if None.
         hosts: intervals of hosts of the jobs of the log that run then, by row; the lowest that are free if None.
         by_limits: one future in which all jobs last for their limits, and nobody comes.
-        show: is told how many futures are done.
+        show: gets how many futures are done.
 
     Raises:
         ConfigError: if the jobs that run do not fit on the platform, or a job that waits is larger.

@@ -54,37 +54,30 @@ class Score(NamedTuple):
 def score_quantiles(cases: Cases, quantiles: F8, rows: np.ndarray | None = None) -> Score:
     """Judge quantiles (n, len(KEPT_LEVELS)) of the seconds that jobs still wait; a point repeats one value."""
     chosen = np.arange(len(cases.left)) if rows is None else np.flatnonzero(rows)
-    left, said, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
+    left, quantiles, moment = cases.left[chosen], quantiles[chosen], cases.moment[chosen]
     inside = {
-        each: (left >= said[:, low] - 1.0) & (left <= said[:, high] + 1.0) for each, (low, high) in COVERED.items()
+        each: (left >= quantiles[:, low] - 1.0) & (left <= quantiles[:, high] + 1.0)
+        for each, (low, high) in COVERED.items()
     }
-    loss = pinball(left, said).mean(1) if len(left) else np.zeros(0)
-    error = np.abs(left - said[:, MEDIAN])
-    blocks = _blocks(moment)
+    loss = pinball(left, quantiles).mean(1) if len(left) else np.zeros(0)
+    error = np.abs(left - quantiles[:, MEDIAN])
+    numbers, of = np.unique(moment, return_inverse=True)
+    count = min(_BLOCKS, len(numbers))  # of blocks of moments that follow each other
+    blocks = [np.flatnonzero(of * count // len(numbers) == block) for block in range(count)]
     return Score(
         cases=len(left),
         covered={each: _with_interval(held.astype(float), blocks, np.mean) for each, held in inside.items()},
         pinball=_with_interval(loss, blocks, np.mean),
         error=_with_interval(error, blocks, np.median),
-        width=float(np.median(said[:, COVERED[80][1]] - said[:, COVERED[80][0]])) if len(left) else np.nan,
+        width=float(np.median(quantiles[:, COVERED[80][1]] - quantiles[:, COVERED[80][0]])) if len(left) else np.nan,
     )
 
 
 def pinball(left: F8, quantiles: F8) -> F8:
     """(n, 5) losses in seconds of the quantiles 0.1, 0.25, 0.5, 0.75 and 0.9."""
-    said, levels = quantiles[:, _PINBALL], KEPT_LEVELS[list(_PINBALL)]
-    off = left[:, None] - said
+    levels = KEPT_LEVELS[list(_PINBALL)]
+    off = left[:, None] - quantiles[:, _PINBALL]
     return np.maximum(levels * off, (levels - 1) * off)
-
-
-def _blocks(moment: I8) -> list[I8]:
-    """Rows by blocks of moments that follow each other."""
-    if not len(moment):
-        return []
-    numbers = np.unique(moment)
-    count = min(_BLOCKS, len(numbers))
-    of = np.searchsorted(numbers, moment) * count // len(numbers)
-    return [np.flatnonzero(of == block) for block in range(count)]
 
 
 def _with_interval(

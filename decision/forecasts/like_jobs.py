@@ -1,4 +1,4 @@
-"""What can be said of waits without a scheduler: how long like jobs waited, and what the queue is like."""
+"""What can be known of waits without a scheduler: how long like jobs waited, and what the queue is like."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def like_jobs(log: KnownJobs, at: float, rows: I8) -> F8:
     waits = (log.start - log.submit)[recent]
     size, limit = _octaves(log.size)[recent], _octaves(log.limit)[recent]
     sizes, limits = _octaves(log.size), _octaves(log.limit)
-    said = np.zeros((len(rows), len(KEPT_LEVELS)))
+    quantiles = np.zeros((len(rows), len(KEPT_LEVELS)))
     for place, row in enumerate(rows.tolist()):
         waited = at - log.submit[row]
         longer = waits > waited
@@ -29,8 +29,8 @@ def like_jobs(log: KnownJobs, at: float, rows: I8) -> F8:
             if chosen.sum() >= _FEWEST or chosen is longer:
                 break
         found = waits[chosen] - waited
-        said[place] = np.quantile(found, KEPT_LEVELS) if len(found) else waited
-    return said
+        quantiles[place] = np.quantile(found, KEPT_LEVELS) if len(found) else waited
+    return quantiles
 
 
 def _octaves(values: F8 | I8) -> F8:

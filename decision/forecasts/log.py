@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.model.demand import recorded, runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
-from decision.model.workload import Job, Workload
+from decision.model.workload import Workload
 from decision.policies.policy import Policy
 from decision.simulation import simulate_workloads
 
@@ -22,14 +23,14 @@ _PAST_FUTURES = 40  # futures of each earlier moment
 Intervals = Sequence[tuple[int, int]]
 
 
-class Told(NamedTuple):
-    """A log, and on which hosts jobs ran where that is known."""
+class LogState(NamedTuple):
+    """The jobs of a log at a moment, and the hosts of those that run then where that is known."""
 
-    log: KnownJobs
+    jobs: KnownJobs
     hosts: dict[str, Intervals]
 
 
-def log_until(platform: Platform, workload: Workload, policy: Policy, at: float, as_recorded: bool) -> Told:
+def log_until(platform: Platform, workload: Workload, policy: Policy, at: float, as_recorded: bool) -> LogState:
     """The jobs of a workload that came by `at`, with the starts that the log recorded, or those under the policy.
 
     Raises:
@@ -51,7 +52,7 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
     elif len(rows):
         early = workload.jobs[: int(rows.max()) + 1] if (np.diff(submit) >= 0).all() else None
         jobs = early if early is not None else [workload.jobs[int(row)] for row in rows]
-        record = simulate_workloads(platform, [_with_jobs(workload, jobs)], policy)
+        record = simulate_workloads(platform, [replace(workload, jobs=jobs, trace=None)], policy)
         table = record.jobs
         place = {name: number for number, name in enumerate(table.id)}
         numbers = np.array([place.get(name, -1) for name in names])
@@ -71,13 +72,7 @@ def log_until(platform: Platform, workload: Workload, policy: Policy, at: float,
         limit=np.where(limits > LONGEST, np.inf, limits),  # a limit of years stands for none
         user=np.array([users.setdefault(name, len(users)) if name else -1 for name in user], np.int64),
     )
-    return Told(log, hosts)
-
-
-def _with_jobs(workload: Workload, jobs: Sequence[Job]) -> Workload:
-    from msgspec.structs import replace
-
-    return replace(workload, jobs=jobs, trace=None)
+    return LogState(log, hosts)
 
 
 def log_starts(
@@ -108,31 +103,37 @@ def log_starts(
         futures: how many.
         moments: earlier moments whose forecasts calibrate these; 0 for none.
         seed: of all that is drawn.
-        show: is told how many futures are done.
+        show: gets how many futures are done.
         first: gets a first answer, of few futures, where all take long.
 
     Raises:
         ConfigError: if the inputs do not fit together.
     """
-    told = log_until(platform, workload, policy, at, as_recorded)
-    log = told.log
+    log, hosts = log_until(platform, workload, policy, at, as_recorded)
     states = log.states(at)
     if not (states == WAITS).any():
         return Starts(at=at, futures=0, calibrated_by=0, jobs=(), before=before, notes=("no job waits at this moment",))
     running = np.flatnonzero(states == UNDER_WAY)
     running = running[np.argsort(log.start[running], kind="stable")]
     names = [log.id[row] for row in running.tolist()]
-    placed = [told.hosts[name] for name in names] if all(name in told.hosts for name in names) else None
+    placed = [hosts[name] for name in names] if all(name in hosts for name in names) else None
 
     def at_moment(moment: float, times: RunTimes, count: int) -> Forecast:
         return forecast(platform, policy, log, moment, futures=count, seed=seed, times=times)
 
-    notes = [*_notes(log, as_recorded, len(platform.hosts), running), ALWAYS_UNKNOWN]
+    notes, count = list[str](), len(platform.hosts)
+    if left := int((np.cumsum(log.size[running]) > count).sum()):
+        notes.append(f"{left} of the jobs that ran then do not fit on {count:,} hosts beside the others: left out")
+    if not as_recorded:
+        notes.append("what ran and waited is as the policy would have had it; --recorded takes it from the log")
+    if (log.user < 0).all():
+        notes.append("the log names no users: run times are drawn from jobs of like size and limit")
+    notes.append(ALWAYS_UNKNOWN)
     blend = learn_from_past(at_moment, log, at, 0, _PAST_FUTURES)
     times = known_times(log, at)
 
-    def answered(said: Forecast) -> Starts:
-        return answer(said, log, blend, quantiles=quantiles, before=before, notes=notes)
+    def answered(found: Forecast) -> Starts:
+        return answer(found, log, blend, quantiles=quantiles, before=before, notes=notes)
 
     if first is not None:
         early = forecast(platform, policy, log, at, futures=20, seed=seed, times=times, hosts=placed)
@@ -141,16 +142,3 @@ def log_starts(
     return answered(
         forecast(platform, policy, log, at, futures=futures, seed=seed, times=times, hosts=placed, show=show)
     )
-
-
-def _notes(log: KnownJobs, as_recorded: bool, hosts: int, running: np.ndarray) -> list[str]:
-    notes = []
-    fits = int((np.cumsum(log.size[running]) <= hosts).sum())
-    if fits < len(running):
-        left = len(running) - fits
-        notes.append(f"{left} of the jobs that ran then do not fit on {hosts:,} hosts beside the others: left out")
-    if not as_recorded:
-        notes.append("what ran and waited is as the policy would have had it; --recorded takes it from the log")
-    if (log.user < 0).all():
-        notes.append("the log names no users: run times are drawn from jobs of like size and limit")
-    return notes

@@ -129,20 +129,16 @@ def slurm_log(case: Case, jobs: Sequence[SlurmJob] | None = None) -> KnownJobs:
     else its cpus."""
     jobs = case.jobs if jobs is None else jobs
     users: dict[str, int] = {}
+    ended = [job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING") for job in jobs]
     return KnownJobs(
         id=[job.id for job in jobs],
         submit=np.array([job.submit for job in jobs], np.float64),
         start=np.array([job.start if job.started else np.nan for job in jobs], np.float64),
-        runtime=np.array([_ran(job) for job in jobs], np.float64),
+        runtime=np.array([max(1.0, job.runtime) if e else np.nan for job, e in zip(jobs, ended, strict=True)]),
         size=np.array([job.nodes if case.linear else job.cpus for job in jobs], np.int64),
         limit=np.array([job.limit for job in jobs], np.float64),
         user=np.array([users.setdefault(job.user, len(users)) for job in jobs], np.int64),
     )
-
-
-def _ran(job: SlurmJob) -> float:
-    over = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
-    return max(1.0, job.runtime) if over else np.nan
 
 
 class SlurmFutures:
@@ -239,9 +235,9 @@ def _correct_priorities(
     """Add to what does not change of each priority what the model's is short of Slurm's own, at the moment."""
     begin_moment(trial, now, len(known))
     for number, job in enumerate(known):
-        if (said := priorities.get(job.id, 0.0)) > 0:  # 0 is a hold
+        if (own := priorities.get(job.id, 0.0)) > 0:  # 0 is a hold
             for entry in range(int(world.entry_begin[number]), int(world.entry_begin[number + 1])):
-                world.entry_base[entry] += said - trial.priority[entry]
+                world.entry_base[entry] += own - trial.priority[entry]
 
 
 def usage_at(case: Case, settings: Settings, at: float) -> F8:
@@ -309,8 +305,8 @@ class QueueFacts(NamedTuple):
 
     priorities: Mapping[str, float] = {}  # by job that waits: what Slurm says that its priority is now
     slower: Mapping[str, float] = {}  # by job: how many times as long it lasts as its history says
-    wanted: frozenset[str] = frozenset()  # jobs whose starts are asked for; all if empty
-    in_time: Callable[[float], None] | None = None  # is told of each job that waits how often it ends within its limit
+    wanted: frozenset[str] = frozenset()  # jobs whose starts are asked for; all if none of them waits
+    in_time: Callable[[float], None] | None = None  # gets of each job that waits how often it ends within its limit
 
 
 def slurm_forecast(
@@ -340,13 +336,17 @@ def slurm_forecast(
         times: what is known of run times then; learnt from the log if None.
         by_limits: one future in which all jobs last for their limits, and nobody comes.
         asked: what is known or asked besides.
-        show: is told how many futures are done.
+        show: gets how many futures are done.
     """
     jobs = case.jobs if jobs is None else jobs
     log = log or slurm_log(case, jobs)
     states = log.states(at)
     running, waiting = np.flatnonzero(states == UNDER_WAY), np.flatnonzero(states == WAITS)
-    waiting = np.array([row for row in waiting.tolist() if not _gone(jobs[row], at)], np.int64)
+    cancelled = [
+        not job.started and job.state != "PENDING" and NEVER != job.end <= at
+        for job in (jobs[row] for row in waiting.tolist())
+    ]
+    waiting = waiting[~np.array(cancelled, bool)]
     rows = np.concatenate([running, waiting]).tolist()
     futures = 1 if by_limits else futures
     draws = Draws(log, at, times or known_times(log, at), futures, seed)
@@ -360,14 +360,24 @@ def slurm_forecast(
     else:
         large = len(waiting) > LONG_QUEUE  # then each draw costs seconds, and those that wait are most of what decides
         groups, horizon = (_ARRIVALS // 4, horizon / 2) if large else (_ARRIVALS, horizon)
-        later = [_comers(draws, jobs, group, horizon) for group in range(min(groups, futures))]
+        later = []
+        for group in range(min(groups, futures)):
+            drawn = zip(*(each.tolist() for each in draws.later_rows(group, horizon)), strict=True)
+            later.append([as_later(jobs[row], number, when, ran) for number, (row, when, ran) in enumerate(drawn)])
     asked = asked or QueueFacts()
     usage = usage_at(replace(case, jobs=tuple(jobs)), settings, at) if settings.multifactor else None
     absences = [draw_absences(case.windows, at, np.random.default_rng((seed, 4, group))) for group in range(len(later))]
     futures_of = SlurmFutures(case, settings, int(at), known, later, absences, usage, asked.priorities)
-    chosen = _chosen(asked.wanted, [log.id[row] for row in waiting.tolist()])
+    chosen = np.flatnonzero([log.id[row] in asked.wanted for row in waiting.tolist()])
+    chosen = chosen if len(chosen) else np.arange(len(waiting))
     waiting, wanted = waiting[chosen], len(running) + chosen
-    runtime = _within_limits(runtime, [jobs[row] for row in rows], wanted, asked)
+    # jobs last as they ask for now
+    limits = np.array([jobs[row].limit for row in rows])
+    lasts = runtime * np.array([asked.slower.get(jobs[row].id, 1.0) for row in rows])
+    if asked.in_time is not None:
+        for share in (lasts <= limits + 1.0).mean(0)[wanted].tolist():
+            asked.in_time(share)
+    runtime = np.minimum(lasts, np.maximum(limits, 1.0))
 
     def run(future: int) -> F8:
         return futures_of.run(future, runtime[future], seed, wanted)[wanted]
@@ -383,34 +393,6 @@ def slurm_forecast(
         finally:
             pool.shutdown(cancel_futures=True)
     return forecast_of(log, float(at), waiting, [spreads[place] for place in wanted.tolist()], starts)
-
-
-def _chosen(wanted: frozenset[str], names: Sequence[str]) -> I8:
-    """Places of the jobs that are asked for; all where none of them waits."""
-    found = np.flatnonzero([name in wanted for name in names])
-    return found if len(found) else np.arange(len(names))
-
-
-def _within_limits(runtime: F8, jobs: Sequence[SlurmJob], wanted: I8, asked: QueueFacts) -> F8:
-    """Run times (futures, n) as jobs last with what they ask for now; `asked` is told of those that are wanted."""
-    limits = np.array([job.limit for job in jobs])
-    lasts = runtime * np.array([asked.slower.get(job.id, 1.0) for job in jobs])
-    if asked.in_time is not None:
-        for share in (lasts <= limits + 1.0).mean(0)[wanted].tolist():
-            asked.in_time(share)
-    return np.minimum(lasts, np.maximum(limits, 1.0))
-
-
-def _gone(job: SlurmJob, at: float) -> bool:
-    """Whether a job that never ran was cancelled by then."""
-    return not job.started and job.state != "PENDING" and NEVER != job.end <= at
-
-
-def _comers(draws: Draws, jobs: Sequence[SlurmJob], group: int, horizon: float) -> list[SlurmJob]:
-    """One draw of who comes later."""
-    rows, when, runtime = draws.later_rows(group, horizon)
-    drawn = zip(rows.tolist(), when.tolist(), runtime.tolist(), strict=True)
-    return [as_later(jobs[row], number, time, ran) for number, (row, time, ran) in enumerate(drawn)]
 
 
 def draw_absences(absences: Sequence[Absence], at: float, rng: np.random.Generator) -> list[Absence]:

@@ -45,28 +45,31 @@ def judge_starts_command(
     then: by futures (decision starts, decision slurm starts), by limits alone,
     by Slurm's own plan where its log has it, by the waits of like jobs in the
     last four weeks, and by gradient boosting (needs scikit-learn). A quarter as
-    many moments come before those that are judged, to calibrate.
+    many moments come before those that are judged, to calibrate. What is finished
+    of a log is kept, so that a second run goes on with the next one.
 
     Example:
 
       decision reproduce starts log.swf --policy easy -o out/starts
     """
-    from .runs import reproduce_starts
+    from .runs import LogAsked, reproduce_starts
 
-    reproduce(
-        "starts",
-        output,
-        lambda parts: reproduce_starts(
-            logs,
+    asked = [
+        LogAsked(
+            path=log,
             policy=policy,
             hosts=hosts,
             as_recorded=recorded,
             selection=chosen.read(),
             moments=moments,
             futures=futures,
-            folder=parts.folder,
-            show=parts.progress,
-        ),
+        )
+        for log in logs
+    ]
+    reproduce(
+        "starts",
+        output,
+        lambda parts: reproduce_starts(asked, parts.folder, parts.progress),
         as_json,
         counted="moments",
     )

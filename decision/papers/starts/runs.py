@@ -1,5 +1,6 @@
 """Moments of a log, forecasts of each by several ways, and how good they were beside what happened."""
 
+import io
 import lzma
 import re
 import tempfile
@@ -7,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
 from decision.experiments.inputs import read_selected
+from decision.experiments.tasks import file_digest, task_key
 from decision.files.text import utf8, write_files
 from decision.files.workload import Selection
 from decision.forecasts.answer import MOST_OF_A_MOMENT, levels_of
@@ -66,18 +69,19 @@ class Boosting:
         make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in KEPT_LEVELS)
         self._models = [model.fit(known, target) for model in make] if len(left) >= 30 else ()
 
-    def say(self, known: F8) -> F8 | None:
+    def forecast(self, known: F8) -> F8 | None:
         """Quantiles (n, len(KEPT_LEVELS)); None before it has learnt."""
         if not self._models:
             return None
-        said = np.column_stack([model.predict(known) for model in self._models])
-        return np.sort(np.maximum(0.0, np.exp(said) - _OFFSET), axis=1)
+        quantiles = np.column_stack([model.predict(known) for model in self._models])
+        return np.sort(np.maximum(0.0, np.exp(quantiles) - _OFFSET), axis=1)
 
 
 # Moments of a log, forecasts of each, and what happened.
 
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
+_BY = "quantiles by "  # before a forecaster's name, in a file of forecasts
 _RETRAINED = 20  # moments after which boosting learns again
 _NO_START = 1e9  # seconds: a start that no future has
 
@@ -98,7 +102,7 @@ class LogForecasts(NamedTuple):
 
     name: str
     cases: Cases
-    said: dict[str, F8]  # nan where one says nothing
+    quantiles: dict[str, F8]  # nan where one says nothing
     rows: I8  # (n,) of the log
     judged: np.ndarray  # (n,) whether a case is judged: the others came before, to learn from
 
@@ -178,27 +182,26 @@ def judge_log(
         if not len(judged):
             continue
         rows = rows[judged]
-        if number % _RETRAINED == 0 and parts:
-            # from earlier moments, what has started by now
-            begun = [log.start[part[2]] <= at for part in parts]
-            known = [part[3][each] for part, each in zip(parts, begun, strict=True)]
-            left = [(log.start[part[2]] - part[1])[each] for part, each in zip(parts, begun, strict=True)]
-            boosting.learn(np.concatenate(known), np.concatenate(left))
+        if number % _RETRAINED == 0 and parts:  # from what has started by now
+            over = [log.start[part[2]] <= at for part in parts]
+            left = [(log.start[part[2]] - part[1])[known] for part, known in zip(parts, over, strict=True)]
+            features = [part[3][known] for part, known in zip(parts, over, strict=True)]
+            boosting.learn(np.concatenate(features), np.concatenate(left))
         evidence = Evidence(levels_of(ours)[judged], like_jobs(log, at, rows), queue_features(log, at, rows))
         blend.learn(at, log.start)
-        learnt = boosting.say(evidence.features)
+        learnt = boosting.forecast(evidence.features)
         planned = given.plan(at) if given.plan else {}
         plan = np.array([planned.get(log.id[row], np.nan) for row in rows.tolist()]) - at
         limits = given.limits(at, times)
-        said = {
-            OURS: blend.see(at, rows, evidence),
+        quantiles = {
+            OURS: blend.follow(at, rows, evidence),
             RAW: evidence.futures,
             LIMITS: point(np.minimum(limits.starts[0][judged] - at, _NO_START)),
             PLAN: point(plan),
             LIKE: evidence.alike,
             BOOSTING: np.full((len(rows), len(KEPT_LEVELS)), np.nan) if learnt is None else learnt,
         }
-        parts.append((number, at, rows, evidence.features, said))
+        parts.append((number, at, rows, evidence.features, quantiles))
         if show:
             show(number + 1, len(ats))
     return _joined(given, parts, early)
@@ -210,40 +213,76 @@ def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
     moment = np.concatenate([np.full(len(part[2]), part[0]) for part in parts])
     at = np.concatenate([np.full(len(part[2]), part[1]) for part in parts])
     cases = Cases(moment, at, at - log.submit[rows], log.start[rows] - at)
-    said = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
-    return LogForecasts(given.name, cases, said, rows, moment >= early)
+    quantiles = {name: np.concatenate([part[4][name] for part in parts]) for name in parts[0][4]}
+    return LogForecasts(given.name, cases, quantiles, rows, moment >= early)
 
 
-def reproduce_starts(
-    logs: Sequence[Path],
-    *,
-    policy: str,
-    hosts: int | None,
-    as_recorded: bool,
-    selection: Selection,
-    moments: int,
-    futures: int,
-    folder: Path,
-    show: Callable[[int, int], None],
-) -> Findings:
-    """Judge forecasts on logs, and write ``table.md`` and a picture of each log.
+class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A log, and how it is to be judged."""
+
+    path: Path
+    policy: str
+    hosts: int | None
+    as_recorded: bool
+    selection: Selection
+    moments: int
+    futures: int
+
+    def definition(self) -> dict[str, Any]:
+        """All that its forecasts depend on, but for this package."""
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        return {
+            "experiment": "starts",
+            "name": self.path.name,
+            "files": {file.name: file_digest(file) for file in files if file.is_file()},
+            "policy": self.policy,
+            "hosts": self.hosts,
+            "as_recorded": self.as_recorded,
+            "selection": self.selection.facts(),
+            "moments": self.moments,
+            "futures": self.futures,
+        }
+
+    def judged_in(self, folder: Path, show: Callable[[int, int], None]) -> LogForecasts:
+        """Its forecasts: those that a folder keeps of these sources, or new ones, which are kept there."""
+        kept = folder / "runs" / f"{self.path.name}-{task_key(self)}.npz"
+        if kept.exists():
+            with np.load(kept) as file:
+                quantiles = {name.removeprefix(_BY): file[name] for name in file.files if name.startswith(_BY)}
+                cases = Cases(**{name: file[name] for name in Cases._fields})
+                return LogForecasts(_name_of(self.path), cases, quantiles, file["rows"], file["judged"])
+        given = read_judged(self.path, self.policy, self.hosts, self.as_recorded, self.selection)
+        found = judge_log(given, self.moments, self.futures, show=show)
+        arrays: dict[str, Any] = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
+        arrays |= {_BY + name: quantiles for name, quantiles in found.quantiles.items()}
+        content = io.BytesIO()
+        np.savez_compressed(content, **arrays)
+        write_files({kept: [content.getvalue()]})
+        return found
+
+
+def _name_of(log: Path) -> str:
+    return log.name if log.is_dir() else log.name.partition(".")[0]
+
+
+def reproduce_starts(asked: Sequence[LogAsked], folder: Path, show: Callable[[int, int], None]) -> Findings:
+    """Judge forecasts on logs, and write ``table.md`` and a picture of each log; logs that are finished are kept.
 
     Raises:
         ConfigError: if a log cannot be read, or has no job that waits.
     """
-    results = []
-    for number, path in enumerate(logs):
-        given = read_judged(path, policy, hosts, as_recorded, selection)
-        done = number * moments
+    results, done, moments = [], 0, sum(each.moments for each in asked)
+    for each in asked:
 
-        def told(at: int, of: int, done: int = done) -> None:
-            show(done + at * moments // of, moments * len(logs))
+        def shown(at: int, of: int, done: int = done, own: int = each.moments) -> None:
+            show(done + at * own // of, moments)
 
-        results.append(judge_log(given, moments, futures, show=told))
+        results.append(each.judged_in(folder, shown))
+        done += each.moments
     tables, notes = result_tables(results), sentence(results)
     write_files({folder / "table.md": [utf8(tables_markdown(tables) + "\n\n" + notes + "\n")]})
-    for each in results:
-        save_picture(each, folder / f"{each.name}.png")
+    for found in results:
+        save_picture(found, folder / f"{found.name}.png")
     return Findings(tables, f"{notes}; {folder}/table.md")
 
 
@@ -252,8 +291,8 @@ def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, s
     if not path.is_dir():
         workload = read_selected(path, "w0", selection, plain_platform(1))
         count = hosts or workload.nb_res
-        told = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
-        return of_log(path.name.partition(".")[0], told.log, count, policy)
+        known = log_until(plain_platform(count), workload, find_policy(policy, {}), np.inf, as_recorded)
+        return of_log(_name_of(path), known.jobs, count, policy)
     cycles = next((path / name for name in ("cycles.txt.xz", "cycles.txt") if (path / name).is_file()), None)
     if (path / CASE_FILE).is_file():
         return of_case(path.name, load_case(path), cycles)
@@ -280,21 +319,20 @@ _SHOWN = 20  # forecasts in the picture
 
 def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
     """A table of each log: who forecast it how well; the futures also by how long jobs still waited."""
-    return tuple(_table(each) for each in results)
-
-
-def _table(results: LogForecasts) -> ResultTable:
-    rows, said = [], results.said
-    for name, quantiles in said.items():
-        told = results.judged & np.isfinite(quantiles).all(1)
-        if told.any():
-            is_point = bool((quantiles[told][:, 0] == quantiles[told][:, -1]).all())
-            rows.append(_row(name, score_quantiles(results.cases, quantiles, told), is_point))
-    for kind in WAIT_CLASSES:
-        among = results.judged & results.cases.among(kind)
-        if among.any():
-            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
-    return ResultTable(results.name, _COLUMNS, rows)
+    tables = []
+    for log in results:
+        rows = []
+        for name, quantiles in log.quantiles.items():
+            known = log.judged & np.isfinite(quantiles).all(1)
+            if known.any():
+                is_point = bool((quantiles[known][:, 0] == quantiles[known][:, -1]).all())
+                rows.append(_row(name, score_quantiles(log.cases, quantiles, known), is_point))
+        for kind in WAIT_CLASSES:
+            among = log.judged & log.cases.among(kind)
+            if among.any():
+                rows.append(_row(f"{OURS}: {kind}", score_quantiles(log.cases, log.quantiles[OURS], among), False))
+        tables.append(ResultTable(log.name, _COLUMNS, rows))
+    return tuple(tables)
 
 
 def _row(name: str, found: Score, is_point: bool) -> list[str]:
@@ -308,19 +346,25 @@ def _with_ends(found: tuple[float, float, float], scale: float, unit: str) -> st
     return f"{value:,.0f}{unit} ({low:,.0f}-{high:,.0f})"
 
 
+_GOALS = {80: 0.04, 95: 0.03}  # by percent: how far the share of intervals that hold may be off
+
+
 def sentence(results: Sequence[LogForecasts]) -> str:
     """How the futures stand among all, over the logs."""
-    held = lowest = 0
+    held = agrees = lowest = 0
     for each in results:
-        said = {name: q for name, q in each.said.items() if name != RAW}
-        told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
-        scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
-        covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
-        held += abs(covered[80][0] - 0.8) <= 0.04 and abs(covered[95][0] - 0.95) <= 0.03
+        others = {name: q for name, q in each.quantiles.items() if name != RAW}
+        known = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in others.values()], axis=0)
+        scores = {
+            name: score_quantiles(each.cases, q, known) for name, q in others.items() if np.isfinite(q[known]).all()
+        }
+        covered = score_quantiles(each.cases, each.quantiles[OURS], each.judged).covered
+        held += all(abs(covered[percent][0] - percent / 100) <= off for percent, off in _GOALS.items())
+        agrees += all(covered[percent][1] <= percent / 100 <= covered[percent][2] for percent in _GOALS)
         lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
     return (
-        f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs; "
-        f"the lowest pinball loss on {lowest}"
+        f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs, and inside "
+        f"the intervals of what was measured on {agrees}; the lowest pinball loss on {lowest}"
     )
 
 
@@ -334,13 +378,13 @@ def twenty_forecasts(results: LogForecasts) -> Picture:
     """Twenty forecasts, spread evenly over the judged ones, against what happened."""
     rows = np.flatnonzero(results.judged)
     rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
-    said, left = results.said[OURS][rows] / 60, results.cases.left[rows] / 60
+    quantiles, left = results.quantiles[OURS][rows] / 60, results.cases.left[rows] / 60
     figure = new_figure(34)
     axes = figure.subplots()
     places = np.arange(len(rows))
     for (low, high), width in ((COVERED[95], 1.5), (COVERED[80], 5)):
-        axes.hlines(places, said[:, low], said[:, high], color=BLUE, linewidth=width, alpha=0.55)
-    axes.plot(said[:, MEDIAN], places, "|", color=BLUE, markersize=9)
+        axes.hlines(places, quantiles[:, low], quantiles[:, high], color=BLUE, linewidth=width, alpha=0.55)
+    axes.plot(quantiles[:, MEDIAN], places, "|", color=BLUE, markersize=9)
     axes.plot(left, places, "x", color=RED, markersize=6)
     axes.set_xscale("symlog", linthresh=10)
     axes.set_xlim(left=0)
@@ -350,7 +394,7 @@ def twenty_forecasts(results: LogForecasts) -> Picture:
     axes.set_yticks(places, [f"{span(waited)}" for waited in results.cases.waited[rows].tolist()])
     axes.set_ylabel("waited so far")
     axes.invert_yaxis()
-    held = int(((left >= said[:, COVERED[80][0]]) & (left <= said[:, COVERED[80][1]])).sum())
+    held = int(((left >= quantiles[:, COVERED[80][0]]) & (left <= quantiles[:, COVERED[80][1]])).sum())
     caption = (
         f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of "
         f"80 %, marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."

@@ -64,7 +64,7 @@ def test_intervals_hold_as_often_as_they_say_though_a_moments_jobs_err_together(
     world, blend, inside = _World(0), Blend(), {80: list[float](), 95: list[float]()}
     for moment in range(_MOMENTS):
         blend.learn(world.at[moment], world.start)
-        found = blend.see(world.at[moment], world.rows(moment), world.evidence(moment, width, later))
+        found = blend.follow(world.at[moment], world.rows(moment), world.evidence(moment, width, later))
         assert (np.diff(found, axis=1) >= 0).all()
         if moment >= _WARM:
             for percent, (low, high) in {80: (2, 6), 95: (0, 8)}.items():
@@ -83,8 +83,8 @@ def test_nothing_is_learnt_from_what_happens_later() -> None:
         unknown[world.start > at + 2e5] = np.nan
         truth.learn(at, world.start)
         changed.learn(at, unknown)
-        one = truth.see(at, world.rows(moment), evidence)
-        assert one.tolist() == changed.see(at, world.rows(moment), evidence).tolist()
+        one = truth.follow(at, world.rows(moment), evidence)
+        assert one.tolist() == changed.follow(at, world.rows(moment), evidence).tolist()
 
 
 def test_futures_that_are_worthless_lose_their_weight() -> None:
@@ -94,7 +94,7 @@ def test_futures_that_are_worthless_lose_their_weight() -> None:
         swapped = Evidence(evidence.alike * 40, evidence.futures, evidence.features)
         for blend, what in ((good, evidence), (bad, swapped)):
             blend.learn(world.at[moment], world.start)
-            blend.see(world.at[moment], world.rows(moment), what)
+            blend.follow(world.at[moment], world.rows(moment), what)
     assert good.weights[FUTURES] + good.weights[ERRORS] > 0.6
     assert good.weights[LIKE_JOBS] < 0.5 * good.weights[FUTURES]
     assert bad.weights[LIKE_JOBS] > bad.weights[FUTURES]
@@ -103,7 +103,7 @@ def test_futures_that_are_worthless_lose_their_weight() -> None:
 def test_an_interval_that_has_passed_is_a_miss_before_the_job_starts() -> None:
     world, blend = _World(3), Blend()
     said = Evidence(world.said(0, 0.2), world.said(0, 0.2), world.features[0])
-    blend.see(0.0, np.arange(_JOBS), said)
+    blend.follow(0.0, np.arange(_JOBS), said)
     blend.learn(1e6, np.full(_JOBS, np.nan))
     assert blend.learnt == 0
-    assert blend.widened[80] > 1.1
+    assert blend.widened[80] == pytest.approx(np.exp(0.2 * _JOBS * 0.8 / 15))  # each missed job counts alike

@@ -8,7 +8,7 @@ plugins/sched/backfill/backfill.c; its options are documented in slurm.conf(5), 
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts, count_ones
+from decision.state.bitmap import count_hosts
 
 from . import world as at
 from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
@@ -248,14 +248,13 @@ def _gains(w, slot, mask):
 @kernel
 def _leaves(w, first, end, mask):
     """How many nodes of the mask the slots from one on leave until `end`, at most."""
-    left = 0
     for word in range(len(mask)):
         common, slot = mask[word], first
         while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= end:
             common &= w.slot_mask[slot, word]
             slot += 1
-        left += np.int64(count_ones(common))
-    return left
+        w.usable[word] = common
+    return count_hosts(w.usable)
 
 
 @kernel
@@ -474,13 +473,11 @@ def _usable_from(w, job, mask, begin, now):
                 later = w.slot_end[k + 1]
             behind = k
             break
-        left = 0
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
-            left += np.int64(count_ones(w.usable[word]))
         if not _has_licences(w, k, job):
             licensed, later = False, w.slot_end[k]
-        elif later > 0 and left < enough:
+        elif later > 0 and count_hosts(w.usable) < enough:
             break
     return later, licensed, behind
 

@@ -17,14 +17,12 @@ Batsim would send them, and our agent rejects them in the same way; results are 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import overload
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from decision.compiling.bundle import Bundle
 from decision.compiling.entry import Interface
 from decision.compiling.jit import compile_ahead
 from decision.engine.batsim4 import EmbeddedEngine
@@ -44,8 +42,7 @@ from decision.policies.loading import reset_policy
 from decision.policies.policy import Plan, Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.spec import PolicySpec
-from decision.policies.traits import traits_of
+from decision.policies.traits import PolicySpec, traits_of
 from decision.policies.window import window_gap
 from decision.policies.wrappers import entries_of
 from decision.policies.wrappers.prediction import predictions_of
@@ -124,6 +121,7 @@ def simulate_workloads(
     oversized.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
+    engine.release(recorded=True)
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
     record.know(context(workloads, events, battery_table(chosen)))
@@ -172,6 +170,7 @@ def simulate_on(
             return prepared.seconds
         if code == a.PAUSED:
             watch.look(stretch)
+            engine.release_ended(prepared.recalls)
         if progress:
             progress(float(engine.state.now), engine.state)
             # Signs of progress come at about `_INTERVAL`, whatever a decision takes.
@@ -313,18 +312,22 @@ def _simulate(trial: Trial, policy: Policy, decide_limit: float) -> RunRecord:
 
 def _difference(one: RunRecord, other: RunRecord) -> str:
     """The first job that two runs treat differently, in words; nothing if there is none."""
-    a, b = ({row[0]: row[1:] for row in _rows(record)} for record in (one, other))
+    a, b = (
+        dict(
+            zip(
+                jobs.id,
+                zip(np.nan_to_num(jobs.start_time, nan=-1.0).tolist(), jobs.allocation, strict=True),
+                strict=True,
+            )
+        )
+        for jobs in (one.jobs, other.jobs)
+    )
     for job, (start, hosts) in a.items():
         if (start, hosts) != b.get(job):
             then = b.get(job)
             elsewhere = f"at {then[0]:g} s on {then[1]}" if then else "never"
             return f"{job} starts at {start:g} s on {hosts}, or {elsewhere}"
     return ""
-
-
-def _rows(record: RunRecord) -> Iterator[tuple[str, float, str]]:
-    starts = np.nan_to_num(record.jobs.start_time, nan=-1.0).tolist()
-    return zip(record.jobs.id, starts, record.jobs.allocation, strict=True)
 
 
 class _Watched:
@@ -342,24 +345,16 @@ class _Watched:
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         before = [array.tobytes() for array in cluster.arrays.arrays().values()]
         self.__wrapped__.decide(cluster, plan)
-        for field in _changed(before, cluster.arrays):
+        for was, (field, now) in zip(before, cluster.arrays.arrays().items(), strict=True):
             finding = f"it writes the state ({field}), which it may only read"
-            if finding not in self.findings:
+            # 0 and -0 are the same
+            same = was == now.tobytes() or np.array_equal(np.frombuffer(was, now.dtype), now.ravel(), equal_nan=True)
+            if not same and finding not in self.findings:
                 self.findings.append(finding)
         starts = START in plan.arrays.kind[: plan.arrays.nb_actions]
         self._idle = 0 if starts or cluster.arrays.nb_queued == 0 else self._idle + 1
         if self._idle > _CHECK_PATIENCE:
             raise PolicyError(f"t={cluster.now:g} s: asked {_CHECK_PATIENCE} times, and jobs still wait")
-
-
-def _changed(before: Sequence[bytes], arrays: Bundle) -> list[str]:
-    """The fields whose values are others now; 0 and -0 are the same."""
-    pairs = ((field, was, now) for was, (field, now) in zip(before, arrays.arrays().items(), strict=True))
-    return [field for field, was, now in pairs if was != now.tobytes() and not _same(was, now)]
-
-
-def _same(was: bytes, now: NDArray[Any]) -> bool:
-    return np.array_equal(np.frombuffer(was, now.dtype), now.ravel(), equal_nan=True)
 
 
 # --- The trials ---------------------------------------------------------------------------------------------------

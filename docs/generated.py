@@ -19,8 +19,7 @@ from decision.files import load_platform, load_workload
 from decision.model.computer import shipped_platforms, shipped_workloads
 from decision.policies import list_policies
 from decision.rl.envs.environment import MEANINGS
-from decision.rl.schedulers.base import ChoosingScheduler
-from decision.rl.schedulers.registry import choosing, records
+from decision.rl.schedulers.base import ChoosingScheduler, choosing, records
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
-from decision.files.generate.paper_workloads import topology_workload
+from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days, topology_workload
 from decision.files.generate.platforms import Wanted, grid5000_cluster
 from decision.papers.launchpad import world
 from decision.papers.packing.claims import made_half
@@ -35,8 +34,7 @@ from decision.rl.learning.ppo import PpoLearner
 from decision.rl.learning.sac import SacLearner
 from decision.rl.learning.schedulers import choosing_setup
 from decision.rl.learning.stack import PpoStack
-from decision.rl.schedulers.base import ChoosingScheduler
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.schedulers.base import ChoosingScheduler, find_scheduler
 
 AGENTS = ("dbf-paper", "packing-nn1", "deepscheduling-paper", "repair-paper", "green-paper")  # presets
 _NEAR = 0.02  # of a loss: what devices may differ by, in single precision

@@ -12,12 +12,10 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 (`SimulationResult.record` is a `decision.model.record.RunRecord`).
 """
 
-from .advice import advise
-from .comparisons import compare, evaluate, intervals
+from .comparisons import advise, compare, evaluate, intervals
 from .learning import gates, make_env, policy_from, search, train
 from .results import ComparisonResult, SearchResult, SimulationResult
-from .simulations import check_policy, read_run, simulate
-from .starts import starts
+from .simulations import check_policy, read_run, simulate, starts
 from .stepped import Simulation
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Comparisons of policies, learned ones among them."""
+"""Comparisons of policies, learned ones among them; and which policy suits a log."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from decision.model.errors import ConfigError, DecisionError, a_path, flag
+from decision.model.errors import ConfigError, DecisionError, a_path, amount, flag, mapping
 from decision.model.errors import whole as count
 from decision.model.platform import Platform
 from decision.model.workload import Workload
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from decision.batsim.episodes import BatsimForEpisodes
+    from decision.experiments.advise import Advice
     from decision.experiments.own_metrics import OwnFunction
     from decision.experiments.statistics import Estimate
     from decision.model.reshape import Walltimes
@@ -137,7 +138,10 @@ def compare(
             engines=(Engine(engine),),
             batsim="batsim" if external is None else external.command,
         )
-        against = find_baseline(plan, _baseline_name(objects, baseline))
+        asked = next((name for name, policy in objects.items() if policy is baseline), baseline)
+        if asked is not None and not isinstance(asked, str):
+            raise ConfigError(f"baseline: must be one of the policies; found {baseline!r}", field="baseline")
+        against = find_baseline(plan, asked)
         logs = read_workloads(plan)
         setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
         with _unplaced(written):
@@ -221,14 +225,6 @@ def _engine(engine: str, batsim: str | None, arguments: str) -> "BatsimForEpisod
     from decision.batsim.episodes import engine_of
 
     return engine_of(engine, batsim, arguments)
-
-
-def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:
-    """The name of a baseline that may be one of the objects. Raises ConfigError if it is another."""
-    found = next((name for name, policy in own.items() if policy is baseline), baseline)
-    if found is not None and not isinstance(found, str):
-        raise ConfigError(f"baseline: must be one of the policies; found {baseline!r}", field="baseline")
-    return found
 
 
 def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None, what: str = "policy") -> None:
@@ -326,7 +322,10 @@ def evaluate(
     if whole and external is not None:
         return as_table(_whole_runs_in_batsim(named, platform, workload, selection, seed, external))
     if whole:
-        return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
+        from .simulations import simulate
+
+        runs = {name: simulate(hosts, logs, policy, seed=seed).summary() for name, policy in named.items()}
+        return as_table([{"policy": name, **msgspec.structs.asdict(each)} for name, each in runs.items()])
     from decision.rl.learning import require_learning
 
     require_learning()
@@ -342,14 +341,6 @@ def evaluate(
             for k in range(episodes)
         ]
     return as_table(rows)
-
-
-def _whole_run(
-    name: str, policy: "str | Policy", hosts: Platform, workloads: list[Workload], seed: int
-) -> dict[str, Any]:
-    from .simulations import simulate
-
-    return {"policy": name, **msgspec.structs.asdict(simulate(hosts, workloads, policy, seed=seed).summary())}
 
 
 def _whole_runs_in_batsim(
@@ -376,3 +367,75 @@ def _whole_runs_in_batsim(
                 _, summary = run_whole(case, choice, real_batsim(batsim))
             rows.append({"policy": name, **msgspec.structs.asdict(summary)})
     return rows
+
+
+def advise(
+    workload: Source,
+    platform: Source | None = None,
+    *,
+    hosts: int | None = None,
+    baseline: str = "easy",
+    longest_wait: float = 1.5,
+    weights: Mapping[str, float] | None = None,
+    policies: Sequence[str] = (),
+    jobs: slice | None = None,
+    time_field: int | None = None,
+    time_zone: str | None = None,
+    shake: int = 10,
+    processes: int = 1,
+    folder: Source | None = None,
+) -> "Advice":
+    """Find the policy that suits a log, as ``decision advise`` does.
+
+    Args:
+        workload: a log's file, or a shipped workload's name.
+        platform: the file of the hosts, or a shipped platform's name; if None, a flat machine.
+        hosts: of the flat machine; as many as the log says if None.
+        baseline: what runs now.
+        longest_wait: the longest wait may be so many times the baseline's; 1 at least.
+        weights: how much less ``wait`` and less ``slowdown`` count; 1 each if None: slowdown decides among policies
+            whose mean waits are within 3 % times its weight over that of wait.
+        policies: further ones to try.
+        jobs: which jobs are used, ``slice(0, 5000)``, in order of submission; all if None.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        time_zone: of a log's local times, such as ``Europe/Berlin``; UTC if None.
+        shake: copies of the log with shaken submissions.
+        processes: how many run at a time.
+        folder: where finished runs are kept; nowhere if None.
+
+    Returns:
+        The advice: ``policy``, ``baseline``, ``change`` (by metric: estimate and 95 % interval, -0.2 is a fifth less),
+        ``rows`` (at most eight policies), ``cannot`` (what this log cannot say), ``not_simulated`` (what the log says
+        besides: `what`, `jobs`, `share` of the host-seconds, `job_share`, and `text()`), ``better`` (the commands that
+        simulate these), ``sentence``.
+
+    Raises:
+        ConfigError: if something cannot be read, does not fit together or makes no sense.
+
+    Examples:
+        >>> import decision as d
+        >>> d.advise("toy", "toy", shake=2).baseline
+        'easy'
+    """
+    from decision.experiments.advise import Wish, find_advice
+    from decision.experiments.whole import Log
+    from decision.model.computer import find_platform, find_workload
+
+    if platform is not None and hosts is not None:
+        raise ConfigError("hosts: give a platform or a number of hosts, not both", field="hosts")
+    log = Log(
+        workload=find_workload(workload),
+        platform=None if platform is None else find_platform(platform),
+        hosts=0 if hosts is None else count("hosts", hosts, least=1),
+        selection=given.as_selection(jobs, None, "requested", time_field, "runtime", time_zone),
+    )
+    wish = Wish(
+        baseline=baseline,
+        longest_wait=amount("longest_wait", longest_wait, 1.0, 1e6),
+        weights=mapping("weights", weights, '{"wait": 1}') or {"wait": 1.0, "slowdown": 1.0},
+        policies=(policies,) if isinstance(policies, str) else tuple(policies),
+        copies=count("shake", shake, least=1),
+    )
+    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
+        kept = Path(temporary) if folder is None else a_path("folder", folder)
+        return find_advice(log, wish, kept, processes=count("processes", processes, least=1))

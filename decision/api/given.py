@@ -34,26 +34,24 @@ def as_selection(
 
     if walltime not in _WALLTIMES:
         raise ConfigError(f"walltime: must be requested, runtime or none; found {walltime!r}", field="walltime")
+    first, last = 0, None
+    if jobs is not None:
+        try:
+            if not isinstance(jobs, slice) or jobs.step not in (None, 1):
+                raise ConfigError("not a range")
+            first = 0 if jobs.start is None else whole("jobs", jobs.start)
+            last = None if jobs.stop is None else whole("jobs", jobs.stop)
+        except ConfigError:
+            wanted = "a range like slice(0, 5000), counted from the first job"
+            raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs") from None
     return Selection(
-        jobs=(0, None) if jobs is None else _bounds(jobs),
+        jobs=(first, last),
         nodes=None if nodes is None else whole("nodes", nodes, 1),
         walltime=walltime,  # type: ignore[arg-type]  # one of them
         missing=text("missing_walltime", missing),
         time_field=None if time_field is None else whole("time_field", time_field, 1),
         time_zone=None if time_zone is None else text("time_zone", time_zone),
     )
-
-
-def _bounds(jobs: Any) -> tuple[int, int | None]:
-    """The first job of a range, and the one after its last."""
-    try:
-        if isinstance(jobs, slice) and jobs.step in (None, 1):
-            first = 0 if jobs.start is None else whole("jobs", jobs.start)
-            return first, None if jobs.stop is None else whole("jobs", jobs.stop)
-    except ConfigError:
-        pass
-    wanted = "a range like slice(0, 5000), counted from the first job"
-    raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs")
 
 
 def read_platform(given: Platform | Source, energy: bool) -> Platform:

@@ -1,10 +1,10 @@
 """Learned schedulers: environments, trainings and gates."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decision.model import errors as arguments
 from decision.model.errors import ConfigError, a_path, flag, how_to_install, mapping, several, text
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from decision.model.reshape import Walltimes
     from decision.policies import Plan
     from decision.rl.learning.checkpoint import GateCheck
+    from decision.rl.learning.config import TrainConfig
     from decision.rl.learning.training import Report
-    from decision.rl.schedulers import ChoiceView, ChoosingPolicy, Environment
+    from decision.rl.schedulers import ChoiceView, ChoosingPolicy, Environment, Scheduler
 
 _CHANGES = '{"learn.lr": 1e-4}'
 
@@ -98,20 +99,12 @@ def train(
     from decision.batsim.episodes import engine_of
     from decision.experiments.inputs import first_log
     from decision.experiments.training import Players, check_resumable, train_to_folder
-    from decision.rl.learning.config import load_config
-    from decision.rl.schedulers import find_scheduler
 
-    external = engine_of(engine, batsim, batsim_args)
-    record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
-    wanted, resume = mapping("changes", changes, _CHANGES), flag("resume", resume)
-    if steps is not None:
-        wanted |= {"learn.steps": arguments.whole("steps", steps, 1)}
+    external, output, resume = engine_of(engine, batsim, batsim_args), a_path("folder", folder), flag("resume", resume)
     if not callable(report):
         raise ConfigError(f"report: must be a function that takes one report; found {report!r}", field="report")
-    name = record.default_preset if preset is None else str(a_path("preset", preset))
-    config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
-    if config.scheduler != scheduler:
-        raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
+    asked_for = _Asked.of(scheduler, preset, changes, steps)
+    config = asked_for.config(asked_for.changes, arguments.whole("seed", seed))
     selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
     case = _read_files(platform, workload, (), False, selection)
     if resume:
@@ -198,29 +191,56 @@ def search(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
-    from decision.rl.learning.config import load_config, read_space
-    from decision.rl.schedulers import find_scheduler
+    from decision.experiments.training import SettingsSearch, require_optuna, search_settings
+    from decision.rl.learning.config import read_space
 
     require_optuna()
     if method not in ("bayesian", "random"):
         raise ConfigError(f"method: must be bayesian or random; found {method!r}", field="method")
-    output, wanted = a_path("folder", folder), mapping("changes", changes, _CHANGES)
-    if steps is not None:
-        wanted |= {"learn.steps": arguments.whole("steps", steps, 1)}
+    output, asked = a_path("folder", folder), _Asked.of(scheduler, preset, changes, steps)
     varied = [f"{key}={_range_text(key, values)}" for key, values in mapping("ranges", ranges, _RANGES).items()]
-    space = read_space([*(f"{key}={value}" for key, value in wanted.items()), *varied])
-    record = find_scheduler(text("scheduler", scheduler))
-    name = record.default_preset if preset is None else str(a_path("preset", preset))
-    if load_config(name, space.first).scheduler != scheduler:
-        raise ConfigError(f"the preset {preset} is not for {scheduler}", field="preset")
+    space = read_space([*asked.changes, *varied])
+    asked.config(space.first)
     selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime, time_zone)
-    inputs = _read_files(platform, workload, (), record.energy, selection).inputs
+    inputs = _read_files(platform, workload, (), asked.record.energy, selection).inputs
     first = arguments.whole("seed", seed)
     every = range(first, first + arguments.whole("seeds", seeds, 1))
-    asked = SettingsSearch(name, space, arguments.whole("trials", trials, 1), method, every)  # type: ignore[arg-type]
-    done = search_settings(asked, inputs, output, processes=arguments.whole("processes", processes, 1))
-    return SearchResult(done, space, output / record.file_name)
+    number = arguments.whole("trials", trials, 1)
+    wanted = SettingsSearch(asked.preset, space, number, method, every)  # type: ignore[arg-type]
+    done = search_settings(wanted, inputs, output, processes=arguments.whole("processes", processes, 1))
+    return SearchResult(done, space, output / asked.record.file_name)
+
+
+class _Asked(NamedTuple):
+    """Which scheduler is to learn, and how, as callers of `train` and `search` say it."""
+
+    scheduler: str
+    record: "Scheduler"
+    preset: str
+    changes: list[str]  # of the preset
+
+    @classmethod
+    def of(
+        cls, scheduler: Any, preset: Source | None, changes: Mapping[str, Any] | None, steps: int | None
+    ) -> "_Asked":
+        """What callers gave. Raises ConfigError."""
+        from decision.rl.schedulers import find_scheduler
+
+        record, wanted = find_scheduler(text("scheduler", scheduler)), mapping("changes", changes, _CHANGES)
+        if steps is not None:
+            wanted |= {"learn.steps": arguments.whole("steps", steps, 1)}
+        name = record.default_preset if preset is None else str(a_path("preset", preset))
+        return cls(scheduler, record, name, [f"{key}={value}" for key, value in wanted.items()])
+
+    def config(self, changes: Sequence[str], seed: int = 0) -> "TrainConfig":
+        """The preset with these changes. Raises ConfigError if it is for another scheduler."""
+        from decision.rl.learning.config import load_config
+
+        config = load_config(self.preset, changes, seed=seed)
+        if config.scheduler != self.scheduler:
+            why = f"is for {config.scheduler}, not for {self.scheduler}"
+            raise ConfigError(f"the preset {self.preset} {why}", field="preset")
+        return config
 
 
 _RANGES = '{"learn.lr": (1e-5, 1e-3, "log"), "learn.envs": [8, 16]}'
@@ -443,6 +463,8 @@ def policy_from(
         >>> d.simulate("toy", "toy", first).summary().makespan
         8.0
     """
+    import inspect
+
     from decision.rl.schedulers import ChoosingPolicy
 
     inner = getattr(env, "unwrapped", env)
@@ -454,18 +476,13 @@ def policy_from(
         wanted = "a model with the method predict, or a function of observation and mask"
         raise ConfigError(f"model: must be {wanted}; found {type(model).__name__}", field="model")
     called = name or str(type(model).__name__ if predict else getattr(model, "__name__", "own"))
-    choose = _predicting(predict) if predict else model
-    return ChoosingPolicy(setup.encoder, choose, called, scheduler=setup.scheduler)
-
-
-def _predicting(predict: Callable[..., Any]) -> Callable[["NDArray[Any]", "NDArray[Any]"], int]:
-    """The likeliest choice of a model, of the valid ones where it knows masks."""
-    import inspect
-
+    if predict is None:
+        return ChoosingPolicy(setup.encoder, model, called, scheduler=setup.scheduler)
     masked = "action_masks" in inspect.signature(predict).parameters
 
-    def choose(observation: "NDArray[Any]", mask: "NDArray[Any]") -> int:
+    def predicted(observation: "NDArray[Any]", mask: "NDArray[Any]") -> int:
+        # The likeliest choice of a model, of the valid ones where it knows masks
         action, _ = predict(observation, deterministic=True, **({"action_masks": mask} if masked else {}))
         return int(action)
 
-    return choose
+    return ChoosingPolicy(setup.encoder, predicted, called, scheduler=setup.scheduler)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from decision.experiments.comparison import PolicyComparison, Row
+    from decision.experiments.comparison import PolicyComparison
     from decision.experiments.metric_list import Summary
     from decision.experiments.own_metrics import JobResults
     from decision.experiments.results import SearchTrial
@@ -30,7 +30,53 @@ _SHOWN = 20  # rows of a comparison that a notebook shows
 Place = str | os.PathLike[str]
 
 
-class SimulationResult:
+_Drawings = tuple["Callable[[Axes], None]", "Callable[[], Figure]"]
+
+
+class _Drawn:
+    """A result that is drawn whole, a run or a search."""
+
+    def plot(
+        self,
+        path: Place | None = None,
+        *,
+        ax: "Axes | None" = None,
+        width: float = 7.0,
+        type_size: float = 8.0,
+        dpi: float = 200.0,
+    ) -> "Figure":
+        """Draw it.
+
+        Of a run, which host ran what, how many hosts were busy and how many jobs waited; of a search, the values of its
+        trials, the curves of their validations, and a panel for each setting.
+
+        Args:
+            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
+            ax: axes of a figure of yours, where which host ran what, or the values by trial, are drawn in that figure's
+                style, and nothing else; the other arguments do nothing then.
+            width: inches.
+            type_size: points.
+            dpi: pixels per inch of PNG.
+
+        Raises:
+            ConfigError: if matplotlib is not installed or the file cannot be written.
+        """
+        from decision.report.plots import require_matplotlib
+
+        require_matplotlib()
+        into_axes, figure = self._drawings()
+        if ax is None:
+            return _drawn(figure, path, width, type_size, dpi)
+        _refuse_path(path)
+        into_axes(_axes(ax))
+        return ax.figure  # type: ignore[return-value]
+
+    def _drawings(self) -> _Drawings:
+        """What draws it into axes, and as a figure of its own."""
+        raise NotImplementedError
+
+
+class SimulationResult(_Drawn):
     """What a run came to.
 
     Attributes:
@@ -77,44 +123,18 @@ class SimulationResult:
             record.jobs, hosts, joules, record.window_gap, record, waste=waste, rated=rated, lost_work=record.lost_work
         )
 
-    def plot(
-        self,
-        path: Place | None = None,
-        *,
-        ax: "Axes | None" = None,
-        width: float = 7.0,
-        type_size: float = 8.0,
-        dpi: float = 200.0,
-    ) -> "Figure":
-        """Draw which host ran what, how many hosts were busy and how many jobs waited.
-
-        Args:
-            path: also write the picture there: ``.png``, ``.svg``, ``.pdf``, or ``.pgf`` where LaTeX is installed.
-            ax: axes of a figure of yours, where which host ran what is drawn in that figure's style, and nothing else;
-                the other arguments do nothing then.
-            width: inches.
-            type_size: points.
-            dpi: pixels per inch of PNG.
-
-        Raises:
-            ConfigError: if matplotlib is not installed or the file cannot be written.
-        """
-        from decision.report.plots import require_matplotlib
-
-        require_matplotlib()
+    def _drawings(self) -> "_Drawings":
         from decision.report.plots.schedules import draw_gantt, schedule_figure
 
         jobs, hosts = self.record.jobs, self.record.nb_hosts
-        if ax is not None:
-            _refuse_path(path)
-            draw_gantt(_axes(ax), jobs, hosts, self.title)
-            return ax.figure  # type: ignore[return-value]
-        return _drawn(lambda: schedule_figure(jobs, hosts, self.title), path, width, type_size, dpi)
+        return (lambda axes: draw_gantt(axes, jobs, hosts, self.title)), lambda: schedule_figure(
+            jobs, hosts, self.title
+        )
 
     def write(self, folder: Place) -> None:
         """Write Batsim's output files, ``out_jobs.csv``, ``out_schedule.csv`` and the others, into a folder."""
         from decision.files import write_run
-        from decision.files.run_facts import forget_run
+        from decision.files.outputs_read import forget_run
 
         place = a_path("folder", folder)
         write_run(place / "out", self.record)
@@ -210,21 +230,11 @@ class ComparisonResult:
         a fifth less; else an interquartile mean, and ``improvement`` with its bounds is the probability that a run is
         better than one of the baseline's. A pandas DataFrame, or a list of dicts without pandas.
         """
+        from decision.report.comparison import row_values
+
+        rows = [row_values(row) for row in self.comparison.rows]
         return as_table(
-            [
-                {
-                    "metric": row.metric,
-                    "workload": row.workload,
-                    "policy": row.contender,
-                    "runs": row.runs,
-                    "estimate": row.score.value,
-                    "estimate_low": row.score.low,
-                    "estimate_high": row.score.high,
-                    **_against(row),
-                    "verdict": row.verdict,
-                }
-                for row in self.comparison.rows
-            ]
+            [{name: math.nan if v is None else v for name, v in row.items() if name != "blocks"} for row in rows]
         )
 
     @cached_property
@@ -336,7 +346,7 @@ class ComparisonResult:
         return Table(repr(self).strip("<>") + (f"; {more:,} more rows in table" if more else ""), header, rows).html()
 
 
-class SearchResult:
+class SearchResult(_Drawn):
     """What a search for settings came to.
 
     Attributes:
@@ -362,38 +372,10 @@ class SearchResult:
 
         return as_table(table_rows(self.trials))
 
-    def plot(
-        self,
-        path: Place | None = None,
-        *,
-        ax: "Axes | None" = None,
-        width: float = 7.0,
-        type_size: float = 8.0,
-        dpi: float = 200.0,
-    ) -> "Figure":
-        """Draw the trials: their values, the curves of their validations, and a panel for each setting.
-
-        Args:
-            path: also write the picture there, in a format as of `SimulationResult.plot`.
-            ax: axes of a figure of yours, where the values by trial are drawn in that figure's style, and nothing else;
-                the other arguments do nothing then.
-            width: inches.
-            type_size: points.
-            dpi: pixels per inch of PNG.
-
-        Raises:
-            ConfigError: if matplotlib is not installed or the file cannot be written.
-        """
-        from decision.report.plots import require_matplotlib
-
-        require_matplotlib()
+    def _drawings(self) -> "_Drawings":
         from decision.report.plots.search import draw_trials, search_picture
 
-        if ax is not None:
-            _refuse_path(path)
-            draw_trials(_axes(ax), self.trials)
-            return ax.figure  # type: ignore[return-value]
-        return _drawn(lambda: search_picture(self.trials, self._space).figure, path, width, type_size, dpi)
+        return (lambda axes: draw_trials(axes, self.trials)), lambda: search_picture(self.trials, self._space).figure
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.trials):,} trials, the best with {self.best.changes}>"
@@ -404,12 +386,6 @@ class SearchResult:
         rows = table_rows(self.trials)
         cells = [[f"{v:,.4g}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows[:_SHOWN]]
         return Table(repr(self).strip("<>"), [*rows[0]], cells).html()
-
-
-def _against(row: "Row") -> dict[str, float]:
-    """What a row is against the baseline's."""
-    name, found = ("change", row.change) if row.improvement is None else ("improvement", row.improvement)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found or (math.nan,) * 3, strict=True))
 
 
 def as_table(columns: Any) -> Any:

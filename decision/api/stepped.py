@@ -148,7 +148,10 @@ class Simulation:
         energy = flag("energy", energy)
         hosts = given.read_platform(platform, energy)
         workloads = given.as_workloads(workload, given.as_selection(jobs, nodes, walltime, None), hosts)
-        _refuse_large(workloads, len(hosts.hosts))
+        nb_hosts = len(hosts.hosts)
+        for job in (job for each in workloads for job in each.jobs if job.size > nb_hosts):  # it could never start
+            there = f"{job.id} needs {job.size:,} hosts, and there are {nb_hosts:,}"
+            raise ConfigError(f"workload: {there}; nodes={nb_hosts} leaves it out")
         self._title = f"stepped on {Path(hosts.path).stem or 'platform'}"
         self._platform, self._files = hosts, None
         inputs = Inputs(platform=Path(hosts.path), workloads=(), energy=energy)
@@ -199,7 +202,8 @@ class Simulation:
         count = int(state.nb_jobs)
         columns: dict[str, Any] = {"id": list(self.view.names[:count])}
         columns |= {name: getattr(state, name)[:count].tolist() for name in ("submit_time", "size", "walltime")}
-        columns["state"] = [_state_name(code) for code in state.job_state[:count].tolist()]
+        codes = state.job_state[:count].tolist()
+        columns["state"] = [(JobState(c) if c < ENDED else FinalState(c - ENDED)).name for c in codes]
         columns |= {name: getattr(state, name)[:count].tolist() for name in ("start_time", "end_time")}
         return as_table([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
 
@@ -355,20 +359,6 @@ class Simulation:
     def __repr__(self) -> str:
         done = "over" if self.is_over else f"{len(self.view.queue):,} jobs wait, {len(self.view.running):,} run"
         return f"<{type(self).__name__}: {self._title}, t={self.now:.12g} s, {done}>"
-
-
-def _state_name(code: int) -> str:
-    return JobState(code).name if code < ENDED else FinalState(code - ENDED).name
-
-
-def _refuse_large(workloads: Iterable[Workload], hosts: int) -> None:
-    """Refuse jobs that can never start. Raises ConfigError."""
-    for workload in workloads:
-        for job in workload.jobs:
-            if job.size > hosts:
-                raise ConfigError(
-                    f"workload: {job.id} needs {job.size:,} hosts, and there are {hosts:,}; nodes={hosts} leaves it out"
-                )
 
 
 def _written(case: Any, folder: Path) -> Any:

@@ -6,11 +6,10 @@ A `transport.Transport` has waits that are safe: it gives up after a timeout, no
 signals end the wait. `zeromq` puts one between an agent or an engine without I/O and the network, and `launcher`
 between an agent and a Batsim that it starts, in Docker too; `episodes` has those of environments; `conversation`
 answers until the simulation ends, and records it or decides a recorded one again. `follower` keeps the cluster's state
-as Batsim reports it, by `kernels`. `agent`, which decides by it with one of our policies, and `pybatsim`, with a
-scheduler written for pybatsim, take one message and return one reply (`conversation.Responder`). `announced` reads the
-platform that Batsim announces, and has what a Batsim 5 needs more; `dynamic_jobs` are those that the decision process
-registers. `decision_component` asks the component of a Batsim 5: a process, or a library, which has a process of its
-own (`library_child`).
+as Batsim announces and reports it, and has what a Batsim 5 needs more. `agent`, which decides by it with one of our
+policies, and `pybatsim`, with a scheduler written for pybatsim, take one message and return one reply
+(`conversation.Responder`). `dynamic_jobs` are those that the decision process registers. `decision_component` asks the
+component of a Batsim 5: a process, or a library, which has a process of its own (`library_child`).
 
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.prepared`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.

@@ -35,12 +35,19 @@ from decision.state import transitions
 from decision.state.cluster import ClusterState, PlatformFacts, nb_hosts, new_state, platform_facts, with_room
 from decision.state.plan_arrays import PlanArrays
 
-from . import announced as edc
-from . import kernels
-from .announced import announced_platform, in_announced_order
 from .dynamic_jobs import ClosedLoop, Suspensions, check_config
-from .follower import FOLLOWED, Follower, registered_all
-from .kernels import FAULTY, ask_now
+from .follower import (
+    FAULTY,
+    FOLLOWED,
+    Follower,
+    announced_platform,
+    ask_now,
+    hello,
+    in_announced_order,
+    job_arrives,
+    job_is_worth,
+    registered_all,
+)
 
 
 class CheckedPolicy:
@@ -150,11 +157,21 @@ class Agent(Follower):
         """
         commands = self.hear(question)
         if self.asked:
-            # jobs of a closed loop that are due come before the decision, so that the policy sees them; what it rejects
-            # is over, which may set off others, so that the next call is known after it
-            self._send_next(commands)
+            if self._loop is not None:
+                # jobs of a closed loop that are due come before the decision, so that the policy sees them
+                submissions, registration = self._loop.send(self.now)
+                commands += registration
+                for event in submissions:
+                    self._submit(event, commands)
             self._carry_out(self._decider.decide(self._state, self._plan, self.now), commands)
-            self._call_for_next(commands)
+            if self._loop is not None:
+                # what it rejects is over, which may set off others, so that the next call is known after it
+                for command in commands:
+                    if isinstance(command, m.RejectJob):
+                        self._loop.ended(command.data.job_id, self.now)
+                time = self._loop.next_call(self.now)
+                if time is not None:
+                    commands.append(m.CallMeLater(self.now, self._call(time)))
             if self._loop is None or not self._loop.is_open:
                 self._end_registration(commands)
         return self.say(commands)
@@ -169,7 +186,7 @@ class Agent(Follower):
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
         registers = self._may_suspend or may_suspend(self._policy, ()) or self._loop is not None
-        commands.append(m.Hello(self.now, edc.hello(self._traits.name, registers)))
+        commands.append(m.Hello(self.now, hello(self._traits.name, registers)))
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
@@ -190,29 +207,21 @@ class Agent(Follower):
         self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)
         self._begun = True
-        self._cap(platform, event.data.config)
-        self._prepare_suspensions(event.data, commands)
-
-    def _cap(self, platform: Platform, config: m.Config) -> None:
-        """Power is limited from the beginning on; how that changes comes with events."""
-        cap = host_cap(self._policy, platform)
-        if cap is None:
-            return
-        if len(cap.hosts) > 1 and not config.forward_unknown_events:
-            advice = (
-                "start Batsim with --forward-unknown-events and the events that decision workload supply makes of it"
-            )
-            raise ConfigError(f"policy {self._traits.name}: cap={self._supply.cap} changes by time; {advice}")
-        transitions.set_supply(self._state, int(cap.hosts[0]), np.zeros(0, np.int32))
-
-    def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
-        settings, config, suspends = self._supply, data.config, may_suspend(self._policy, ())
+        config, settings, suspends = event.data.config, self._supply, may_suspend(self._policy, ())
+        # power is limited from the beginning on; how that changes comes with events
+        if (cap := host_cap(self._policy, platform)) is not None:
+            if len(cap.hosts) > 1 and not config.forward_unknown_events:
+                advice = "start Batsim with --forward-unknown-events and the events that decision workload supply makes"
+                mistake = f"cap={settings.cap} changes by time; {advice} of it"
+                raise ConfigError(f"policy {self._traits.name}: {mistake}")
+            transitions.set_supply(self._state, int(cap.hosts[0]), np.zeros(0, np.int32))
         check_config(self._traits.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         needs = suspends or self._loop is not None or (settings.suspends_beyond and config.forward_unknown_events)
         is_compiled = isinstance(innermost(self._policy), CompiledPolicy)  # a policy in Python may suspend at any time
         self._registers = self._dynamic and (needs or not is_compiled)
-        self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart, settings.every)
+        profiles = event.data.profiles if self._registers else {}
+        self._suspensions = Suspensions(profiles, settings.restart, settings.every)
         if self._dynamic and not self._registers:  # Batsim waits for it
             commands.append(registered_all(self.now))
 
@@ -228,14 +237,20 @@ class Agent(Follower):
         check_walltime(self._traits, job_id, job.walltime, "Batsim's workload")
         if self._traits.needs_estimate:
             check_estimate(job_id, estimate, "Batsim's workload")
-        job_number = kernels.job_arrives.from_python(
+        job_number = job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number, float(usable_estimate(estimate))
         )
         self._remember(job_id, job_number)
         if self._loop is not None:
             self._loop.came(job_id, event.timestamp)
         if self._traits.needs_value or self._traits.needs_qos or not _WORTH.isdisjoint(job.fields):
-            self._note_worth(job, job_id, job_number)
+            try:
+                worth = read_worth(job.fields, job.subtime)
+            except ConfigError as error:
+                raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
+            check_worth(self._traits, job_id, worth, "Batsim's workload")
+            known = (0.0 if math.isnan(quantity) else quantity for quantity in astuple(worth))
+            job_is_worth.from_python(self._state.address, job_number, *known)
         if self._registers:
             self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
         hosts = nb_hosts(self._state)
@@ -244,34 +259,6 @@ class Agent(Follower):
             commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
             transitions.reject(self._state, job_number)
             transitions.drop_started(self._state)
-
-    def _note_worth(self, job: m.JobDescription, job_id: str, number: int) -> None:
-        """What the job is worth, as it says itself."""
-        try:
-            worth = read_worth(job.fields, job.subtime)
-        except ConfigError as error:
-            raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
-        check_worth(self._traits, job_id, worth, "Batsim's workload")
-        known = (0.0 if math.isnan(quantity) else quantity for quantity in astuple(worth))
-        kernels.job_is_worth.from_python(self._state.address, number, *known)
-
-    def _send_next(self, commands: list[m.DecisionEvent]) -> None:
-        """Register the jobs that come now since others have ended."""
-        if self._loop is not None:
-            submissions, registration = self._loop.send(self.now)
-            commands += registration
-            for event in submissions:
-                self._submit(event, commands)
-
-    def _call_for_next(self, commands: list[m.DecisionEvent]) -> None:
-        """Be called when the next of them comes; those that were rejected now are over."""
-        if self._loop is not None:
-            for command in commands:
-                if isinstance(command, m.RejectJob):
-                    self._loop.ended(command.data.job_id, self.now)
-            time = self._loop.next_call(self.now)
-            if time is not None:
-                commands.append(m.CallMeLater(self.now, self._call(time)))
 
     def _change_supply(self, event: m.Notify) -> None:
         super()._change_supply(event)

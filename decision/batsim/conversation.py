@@ -4,7 +4,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -104,8 +104,14 @@ class Recorder:
 
     def unanswered(self, question: bytes) -> None:
         """Record a question that got no reply, unless it is none."""
-        if self._file is not None and (_is_json(question.rstrip(b"\0")) or says_size(question)):
-            self._write(self._file, record_line(Role.BATSIM, question) + "\n")
+        if self._file is None:
+            return
+        try:
+            msgspec.json.decode(question.rstrip(b"\0"))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if not says_size(question):
+                return
+        self._write(self._file, record_line(Role.BATSIM, question) + "\n")
 
     def _write(self, file: FileIO, text: str) -> None:
         data = text.encode()
@@ -119,14 +125,6 @@ class Recorder:
         return ConfigError(f"recording {self._path}: cannot be written ({error.strerror}); choose another file")
 
 
-def _is_json(data: bytes) -> bool:
-    try:
-        msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
-
-
 def answer_all(
     agent: Responder, transport: Transport, recorder: Recorder, watch: Callable[[], None] | None = None
 ) -> Conversation:
@@ -134,7 +132,11 @@ def answer_all(
     conversation = Conversation()
     began = time.perf_counter()
     agent.get_ready()
-    with _rare_garbage_collection():
+    # messages make no cycles, so that looking for some is wasted; policies in Python may make a few
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    try:
         while not agent.finished:
             question = transport.receive(watch)
             received = time.perf_counter()
@@ -147,21 +149,11 @@ def answer_all(
             conversation.messages += 1
             transport.send(reply)
             recorder.exchange(question, reply)
-    conversation.total = time.perf_counter() - began
-    return conversation
-
-
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Messages make no cycles, so that looking for some is wasted; policies in Python may make a few."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *before[1:])
-    try:
-        yield
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+    conversation.total = time.perf_counter() - began
+    return conversation
 
 
 # --- A recorded conversation, decided again ---
@@ -229,22 +221,17 @@ def recorded_starts(session: Path) -> tuple[dict[str, float], int]:
 
 def _exchanges(session: Path) -> Iterator[tuple[int, RecordedMessage, RecordedMessage]]:
     """Each question's place in the recording, the question, and the recorded reply."""
-    entries = list(enumerate(_read(session), start=1))
-    for (line, question), (_, reply) in zip(entries[::2], entries[1::2], strict=False):
-        if (question.sender, reply.sender) != (Role.BATSIM, Role.DECISION):
-            raise InputError(f"{session}, message {line}: questions and replies do not alternate; is a line missing?")
-        yield line, question, reply
-
-
-def _read(session: Path) -> list[RecordedMessage]:
     try:
         lines = session.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{session}: cannot be read ({error})") from None
-    entries = list(read_recording(lines, str(session)))
+    entries = list(enumerate(read_recording(lines, str(session)), start=1))
     if len(entries) < 2:
         raise InputError(f"{session}: it has no question with its reply")
-    return entries
+    for (line, question), (_, reply) in zip(entries[::2], entries[1::2], strict=False):
+        if (question.sender, reply.sender) != (Role.BATSIM, Role.DECISION):
+            raise InputError(f"{session}, message {line}: questions and replies do not alternate; is a line missing?")
+        yield line, question, reply
 
 
 def _decoded(reply: bytes) -> list[dict[str, Any]]:
@@ -260,28 +247,21 @@ def _parts(event: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _events(reply: bytes) -> list[str]:
     """The events of a reply, written in one way each, without the times at which they were decided."""
-    return [msgspec.json.encode(_normal(event), order="sorted").decode() for event in _decoded(reply)]
-
-
-def _normal(event: dict[str, Any]) -> dict[str, Any]:
-    """An event in one wire form, with host sets in one spelling."""
-    kind, data = _parts(event)
-    return {"type": kind, "data": _normal_data(data)}
+    parts = (_parts(event) for event in _decoded(reply))
+    normal = [{"type": kind, "data": _normal_data(data)} for kind, data in parts]
+    return [msgspec.json.encode(event, order="sorted").decode() for event in normal]
 
 
 def _normal_data(data: Any) -> Any:
+    """What an event says, with host sets in one spelling."""
     if not isinstance(data, dict):
         return data
-    return {name: _normal_hosts(value) if name in _HOSTS else _normal_data(value) for name, value in data.items()}
-
-
-def _normal_hosts(text: Any) -> Any:
-    if not isinstance(text, str):
-        return _normal_data(text)
-    try:
-        return format_hosts(parse_hosts(text))
-    except ConfigError:
-        return text  # not a host set: it differs from any valid one
+    normal = {name: _normal_data(value) for name, value in data.items()}
+    for name in _HOSTS:
+        if isinstance(normal.get(name), str):
+            with suppress(ConfigError):  # not a host set: it differs from any valid one
+                normal[name] = format_hosts(parse_hosts(normal[name]))
+    return normal
 
 
 def _without(events: list[str], others: list[str]) -> list[str]:

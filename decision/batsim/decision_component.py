@@ -104,24 +104,21 @@ class LibraryTransport(Transport):
                 if len(self._data) >= FRAME.size + size:
                     content = bytes(self._data[FRAME.size : FRAME.size + size])
                     del self._data[: FRAME.size + size]
-                    return self._content(kind, content)
+                    if kind == IS_LOADED:
+                        self._schema = content.decode(errors="replace")
+                    elif kind == IS_MISSING:
+                        raise ConfigError(f"library {self.endpoint}: {content.decode(errors='replace')}")
+                    elif kind == IS_ERROR:
+                        raise RemoteProtocolError(f"{self._peer} fails: {content.decode(errors='replace')}")
+                    else:
+                        assert kind == IS_ANSWER
+                    return content
             if not select.select([self._from_child], [], [], SLICE)[0]:
                 return None
             more = os.read(self._from_child, 1 << 16)
             if not more:
                 raise self._gone()
             self._data += more
-
-    def _content(self, kind: int, content: bytes) -> bytes:
-        if kind == IS_LOADED:
-            self._schema = content.decode(errors="replace")
-        elif kind == IS_MISSING:
-            raise ConfigError(f"library {self.endpoint}: {content.decode(errors='replace')}")
-        elif kind == IS_ERROR:
-            raise RemoteProtocolError(f"{self._peer} fails: {content.decode(errors='replace')}")
-        else:
-            assert kind == IS_ANSWER
-        return content
 
     def _gone(self) -> PeerError:
         try:

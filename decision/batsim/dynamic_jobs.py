@@ -18,8 +18,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from decision.engine.batsim_words import job_fields, profile_object
+from decision.model.demand import Session, Sessions, of_fixed
 from decision.model.errors import ConfigError, PolicyError
-from decision.model.sessions import Session, Sessions, of_fixed
 from decision.model.workload import Job, Workload, rest_name
 from decision.protocol import messages as m
 from decision.state import transitions

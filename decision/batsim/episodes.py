@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -135,19 +135,15 @@ class EpisodeBatsims:
             process_group=0,  # of our session: Batsims join this group, which Ctrl-C does not reach
         )
         try:
-            self._platform = self._platform_file(platform)
+            self._platform = Path(platform.path or "").absolute()
+            if not self._platform.is_file():
+                self._platform = self.folder / "platform.xml"
+                # its messages take no time, whatever connects the hosts, so that those of a file must not, either
+                write_platform(self._platform, platform if platform.routes else replace(platform, topology=None))
             self.new = not batsim.image and speaks_5(find_batsim(batsim.command))
         except BaseException:
             self.close()
             raise
-
-    def _platform_file(self, platform: Platform) -> Path:
-        if platform.path and (path := Path(platform.path).absolute()).is_file():
-            return path
-        path = self.folder / "platform.xml"
-        # its messages take no time, whatever connects the hosts, so that those of a file must not, either
-        write_platform(path, platform if platform.routes else replace(platform, topology=None))
-        return path
 
     def start(self, workload: bytes, events: bytes | None = None) -> "EpisodeBatsim":
         """A Batsim that simulates a workload, in its own JSON, with external events.
@@ -159,40 +155,31 @@ class EpisodeBatsims:
             if not self._open:
                 raise PeerError("the environments are closed")
             self._number += 1
-            prefix = self.folder / f"{self._number}"
-            inputs = self._written(prefix, workload, events)
-            session = EpisodeBatsim(self, prefix, self._words(prefix, inputs), self._guard.pid)
+            prefix, batsim = self.folder / f"{self._number}", self.batsim
+            inputs = ["-p", str(self._platform)]
+            options = {"-w": workload, "--external-events" if self.new else "--events": events}
+            for option, data in options.items():
+                if data is None:
+                    continue
+                path = prefix.with_suffix(".json" if option == "-w" else ".txt")
+                try:
+                    path.write_bytes(data)
+                except OSError as error:
+                    reason = f"{path}: cannot be written ({error.strerror})"
+                    raise ConfigError(f"{reason}; free space, or let TMPDIR name another folder") from None
+                inputs += [option, str(path)]
+            if batsim.image:
+                words = docker_command(batsim.image, [self._platform], self.folder)
+            else:
+                words = [find_batsim(batsim.command)]
+            words += [*inputs, "-e", f"{prefix}_" if self.new else str(prefix), "-v", "quiet"]
+            if self.new:
+                words += ["--energy-host"] if "-E" in self._switches else []
+            else:
+                words += ["--disable-schedule-tracing", "--disable-machine-state-tracing", *self._switches]
+            session = EpisodeBatsim(self, prefix, [*words, *batsim.arguments], self._guard.pid)
             self._running.add(session)
             return session
-
-    def _written(self, prefix: Path, workload: bytes, events: bytes | None) -> list[str]:
-        """Options with files that are written now."""
-        files: Mapping[str, bytes] = {"-w": workload}
-        if events is not None:
-            files = {**files, "--external-events" if self.new else "--events": events}
-        words = ["-p", str(self._platform)]
-        for option, data in files.items():
-            path = prefix.with_suffix(".json" if option == "-w" else ".txt")
-            try:
-                path.write_bytes(data)
-            except OSError as error:
-                reason = f"{path}: cannot be written ({error.strerror})"
-                raise ConfigError(f"{reason}; free space, or let TMPDIR name another folder") from None
-            words += [option, str(path)]
-        return words
-
-    def _words(self, prefix: Path, inputs: Sequence[str]) -> list[str]:
-        """The command, all but the socket's."""
-        batsim = self.batsim
-        if batsim.image:
-            start = docker_command(batsim.image, [self._platform], self.folder)
-        else:
-            start = [find_batsim(batsim.command)]
-        if self.new:
-            switches = ["--energy-host"] if "-E" in self._switches else []
-            return [*start, *inputs, "-e", f"{prefix}_", "-v", "quiet", *switches, *batsim.arguments]
-        quiet = ["--disable-schedule-tracing", "--disable-machine-state-tracing"]
-        return [*start, *inputs, "-e", str(prefix), "-v", "quiet", *quiet, *self._switches, *batsim.arguments]
 
     def forget(self, session: "EpisodeBatsim") -> None:
         """Forget an episode whose Batsim has ended."""

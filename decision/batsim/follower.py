@@ -3,30 +3,129 @@
 A `Follower` decides nothing. `decision.batsim.agent` asks a policy between `hear` and `say`; in an environment whose
 episodes run in a Batsim the kernels of a scheduler choose there (`decision.rl.envs.external`). So both see the same
 cluster, and both say what they decide in the same words.
+
+What messages and plans do to the state are entries, called with addresses: a message needs about three calls, and
+numba's own way into a kernel takes longer than most decisions. Batsim 5 prints times with the rounding errors of
+SimGrid's clock; the state has them as Batsim 4 prints them, so that no decision depends on the last digit.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from decision import __version__
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
+from decision.engine.kernels.clock import six_decimals
 from decision.engine.rules import DECIMALS
 from decision.files.events import read_forecast
+from decision.files.simgrid.values import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.errors import ConfigError, RemoteProtocolError
 from decision.model.hosts import format_hosts, format_intervals, parse_hosts
+from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState
 from decision.model.workload import POWER_SUPPLY
+from decision.policies.prepared import ask_and_check
 from decision.policies.traits import SupplySettings
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
+from decision.protocol.messages import Resource
 from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts, nb_hosts, with_room
-from decision.state.plan_arrays import PlanArrays
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 
-from . import announced as edc
-from . import kernels
 from .dynamic_jobs import NEEDS_DYNAMIC_JOBS, Suspensions
+
+# What messages and plans do to the state, and how a policy is asked: entries, called with addresses.
+
+FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
+
+
+@Interface(int, ClusterState, float).entry
+def time_is(state, now):
+    """It is `now` seconds, as a message says."""
+    transitions.tick(state, six_decimals(now))
+    return 0
+
+
+@Interface(int, ClusterState, float, int, float, int, float).entry
+def job_arrives(state, now, size, walltime, user, estimate):
+    """A job arrives at `now` seconds, as `transitions.submit`; its number."""
+    transitions.tick(state, six_decimals(now))
+    return transitions.submit(state, size, walltime, user, estimate)
+
+
+@Interface(int, ClusterState, int, float, float, float, float).entry
+def job_is_worth(state, job, value, qos, deadline, expected):
+    """A job says what it is worth, as `transitions.appraise`."""
+    transitions.appraise(state, job, value, qos, deadline, expected)
+    return 0
+
+
+@Interface(int, ClusterState, float, int, float, float).entry
+def job_returns(state, now, job, restart, every):
+    """What is left of a job that was suspended or failed arrives, as `transitions.resubmit`; its number."""
+    transitions.tick(state, six_decimals(now))
+    return transitions.resubmit(state, job, restart, every)
+
+
+@Interface(int, ClusterState, PlatformFacts, float, int, int).entry
+def job_ends(state, facts, now, job, final_state):
+    """A job ends at `now` seconds."""
+    transitions.tick(state, six_decimals(now))
+    transitions.end(state, facts, job, final_state)
+    return 0
+
+
+@Interface(int, int, ClusterState, PlatformFacts, int, PlanArrays, float).entry
+def ask_now(policy, state, facts, memory, plan, now):
+    """Let the policy at an address fill the plan for `now` seconds, and check it; the number of actions, or FAULTY."""
+    transitions.tick(state, six_decimals(now))
+    if not ask_and_check(policy, state, facts, memory, plan):
+        return FAULTY
+    if plan.nb_actions == 0:
+        transitions.take_ends(state)
+    return plan.nb_actions
+
+
+@Interface(int, ClusterState, PlatformFacts, PlanArrays).entry
+def carry_out(state, facts, plan):
+    """Start, reject and switch as the plan says; kills and calls show in later messages only."""
+    for at in range(plan.nb_actions):
+        kind = plan.kind[at]
+        if kind == START:
+            transitions.start(state, plan.job[at], plan.first, plan.last, plan.begin[at], plan.end[at])
+        elif kind == REJECT:
+            transitions.reject(state, plan.job[at])
+        elif kind == SUSPEND:
+            transitions.begin_suspension(state, plan.job[at], plan.value[at])
+        elif kind == SET_PSTATE:
+            _switch(state, facts, plan, at)
+    transitions.drop_started(state)
+    transitions.take_ends(state)
+    return 0
+
+
+@kernel
+def _switch(state, facts, plan, at):
+    """Hosts begin to sleep or wake; a change between computing pstates takes effect when Batsim reports it."""
+    pstate = plan.value[at]
+    for i in range(plan.begin[at], plan.end[at]):
+        for host in range(plan.first[i], plan.last[i] + 1):
+            old = state.pstate[host]
+            wakes = facts.pstate_kind[host, pstate] == PSTATE_COMPUTING
+            if not (wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING):
+                virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
+                transitions.begin_switch(state, facts, host, virtual, wakes)
+
+
+# The state by messages, and messages by plans.
 
 _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,
@@ -36,7 +135,7 @@ _FINISHED, _NO_MORE_JOBS = "registration_finished", "no_more_static_job_to_submi
 _KILLS = (p.KILL, p.SUSPEND)
 _FINAL_STATES = {state.name: int(state) for state in FinalState}
 
-FOLLOWED = kernels.job_arrives, kernels.job_ends, kernels.carry_out  # entries that every conversation needs
+FOLLOWED = job_arrives, job_ends, carry_out  # entries that every conversation needs
 
 
 class Follower:
@@ -70,7 +169,7 @@ class Follower:
             m.JobKilled: self._resubmit,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
-            m.ExternalEvent: self._notice_external,
+            m.ExternalEvent: self._notice,
             m.SimulationEnds: self._end,
         }
 
@@ -127,7 +226,7 @@ class Follower:
 
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
         job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
-        kernels.job_ends.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
+        job_ends.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
 
     def _resubmit(self, event: m.JobKilled, commands: list[m.DecisionEvent]) -> None:
         """Register what is left of jobs that were suspended; those without progress had ended by themselves."""
@@ -139,7 +238,7 @@ class Follower:
             if len(self._names) == len(self._state.size):
                 self._grow()
             how = self._suspensions.restart, self._suspensions.every
-            rest = kernels.job_returns.from_python(self._state.address, event.timestamp, killed, *how)
+            rest = job_returns.from_python(self._state.address, event.timestamp, killed, *how)
             rest_id, registration = self._suspensions.register(self._state, self._names, killed, rest, self.now)
             self._remember(rest_id, rest)
             commands += registration
@@ -173,11 +272,10 @@ class Follower:
         """The time of a switch or an external event, in seconds."""
         return round(event.timestamp if self._connection.version.stamps_all else self.now, DECIMALS)
 
-    def _notice_external(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
-        if notification := edc.notification_of(event):
-            self._notice(notification, commands)
-
-    def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
+    def _notice(self, told: m.Notify | m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
+        event = notification_of(told) if isinstance(told, m.ExternalEvent) else told
+        if event is None:
+            return
         if event.data.type == POWER_SUPPLY:
             self._change_supply(event)
         self._all_came |= event.data.type == _NO_MORE_JOBS
@@ -215,17 +313,8 @@ class Follower:
         """The plan of so many actions as commands, and what the state is by it."""
         if not actions:
             return
-        state, plan = self._state, self._plan
+        state, plan, now, names = self._state, self._plan, self.now, self._names
         intervals = int(plan.nb_intervals)
-        self._write_commands(commands, actions, intervals)
-        room = int(state.nb_intervals) + intervals
-        if room > len(state.interval_first):
-            self._state = state = with_room(state, 0, room)
-        kernels.carry_out.from_python(state.address, self._facts.address, plan.address)
-
-    def _write_commands(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
-        """The plan as Batsim's commands. Kills in a row are one request, as in the embedded engine."""
-        plan, now, names = self._plan, self.now, self._names
         runs = list(zip(plan.first[:intervals].tolist(), plan.last[:intervals].tolist(), strict=True))
         columns = (plan.kind, plan.job, plan.begin, plan.end)
         for at, (kind, job, begin, end) in enumerate(zip(*(c[:actions].tolist() for c in columns), strict=True)):
@@ -235,51 +324,156 @@ class Follower:
             elif kind == p.REJECT:
                 commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
             elif kind in _KILLS:
-                self._kill(commands, kind, job, bool(at) and plan.kind[at - 1] in _KILLS)
+                if kind == p.SUSPEND and not self._registers:
+                    advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
+                    raise ConfigError(f"t={now:.12g} s: {names[job]} is suspended: {advice}")
+                if kind == p.SUSPEND:
+                    self._suspensions.check(job, names[job])
+                if job in self._killing and self._connection.version.kills_once:
+                    continue
+                # kills in a row are one request, as in the embedded engine
+                before: tuple[str, ...] = ()
+                if at and plan.kind[at - 1] in _KILLS and isinstance(commands[-1], m.KillJob):
+                    before = commands.pop().data.job_ids  # type: ignore[union-attr]
+                self._killing.add(job)
+                commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
             elif kind == p.SET_PSTATE:
-                self._switch(commands, runs[begin:end], int(plan.value[at]))
+                commands += self._switches(runs[begin:end], int(plan.value[at]))
             else:
                 commands.append(m.CallMeLater(now, self._call(float(plan.time[at]))))
+        room = int(state.nb_intervals) + intervals
+        if room > len(state.interval_first):
+            self._state = state = with_room(state, 0, room)
+        carry_out.from_python(state.address, self._facts.address, plan.address)
 
-    def _kill(self, commands: list[m.DecisionEvent], kind: int, job: int, follows: bool) -> None:
-        """Kill a job, in one command with the kill before where this one follows it."""
-        if kind == p.SUSPEND and not self._registers:
-            advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
-            raise ConfigError(f"t={self.now:.12g} s: {self._names[job]} is suspended: {advice}")
-        if kind == p.SUSPEND:
-            self._suspensions.check(job, self._names[job])
-        if job in self._killing and self._connection.version.kills_once:
-            return
-        before: tuple[str, ...] = ()
-        if follows and isinstance(commands[-1], m.KillJob):
-            before = commands.pop().data.job_ids  # type: ignore[union-attr]
-        self._killing.add(job)
-        commands.append(m.KillJob(self.now, m.KillJobData((*before, self._names[job]))))
-
-    def _switch(self, commands: list[m.DecisionEvent], runs: list[tuple[int, int]], pstate: int) -> None:
-        """Let the hosts of these intervals change to a pstate."""
+    def _switches(self, runs: list[tuple[int, int]], pstate: int) -> list[m.DecisionEvent]:
+        """The commands that let the hosts of these intervals change to a pstate."""
         if not self._connection.version.tells_switches_apart:
             data = m.SetResourceStateData(format_intervals(runs), str(pstate))
-            commands.append(m.SetResourceState(self.now, data))
-            return
+            return [m.SetResourceState(self.now, data)]
         hosts = [host for first, last in runs for host in range(first, last + 1)]
-        for group, at_once in edc.switches(self._state, self._facts, hosts, pstate):
-            data = m.SetResourceStateData(format_hosts(group), str(pstate), at_once)
-            commands.append(m.SetResourceState(self.now, data))
+        groups = switches(self._state, self._facts, hosts, pstate)
+        changes = [m.SetResourceStateData(format_hosts(group), str(pstate), at_once) for group, at_once in groups]
+        return [m.SetResourceState(self.now, change) for change in changes]
 
     def _call(self, time: float) -> m.CallMeLaterData:
         if not self._connection.version.names_calls:
-            return m.CallMeLaterData(_with_few_digits(time, self.now))
+            # to the microsecond: of numbers of more than 15 digits Batsim makes others than we do
+            rounded = round(time, DECIMALS)
+            return m.CallMeLaterData(rounded if rounded > self.now else time)
         self._calls += 1
-        return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
-
-
-def _with_few_digits(time: float, now: float) -> float:
-    """A time after `now`, to the microsecond: of numbers of more than 15 digits Batsim makes others than we do."""
-    rounded = round(time, DECIMALS)
-    return rounded if rounded > now else time
+        return m.CallMeLaterData(milliseconds(time), f"call {self._calls}", "ms")
 
 
 def registered_all(now: float) -> m.Notify:
     """The word that no more jobs will be registered, for which Batsim waits."""
     return m.Notify(now, m.NotifyData(type=_FINISHED))
+
+
+# The platform that SIMULATION_BEGINS announces, and what a Batsim 5 alone needs: a greeting, calls in milliseconds.
+
+
+def announced_platform(resources: Sequence[Resource]) -> Platform:
+    """The compute hosts of SIMULATION_BEGINS. Speeds are nan where Batsim does not send them, which only Batsim 5 does.
+
+    Raises:
+        RemoteProtocolError: if there are none, or they are not numbered from 0.
+    """
+    if not resources:
+        raise RemoteProtocolError("Batsim announces no compute host, and a simulation needs one")
+    if [resource.id for resource in resources] != list(range(len(resources))):
+        raise RemoteProtocolError("Batsim announces compute hosts whose ids do not count up from 0")
+    hosts = []
+    for resource in resources:
+        properties = dict(resource.properties)
+        wattage = next((properties[name] for name in WATTAGE if name in properties), None)
+        speeds = (math.nan,) if resource.speeds is UNSET else resource.speeds
+        # of the speed of a switch, which takes 1 / speed, Batsim prints too few digits: with 12 decimals the time of a
+        # minute is known to a nanosecond only, and calls are rounded up. It is one of whole microseconds, as all of
+        # Batsim 4's are
+        speeds = tuple(1.0 / round(1.0 / speed, 6) if 0.0 < speed < 1.0 else speed for speed in speeds)
+        watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
+        speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
+        triplets = properties.get("sleep_pstates")
+        host = Host(
+            id=resource.id,
+            name=resource.name,
+            pstates=tuple(PowerState(speed, *three) for speed, three in zip(speeds, watts, strict=True)),
+            initial_pstate=0 if resource.pstate is UNSET else resource.pstate,
+            sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
+            has_power=wattage is not None,
+            properties=properties,
+            zone_properties=dict(resource.zone_properties),
+        )
+        hosts.append(host)
+    return Platform(hosts=tuple(hosts))
+
+
+def in_announced_order(known: Platform, announced: Platform) -> Platform:
+    """A known platform with its hosts in the order in which Batsim announces them, which is another in Batsim 5.
+
+    Raises:
+        ConfigError: if it is not the one that Batsim simulates.
+    """
+    names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
+    if names == others:
+        return known
+    if sorted(names) != sorted(others):
+        raise ConfigError(
+            f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
+            f"from {others[0]}; give both the same platform"
+        )
+    order = [names.index(name) for name in others]
+    hosts = tuple(replace(known.hosts[old], id=new) for new, old in enumerate(order))
+    places = tuple((known.places or range(len(order)))[old] for old in order)
+    routes = known.routes and (*(known.routes[old] for old in order), *known.routes[len(order) :])
+    return replace(known, hosts=hosts, places=places, routes=routes)
+
+
+# --- What only a Batsim 5 needs of a decision process ---
+
+_MACHINE_EVENTS = ("machine_available", "machine_unavailable")
+
+
+def hello(policy: str, suspends: bool) -> m.HelloData:
+    """Our answer to Batsim's first message, which asks for no more than the policy needs."""
+    wanted = m.Features(
+        dynamic_registration=suspends,
+        profile_reuse=suspends,
+        acknowledge_dynamic_jobs=suspends,
+        forward_profiles_on_job_submission=suspends,
+    )
+    return m.HelloData(name=f"decision ({policy})", version=__version__, features=wanted)
+
+
+def milliseconds(time: float) -> float:
+    """A time in seconds, rounded up to whole milliseconds."""
+    return math.ceil(round(time * 1e9) / 1e6) / 1e3  # as `decision.engine.kernels.clock.whole_milliseconds`
+
+
+def notification_of(event: m.ExternalEvent) -> m.Notify | None:
+    """The notification that Batsim 4 would have sent for an external event; None for one that means nothing to us."""
+    try:
+        fields = msgspec.json.decode(event.data.text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if kind in _MACHINE_EVENTS:
+        return _notify(event, type=f"event_{kind}", resources=fields.get("resources", ""))
+    return _notify(event, **fields) if kind == POWER_SUPPLY else None
+
+
+def _notify(event: m.ExternalEvent, **fields: Any) -> m.Notify:
+    return m.Notify(event.timestamp, m.NotifyData(**fields))
+
+
+def switches(state: ClusterState, facts: PlatformFacts, hosts: list[int], pstate: int) -> list[tuple[list[int], bool]]:
+    """The hosts that are to change to a pstate, in groups of one command each, with whether the change is at once.
+
+    From one computing pstate to another it is; hosts that are there already are in no group.
+    """
+    others = np.array([host for host in hosts if state.pstate[host] != pstate], np.int64)
+    computes = facts.pstate_kind[others, state.pstate[others]] == PSTATE_COMPUTING
+    at_once = computes & (facts.pstate_kind[others, pstate] == PSTATE_COMPUTING)
+    groups = ((others[at_once].tolist(), True), (others[~at_once].tolist(), False))
+    return [group for group in groups if group[0]]

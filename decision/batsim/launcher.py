@@ -59,7 +59,13 @@ def run_batsim(
     with (
         stop_on_signals() as stop,
         tempfile.TemporaryDirectory(prefix="decision-") as folder,
-        ZmtpTransport(_socket_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as transport,
+        ZmtpTransport(
+            # a free port, for which the path is empty, is what alone a container can reach
+            ahead.socket if ahead is not None else "" if contained else f"{folder}/batsim",
+            timeout=timeout,
+            advice=advice,
+            stop=stop,
+        ) as transport,
         _running([*command, "-s", transport.endpoint, *init], log, ahead) as batsim,
         Recorder(None) as recorder,
     ):
@@ -69,15 +75,12 @@ def run_batsim(
             wait(batsim, TERM_GRACE)
             _check_alive(batsim, log, contained)
             raise
-        _wait_for_end(batsim, log)
+        wait(batsim, _FAREWELL)
+        if batsim.returncode is None:
+            raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}")
+        if batsim.returncode != 0:
+            raise PeerError(f"Batsim failed after the simulation ({_how(batsim.returncode)}){_end_of_log(log)}")
         return conversation
-
-
-def _socket_path(folder: str, contained: bool, ahead: Ahead | None) -> str:
-    """Where Batsim finds our socket; empty for a free port, which alone a container can reach."""
-    if ahead is not None:
-        return ahead.socket
-    return "" if contained else f"{folder}/batsim"
 
 
 @contextmanager
@@ -104,14 +107,6 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
     end = _end_of_log(log)
     error = StuckError if is_stuck(end) else PeerError
     raise error(f"Batsim ended during the run ({_how(batsim.returncode)}){end}")
-
-
-def _wait_for_end(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
-    wait(batsim, _FAREWELL)
-    if batsim.returncode is None:
-        raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}")
-    if batsim.returncode != 0:
-        raise PeerError(f"Batsim failed after the simulation ({_how(batsim.returncode)}){_end_of_log(log)}")
 
 
 def _how(code: int) -> str:

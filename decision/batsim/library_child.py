@@ -40,18 +40,20 @@ def main(path: str, source: int, target: int) -> None:
         getattr(library, name).restype = ctypes.c_uint8
     say(IS_LOADED, _schema())
     first = True
-    while (data := _message(source)) is not None:
+    while (head := _read(source, _SIZE.size)) is not None:
+        data = _read(source, _SIZE.unpack(head)[0])
+        if data is None:
+            break
         try:
-            begins, first = first, False
-            say(IS_ANSWER, _init(library, data) if begins else _called(library.batsim_edc_take_decisions, data))
+            if first:  # the flags and the hello, as a process would send them, for the text of a first message
+                first, flags = False, ctypes.c_uint32(0)
+                hello = _called(library.batsim_edc_init, data[_SIZE.size :], ctypes.byref(flags))
+                say(IS_ANSWER, _SIZE.pack(flags.value) + hello)
+            else:
+                say(IS_ANSWER, _called(library.batsim_edc_take_decisions, data))
         except RuntimeError as error:
             say(IS_ERROR, str(error).encode())
     library.batsim_edc_deinit()
-
-
-def _message(source: int) -> bytes | None:
-    head = _read(source, _SIZE.size)
-    return _read(source, _SIZE.unpack(head)[0]) if head is not None else None
 
 
 def _read(source: int, size: int) -> bytes | None:
@@ -62,13 +64,6 @@ def _read(source: int, size: int) -> bytes | None:
             return None
         data += more
     return bytes(data)
-
-
-def _init(library: ctypes.CDLL, data: bytes) -> bytes:
-    """The flags and the hello, as a process would send them, for the text of a first message."""
-    text, flags = data[_SIZE.size :], ctypes.c_uint32(0)
-    answer = _called(library.batsim_edc_init, text, ctypes.byref(flags))
-    return _SIZE.pack(flags.value) + answer
 
 
 def _called(function: "ctypes._NamedFuncPointer", data: bytes, *more: object) -> bytes:

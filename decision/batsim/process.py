@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from decision.model.errors import ConfigError
 
@@ -106,26 +106,21 @@ def started_ahead(batsim: str, folder: Path, command: Callable[[str, Path], list
     with ExitStack() as stack:
         ahead = None
         with suppress(Exception):
-            ahead = _begin(stack, batsim, folder, command)
+            executable = find_batsim(batsim)
+            asked = _asked_for_help(executable)
+            try:
+                if not folder.exists():
+                    folder.mkdir()
+                    stack.callback(_remove_if_empty, folder)
+                fresh = Path(stack.enter_context(TemporaryDirectory(prefix=FRESH, dir=folder.absolute())))
+                socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
+                words, log = command(executable, fresh), fresh / "batsim.log"
+            finally:
+                new = _has_options_of_5(asked)
+            if not new:
+                process = stack.enter_context(started([*words, "-s", f"ipc://{socket}"], log, patience=0.0))
+                ahead = Ahead(words, fresh, socket, log, process)
         yield ahead
-
-
-def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, Path], list[str]]) -> Ahead | None:
-    executable = find_batsim(batsim)
-    asked = _asked_for_help(executable)
-    try:
-        if not folder.exists():
-            folder.mkdir()
-            stack.callback(_remove_if_empty, folder)
-        fresh = Path(stack.enter_context(TemporaryDirectory(prefix=FRESH, dir=folder.absolute())))
-        socket = f"{stack.enter_context(TemporaryDirectory(prefix='decision-'))}/{_SOCKET}"
-        words, log = command(executable, fresh), fresh / "batsim.log"
-    finally:
-        new = _has_options_of_5(asked)
-    if new:
-        return None
-    process = stack.enter_context(started([*words, "-s", f"ipc://{socket}"], log, patience=0.0))
-    return Ahead(words, fresh, socket, log, process)
 
 
 def dismiss(ahead: Ahead) -> None:
@@ -143,8 +138,19 @@ def _remove_if_empty(folder: Path) -> None:
 @contextmanager
 def started(command: Sequence[str], log: Path, patience: float = TERM_GRACE) -> Iterator["subprocess.Popen[bytes]"]:
     """Batsim, running until the block is left; then it has so many seconds to end by itself."""
-    with _open_log(log) as output:
-        batsim = _start(command, output)
+    try:
+        output = log.open("wb")
+    except OSError as error:
+        raise ConfigError(f"{log}: cannot be written ({error.strerror}); choose another folder") from None
+    with output:
+        try:
+            # a session of its own: Ctrl-C is for us, and we end Batsim
+            batsim = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            mistake = f"{command[0]}: cannot be started ({error.strerror})"
+            raise ConfigError(f"{mistake}; give the path of Batsim's executable", field="batsim") from None
         try:
             with _guarded(batsim):
                 yield batsim
@@ -170,25 +176,6 @@ def _guarded(batsim: "subprocess.Popen[bytes]") -> Iterator[None]:
     finally:
         with suppress(BrokenPipeError):
             guard.communicate(b"over\n")
-
-
-def _open_log(path: Path) -> BinaryIO:
-    try:
-        return path.open("wb")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
-
-
-def _start(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
-    try:
-        # a session of its own: Ctrl-C is for us, and we end Batsim
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    except OSError as error:
-        raise ConfigError(
-            f"{command[0]}: cannot be started ({error.strerror}); give the path of Batsim's executable", field="batsim"
-        ) from None
 
 
 def _end(batsim: "subprocess.Popen[bytes]", patience: float) -> None:

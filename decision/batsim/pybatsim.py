@@ -54,8 +54,7 @@ from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, Si
 from decision.state.cluster import JobState
 from decision.state.view import ClusterView
 
-from . import announced as edc
-from .announced import announced_platform
+from .follower import announced_platform, hello, milliseconds, notification_of
 
 # --- Finding and making a scheduler, by module or file ---
 
@@ -69,16 +68,25 @@ def load_scheduler(spec: str, options: Mapping[str, Any]) -> Any:
     where, colon, name = spec.removeprefix(PYBATSIM_PREFIX).rpartition(":")
     if not (colon and where and name):
         raise ConfigError(f"policy {spec!r}: write {PYBATSIM_PREFIX}module:Class or {PYBATSIM_PREFIX}./file.py:Class")
-    _require_pybatsim(spec)
-    module = _load_file(spec, Path(where)) if where.endswith(".py") else _load_module(spec, where)
-    return _make(spec, _find(spec, module, name), dict(options))
-
-
-def _require_pybatsim(spec: str) -> None:
     try:
-        importlib.import_module("batsim.batsim")
+        base = importlib.import_module("batsim.batsim").BatsimScheduler
     except ImportError as error:
         raise ConfigError(f"policy {spec!r} needs pybatsim 3.2.1 ({error}): {_INSTALL}") from error
+    module = _load_file(spec, Path(where)) if where.endswith(".py") else _load_module(spec, where)
+    recipe = getattr(module, name, None)
+    if recipe is None:
+        classes = [n for n, _ in inspect.getmembers(module, callable) if not n.startswith("_")]
+        advice = _nearest(name, classes) or "look for the class in that module"
+        raise ConfigError(f"policy {spec!r}: {module.__name__} has no {name!r}; {advice}")
+    # of a class, or of a function of the second interface, as pybatsim's launcher does
+    second = importlib.import_module("batsim.sched")
+    if isinstance(recipe, FunctionType):
+        recipe = second.as_scheduler()(recipe)
+    if not (isinstance(recipe, type) and issubclass(recipe, (base, second.Scheduler))):
+        raise ConfigError(f"policy {spec!r} does not derive from pybatsim's batsim.batsim.BatsimScheduler")
+    with _blaming_user(spec, f"making it with options {json.dumps(dict(options), default=str)}"):
+        scheduler = recipe(dict(options))
+        return scheduler if isinstance(scheduler, base) else scheduler()
 
 
 def _load_module(spec: str, name: str) -> ModuleType:
@@ -88,7 +96,10 @@ def _load_module(spec: str, name: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
                 raise
-            advice = _nearest(name, _siblings(name)) or f"install it or name its file, {PYBATSIM_PREFIX}./file.py:Class"
+            parent, _, _ = name.rpartition(".")
+            path = getattr(sys.modules.get(parent), "__path__", None)
+            siblings = [f"{parent}.{module.name}" for module in pkgutil.iter_modules(path)] if path else []
+            advice = _nearest(name, siblings) or f"install it or name its file, {PYBATSIM_PREFIX}./file.py:Class"
             raise ConfigError(f"policy {spec!r}: module {error.name!r} not found; {advice}") from error
 
 
@@ -99,42 +110,15 @@ def _load_file(spec: str, path: Path) -> ModuleType:
     assert description is not None and description.loader is not None  # it ends in .py
     module = importlib.util.module_from_spec(description)
     sys.modules[description.name] = module
-    with _blaming_user(spec, f"importing {path}"), _neighbours(path):
-        description.loader.exec_module(module)
+    with _blaming_user(spec, f"importing {path}"):
+        # a file may import the modules of its folder, as under pybatsim's launcher
+        folder = str(path.resolve().parent)
+        sys.path.insert(0, folder)
+        try:
+            description.loader.exec_module(module)
+        finally:
+            sys.path.remove(folder)
     return module
-
-
-@contextlib.contextmanager
-def _neighbours(path: Path) -> Iterator[None]:
-    """Let a file import the modules of its folder, as pybatsim's launcher does."""
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def _find(spec: str, module: ModuleType, name: str) -> Any:
-    recipe = getattr(module, name, None)
-    if recipe is None:
-        classes = [n for n, _ in inspect.getmembers(module, callable) if not n.startswith("_")]
-        advice = _nearest(name, classes) or "look for the class in that module"
-        raise ConfigError(f"policy {spec!r}: {module.__name__} has no {name!r}; {advice}")
-    return recipe
-
-
-def _make(spec: str, recipe: Any, options: dict[str, Any]) -> Any:
-    """Make a scheduler of a class, or of a function of the second interface, as pybatsim's launcher does."""
-    base = importlib.import_module("batsim.batsim").BatsimScheduler
-    second = importlib.import_module("batsim.sched")
-    if isinstance(recipe, FunctionType):
-        recipe = second.as_scheduler()(recipe)
-    if not (isinstance(recipe, type) and issubclass(recipe, (base, second.Scheduler))):
-        raise ConfigError(f"policy {spec!r} does not derive from pybatsim's batsim.batsim.BatsimScheduler")
-    with _blaming_user(spec, f"making it with options {json.dumps(options, default=str)}"):
-        scheduler = recipe(options)
-        return scheduler if isinstance(scheduler, base) else scheduler()
 
 
 @contextlib.contextmanager
@@ -154,12 +138,6 @@ def error_origin(error: BaseException) -> str:
     return f"{text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
 
 
-def _siblings(name: str) -> list[str]:
-    parent, _, _ = name.rpartition(".")
-    path = getattr(sys.modules.get(parent), "__path__", None)
-    return [f"{parent}.{module.name}" for module in pkgutil.iter_modules(path)] if path else []
-
-
 def _nearest(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
@@ -167,16 +145,12 @@ def _nearest(name: str, known: list[str]) -> str:
 
 def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of which texts that are JSON are its values."""
-    return {name: _read_option(value) for name, value in options.items()}
-
-
-def _read_option(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
+    values = dict(options)
+    for name, value in options.items():
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                values[name] = json.loads(value)
+    return values
 
 
 def open_batsim(scheduler: Any, mailbox: Any) -> Any:
@@ -207,7 +181,7 @@ class Interpreter:
 
     def greet(self) -> m.HelloData:
         """The answer to Batsim 5's first message; jobs and profiles may be registered without being asked for."""
-        return edc.hello(self._name, suspends=False)
+        return hello(self._name, suspends=False)
 
     # --- From Batsim 5 ------------------------------------------------------------------------------------------
 
@@ -221,7 +195,16 @@ class Interpreter:
             case m.SimulationBegins(data=data):
                 self._hosts = announced_platform(data.compute_resources).hosts
                 self._pstate = {host.id: host.initial_pstate for host in self._hosts}
-                resources = tuple(self._resource(resource) for resource in data.compute_resources)
+                resources = tuple(
+                    replace(
+                        resource,
+                        properties={"role": "", **resource.properties},
+                        pstate=UNSET,
+                        cores=UNSET,
+                        speeds=UNSET,
+                    )
+                    for resource in data.compute_resources
+                )
                 data = replace(data, compute_resources=resources, external_events=UNSET, batsim=UNSET)
                 return m.SimulationBegins(event.timestamp, data)
             case m.JobSubmitted(data=data):
@@ -235,15 +218,8 @@ class Interpreter:
             case m.RequestedCall():
                 return m.RequestedCall(event.timestamp)
             case m.ExternalEvent(data=data):
-                return edc.notification_of(event) or m.Notify(
-                    event.timestamp, m.NotifyData(type="generic", data=data.text)
-                )
+                return notification_of(event) or m.Notify(event.timestamp, m.NotifyData(type="generic", data=data.text))
         return event
-
-    @staticmethod
-    def _resource(resource: m.Resource) -> m.Resource:
-        properties = {"role": "", **resource.properties}
-        return replace(resource, properties=properties, pstate=UNSET, cores=UNSET, speeds=UNSET)
 
     # --- To Batsim 5 --------------------------------------------------------------------------------------------
 
@@ -259,32 +235,24 @@ class Interpreter:
                 case m.Query():
                     raise PolicyError(f"{self._name} asks for energy, which Batsim 5 tells only by probes")
                 case m.CallMeLater(data=data):
-                    events.append(m.CallMeLater(event.timestamp, self._call(data.timestamp)))
+                    self._calls += 1
+                    call = m.CallMeLaterData(milliseconds(data.timestamp), f"call {self._calls}", "ms")
+                    events.append(m.CallMeLater(event.timestamp, call))
                 case m.SetResourceState(data=data):
-                    events += self._switches(event.timestamp, data)
+                    pstate, groups = int(data.state), dict[bool, list[int]]()
+                    for host in parse_hosts(data.resources, len(self._hosts)):
+                        present, facts = self._pstate[host], self._hosts[host]
+                        if present != pstate:
+                            at_once = facts.is_computing_pstate(present) and facts.is_computing_pstate(pstate)
+                            groups.setdefault(at_once, []).append(host)
+                    for at_once, hosts in groups.items():
+                        change = m.SetResourceStateData(format_hosts(hosts), data.state, at_once)
+                        events.append(m.SetResourceState(event.timestamp, change))
                 case _:
                     if isinstance(event, m.ExecuteJob):
                         self._alloc[event.data.job_id] = event.data.alloc
                     events.append(event)
         return Message(message.now, tuple(events))
-
-    def _call(self, time: float) -> m.CallMeLaterData:
-        self._calls += 1
-        return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
-
-    def _switches(self, time: float, data: m.SetResourceStateData) -> list[m.Event]:
-        pstate, groups = int(data.state), dict[bool, list[int]]()
-        for host in parse_hosts(data.resources, len(self._hosts)):
-            present = self._pstate[host]
-            if present != pstate:
-                facts = self._hosts[host]
-                at_once = facts.is_computing_pstate(present) and facts.is_computing_pstate(pstate)
-                groups.setdefault(at_once, []).append(host)
-        commands: list[Any] = []
-        for at_once, hosts in groups.items():
-            change = m.SetResourceStateData(format_hosts(hosts), data.state, at_once)
-            commands.append(m.SetResourceState(time, change))
-        return commands
 
 
 logger = logging.getLogger(__name__)

@@ -164,18 +164,12 @@ class ZmtpTransport(Transport):
     def _arrived(self) -> bytes | None:
         if self._connection is None and not self._accept():
             return None
-        message = self._message()
-        if message is None:
-            self._read()
-            message = self._message()
-        return message
-
-    def _read(self) -> None:
-        """Take what comes within a slice."""
+        if (message := self._message()) is not None:
+            return message
         try:
             data = self._connection.recv(_BUFFER)  # type: ignore[union-attr]
         except BlockingIOError:
-            return
+            return None
         except ConnectionError:
             data = b""
         if not data and self._greeted:
@@ -187,6 +181,7 @@ class ZmtpTransport(Transport):
             self._connection, self._connections = None, 0
             self._data.clear()
         self._data += data
+        return self._message()
 
     def _accept(self) -> bool:
         """Whether Batsim connects within a slice."""
@@ -206,9 +201,16 @@ class ZmtpTransport(Transport):
 
     def _message(self) -> bytes | None:
         """The message that the data begin with; None where it is not whole."""
-        data = self._data
-        if not self._greeted and not self._greet():
-            return None
+        data, size = self._data, len(_GREETING)
+        if not self._greeted:  # Batsim's greeting and its READY come first, which is answered once they are there
+            if not _GREETING.startswith(bytes(data[:1])) or (len(data) > size and data[size] != _COMMAND):
+                raise self._stranger()
+            if len(data) < size + 2 or len(data) < size + 2 + data[size + 1]:
+                return None
+            del data[: size + 2 + data[size + 1]]
+            self._greeted = True
+            with suppress(ConnectionError):
+                self._connection.sendall(_READY)  # type: ignore[union-attr]
         if len(data) < _HEAD:
             return None
         if not data.startswith(_DELIMITER):
@@ -224,19 +226,6 @@ class ZmtpTransport(Transport):
         message = bytes(data[begin:end])
         del data[:end]
         return message
-
-    def _greet(self) -> bool:
-        """Take Batsim's greeting and its READY and answer the latter, once they are there."""
-        data, size = self._data, len(_GREETING)
-        if not _GREETING.startswith(bytes(data[:1])) or (len(data) > size and data[size] != _COMMAND):
-            raise self._stranger()
-        if len(data) < size + 2 or len(data) < size + 2 + data[size + 1]:
-            return False
-        del data[: size + 2 + data[size + 1]]
-        self._greeted = True
-        with suppress(ConnectionError):
-            self._connection.sendall(_READY)  # type: ignore[union-attr]
-        return True
 
     def _stranger(self) -> RemoteProtocolError:
         return RemoteProtocolError(f"{self._peer} does not speak ZeroMQ; is it really {self._peer}?")

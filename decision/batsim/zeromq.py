@@ -8,7 +8,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import zmq
@@ -113,25 +114,25 @@ class ZmqTransport(Transport):
             frames: list[zmq.Frame] = self._socket.recv_multipart(copy=False)
         except zmq.Again:
             return None
-        parts = frames if self._asks else self._for_us(*frames)
-        if not parts:
-            return None
+        parts = frames
+        if not self._asks:  # the peer's address, an empty frame, and its message
+            route, *envelope = frames
+            parts = envelope[1:]
+            if not parts or envelope[0].bytes:
+                return None
+            if not self._route:
+                self._route, self._answered = route.bytes, parts[0].get(zmq.SRCFD)
+            if route.bytes != self._route:
+                simulates = ""  # which workloads its first message names, if it is one
+                with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                    files = json.loads(parts[0].bytes)["events"][0]["data"]["workloads"].values()
+                    simulates = f" ({', '.join(map(str, files))})" if files else ""
+                warn_once(f"another {self._peer}{simulates} has connected: it gets no reply, {_ONE_EACH}")
+                return None
         if len(parts) > 1:
             raise self._several_parts()
         self._engaged = True
         return parts[0].bytes
-
-    def _for_us(self, route: zmq.Frame, *envelope: zmq.Frame) -> Sequence[zmq.Frame]:
-        """The first peer's message, which comes after an empty frame; nothing where it is another's, or none."""
-        parts = envelope[1:]
-        if not parts or envelope[0].bytes:
-            return ()
-        if not self._route:
-            self._route, self._answered = route.bytes, parts[0].get(zmq.SRCFD)
-        if route.bytes == self._route:
-            return parts
-        warn_once(f"another {self._peer}{_simulates(parts[0].bytes)} has connected: it gets no reply, {_ONE_EACH}")
-        return ()
 
     def _check_connection(self) -> None:
         while self._monitor.poll(0):
@@ -155,15 +156,6 @@ class ZmqTransport(Transport):
             raise self._disconnected()
         if not self._spoken and time.monotonic() - self._left > _GRACE:
             raise DisconnectedError(f"{self._peer} connected and left without a message; see its own messages")
-
-
-def _simulates(question: bytes) -> str:
-    """Which workloads the first message of a Batsim names, in parentheses; empty where it is none."""
-    try:
-        files = json.loads(question)["events"][0]["data"]["workloads"].values()
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ""
-    return f" ({', '.join(map(str, files))})" if files else ""
 
 
 _START_BATSIM = (

@@ -15,8 +15,9 @@ import click
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone, ended_if_deaf, heeds_nothing
+from decision.model.table import Table
 
-from .command import Deferred, Group, command_of, note_command
+from .command import Deferred, Group, command_of, note_command, printing
 from .declared import Option, make_command
 from .options import JsonOption
 from .terminal import be_quiet, cause_in_words, encodable, log_from, note, print_rest, say, stderr
@@ -44,7 +45,7 @@ _COMMANDS = {  # as help lists them
     "run": _command("run:run_command"),
     "showcase": _command("run:showcase_command"),
     "again": _command("run:again_command"),
-    "advise": _command("advise:advise_command"),
+    "advise": _command("compare:advise_command"),
     "starts": _command("starts:starts_command"),
     "compare": _command("compare:compare_command"),
     "collect": _command("train:collect_command"),
@@ -52,12 +53,12 @@ _COMMANDS = {  # as help lists them
     "evaluate": _command("evaluate:evaluate_command"),
     "bound": _command("policies:bound_command", hidden=True),  # Launchpad's question
     "gates": _command("evaluate:gates_command"),
-    "serve": _command("serve:serve_command"),
-    "replay": _command("serve:replay_command"),
+    "serve": _command("run:serve_command"),
+    "replay": _command("run:replay_command"),
     "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),
-    "batsim5": _command("batsim5:batsim5_command", context_settings=_FOREIGN),
+    "batsim5": _command("batsim:batsim5_command", context_settings=_FOREIGN),
     "report": _group("report:app"),
-    "reproduce": _group("reproduce:app"),
+    "reproduce": _group("app:reproduce"),
     "policies": _group("policies:app"),
     "workload": _group("workload:app"),
     "platform": _group("platform:app"),
@@ -120,13 +121,21 @@ class CommandLine(Group):
             note(str(done))
         except DecisionError as error:
             if isinstance(error, RunsFailedError):
-                _print_failures(error)
+                from .tables import fitted_table
+
+                rows = [[*map(encodable, failure)] for failure in error.failures[:_SHOWN]]
+                stderr().print(fitted_table(Table("", ("run", "reason", "host"), rows)))
             if debugging(ctx):
                 # First where the error was found, then what the user's code raised
                 traceback.print_exception(error, chain=error.__cause__ is None)
                 if error.__cause__ is not None:
                     traceback.print_exception(error.__cause__)
-            note(f"error: {_with_options(error)}", style="bold red")
+            # The options that help, those that `decision.cli.command.Command` noted among them
+            hints = [", ".join(options)] if (options := getattr(error, "__notes__", ())) else []
+            if error.__cause__ is not None:
+                hints.append("--debug shows the trace")
+            helped = f" ({'; '.join(hints)})" if hints else ""
+            note(f"error: {error}{helped}", style="bold red")
             raise click.exceptions.Exit(error.exit_code) from None
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
@@ -188,24 +197,6 @@ def _in_one_line(error: Any) -> Exception:
     return click.exceptions.Exit(error.exit_code)
 
 
-def _with_options(error: DecisionError) -> str:
-    """The message, and the options that help, those that `decision.cli.command.Command` noted among them."""
-    hints = [", ".join(options)] if (options := getattr(error, "__notes__", ())) else []
-    if error.__cause__ is not None:
-        hints.append("--debug shows the trace")
-    return f"{error} ({'; '.join(hints)})" if hints else str(error)
-
-
-def _print_failures(error: RunsFailedError) -> None:
-    """A table of the first runs that have failed."""
-    from .tables import simple_table
-
-    table = simple_table("run", "reason", "host")
-    for failure in error.failures[:_SHOWN]:
-        table.add_row(*map(encodable, failure))
-    stderr().print(table)
-
-
 def debugging(ctx: Any) -> bool:
     """Whether the user wants to see where an error came from."""
     return bool(ctx.params.get("debug") or os.environ.get("DECISION_DEBUG"))
@@ -219,12 +210,6 @@ def report_bug(error: Exception) -> None:
         "and the command that you ran.",
         style="bold red",
     )
-
-
-def _print_version(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value:
-        say(f"decision {__version__}")
-        raise click.exceptions.Exit()
 
 
 _RC = {  # by shell: the file of the script, that which a shell reads first, and what this one needs
@@ -243,12 +228,6 @@ def _completion(context: click.Context) -> tuple[str, str]:
     if made is None:
         raise click.UsageError(f"{shell}: there is no completion for it; set SHELL to one of {', '.join(_RC)}")
     return shell, made(context.command, {}, "decision", "_DECISION_COMPLETE").source()
-
-
-def _show_completion(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value:
-        say(_completion(context)[1])
-        raise click.exceptions.Exit()
 
 
 def _install_completion(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -284,10 +263,22 @@ def decision(
     ] = False,
     show_completion: Annotated[
         bool,
-        Option("--show-completion", help="Print the script that does so.", callback=_show_completion, is_eager=True),
+        Option(
+            "--show-completion",
+            help="Print the script that does so.",
+            callback=printing(lambda context: _completion(context)[1]),
+            is_eager=True,
+        ),
     ] = False,
     version: Annotated[
-        bool, Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        Option(
+            "--version",
+            "-V",
+            help="Print the version and exit.",
+            callback=printing(lambda _: f"decision {__version__}"),
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Schedule for Batsim, or for the embedded engine that follows Batsim's rules.
@@ -305,6 +296,35 @@ def decision(
     be_quiet(quiet)
     log_from("DEBUG" if debug else "INFO" if verbose else "ERROR" if quiet else "WARNING")
 
+
+# ``decision reproduce``: published or recorded results, and what this package gives for them.
+#
+# Each command is an entry point of the group ``decision.papers``: its name, and a function that says what its options
+# are as `decision.cli.declared` does (or as Typer). Ours are in `decision.papers`; installed packages add theirs so.
+
+# Of who makes the shipped models again, and judges them or our intervals and forecasts; help does not list them, nor
+# `hpcschedule`, another part of `topology`'s paper
+_OF_MAINTAINERS = (
+    *("coverage", "held-out", "hpcschedule", "learned", "left-out", "packer", "ranking", "starts", "timetable"),
+)
+
+
+def _papers() -> Any:
+    from importlib.metadata import entry_points  # other commands need no such modules
+
+    return entry_points(group="decision.papers")
+
+
+reproduce = Group(
+    "reproduce", no_args_is_help=True, help="Reproduce a published or recorded result and print its tables."
+)
+reproduce.commands = cast(
+    Any,
+    Deferred(
+        lambda: sorted(_papers().names),
+        lambda name: command_of(_papers()[name].load(), name, hidden=name in _OF_MAINTAINERS),
+    ),
+)
 
 app = make_command(
     decision,

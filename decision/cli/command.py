@@ -37,6 +37,7 @@ from .options import (
     WidthOption,
     read_range,
 )
+from .terminal import say
 
 if TYPE_CHECKING:
     from decision.files.workload import Selection
@@ -126,18 +127,15 @@ class Command(_Helped):
         args = list(self._written_out(args))
         try:
             if not ctx.resilient_parsing:
-                self._refuse_repeated(ctx, args)
+                # A second value for an option that has one is refused: the first would be lost without a word
+                _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+                for option, times in Counter(order).items():
+                    if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
+                        raise ConfigError(f"{long_name(option.opts)}: given {times} times, and it takes one value")
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
-
-    def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
-        """Refuse a second value for an option that has one: the first would be lost without a word."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
-        for option, times in Counter(order).items():
-            if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
-                raise ConfigError(f"{long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error says which of its options repairs it."""
@@ -166,13 +164,14 @@ class Command(_Helped):
         """The arguments and options, each setting as an option of its own; not what is hidden."""
         added = set(self._settings())
         folded = {id(option) for options in self._settings().values() for option in options.values()}
-        return [
-            _shown(each)
-            for each in self.params
-            if id(each) in folded
-            or panel_of(each) == EVERYWHERE
-            or not (getattr(each, "hidden", False) or added.intersection(each.opts))
-        ]
+        shown: list[Any] = []
+        for each in self.params:
+            hidden = getattr(each, "hidden", False) or added.intersection(each.opts)
+            if id(each) in folded or panel_of(each) == EVERYWHERE or not hidden:
+                shown.append(copy.copy(each))
+                if hasattr(each, "hidden"):
+                    shown[-1].hidden = False
+        return shown
 
     def _settings(self) -> dict[str, dict[str, Any]]:
         """The options that are settings of another, by that one and by name."""
@@ -229,14 +228,6 @@ def _brief(text: str) -> str:
     return "\n\n".join([first, *rest[at : at + 1 + _EXAMPLES]])
 
 
-def _shown(parameter: Any) -> Any:
-    """The parameter, as help shows one that is not hidden."""
-    shown = copy.copy(parameter)
-    if hasattr(shown, "hidden"):
-        shown.hidden = False
-    return shown
-
-
 def _as_option(option: str, known: Mapping[str, Any], part: str) -> str:
     """The option that a setting stands for. Raises ConfigError."""
     name, equals, _ = part.partition("=")
@@ -291,6 +282,17 @@ class Deferred(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._names())
+
+
+def printing(text: Callable[[click.Context], str]) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """What an option does, as its callback, that prints a text and ends the command."""
+
+    def callback(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        if value:
+            say(text(context))
+            raise click.exceptions.Exit()
+
+    return callback
 
 
 # What was typed: the command, an option, a file of options.

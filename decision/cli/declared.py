@@ -218,25 +218,17 @@ class Value(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value; click says of which option it is wrong."""
         try:
-            return self._read(value)
+            if self.parser is not None:
+                return self.parser(value)
+            if self.choices:
+                text = str(getattr(value, "value", value))
+                for name, each in self.choices.items():
+                    if text == name or (not self.case_sensitive and text.casefold() == name.casefold()):
+                        return each
+                raise ValueError(f"{text!r} is not one of {', '.join(map(repr, self.choices))}.")
+            return self._number(value) if self.kind in (int, float) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-    def _read(self, value: Any) -> Any:
-        if self.parser is not None:
-            return self.parser(value)
-        if self.choices:
-            return self._chosen(value)
-        if self.kind in (int, float):
-            return self._number(value)
-        return value
-
-    def _chosen(self, value: Any) -> Any:
-        text = str(getattr(value, "value", value))
-        for name, each in self.choices.items():
-            if text == name or (not self.case_sensitive and text.casefold() == name.casefold()):
-                return each
-        raise ValueError(f"{text!r} is not one of {', '.join(map(repr, self.choices))}.")
 
     def _number(self, value: Any) -> int | float:
         whole = str(value).removesuffix(".0") if self.kind is int else value  # 7.0 is a whole number, too

@@ -8,6 +8,7 @@ import click
 
 from decision.experiments import Engine
 from decision.model.errors import PolicyError
+from decision.model.table import Table
 
 from .command import Chosen, refuse_unused
 from .declared import Argument, Option
@@ -27,6 +28,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.experiments.comparison import EpisodeMeans
     from decision.experiments.inputs import LoadedInputs
     from decision.rl.learning.schedulers import EpisodeComparison
 
@@ -131,12 +133,12 @@ def evaluate_whole(
 
 def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool) -> None:
     """Episodes under each policy, and the means over them."""
+    from decision.experiments.comparison import episode_means, few_episodes
     from decision.policies.registry import named_policies
     from decision.rl.envs import write_metrics
 
-    from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
     from .tables import print_json
-    from .terminal import working
+    from .terminal import note, working
 
     metrics = {}
     chosen = named_policies(policies)
@@ -145,12 +147,51 @@ def evaluate_episodes(comparison: "EpisodeComparison", policies: list[str], outp
             metrics[policy] = comparison.metrics(spec)
     if output is not None:
         write_metrics(output, metrics)
-    warn_of_few_blocks(metrics, comparison.first, comparison.jobs)
-    estimates, episodes = estimate_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
+    if text := few_episodes(metrics, comparison.first, comparison.jobs):
+        note(f"warning: {text}")
+    estimates, episodes = episode_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
     if as_json:
-        print_json({"episodes": episodes, "policies": evaluation_rows(estimates, episodes)})
+        rows: list[dict[str, object]] = []
+        for policy, means in estimates.items():
+            ends = {name: each if episodes > 1 else (each.value, None, None) for name, each in means.items()}
+            cells = {name: dict(zip(("mean", "low", "high"), each, strict=True)) for name, each in ends.items()}
+            rows.append({"policy": policy, **cells})
+        print_json({"episodes": episodes, "policies": rows})
     else:
         print_evaluation(estimates, episodes)
+
+
+_USUAL = (  # metric, header, scale, whether with its interval
+    ("waiting_time", "wait\ns", 1.0, True),
+    ("bounded_slowdown", "bounded\nslowdown", 1.0, True),
+    ("queue_length", "queue\njobs", 1.0, False),
+    ("utilization", "util.\n%", 100.0, False),
+    ("job_load", "job load\nMcore s", 1e-6, False),
+)
+_TAIL = (
+    ("p95_wait", "p95 wait\ns", 1.0, False),
+    ("p99_wait", "p99 wait\ns", 1.0, False),
+    ("max_wait", "max wait\ns", 1.0, False),
+    ("late_starts", "late starts\njobs", 1.0, False),
+    ("arrival_utilization", "util. until\nlast arrival, %", 100.0, False),
+)
+_NOTES = """\
+mean over the episodes, with its 95 % confidence interval; episodes that share
+jobs count together. Late starts: jobs that had not begun at the last arrival"""
+
+
+def print_evaluation(estimates: "EpisodeMeans", episodes: int) -> None:
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
+    from .tables import number, print_by_policy
+
+    for columns, caption in ((_USUAL, None), (_TAIL, _NOTES)):
+        rows: dict[str, list[str]] = {}
+        for policy, means in estimates.items():
+            cells = rows[policy] = []
+            for name, _, scale, interval in columns:
+                value, low, high = (number(scale * each) for each in means[name])
+                cells.append(f"{value} ({low} to {high})" if interval and episodes > 1 else value)
+        print_by_policy([header for _, header, _, _ in columns], rows, caption)
 
 
 _episodes_option = partial(Option, panel="Episodes")
@@ -341,8 +382,7 @@ def gates_command(
     from decision.rl.learning import SHIPPED_NAMES, existing_checkpoint
     from decision.rl.learning.checkpoint import require_unseen
 
-    from .learning_tables import print_gates
-    from .tables import print_dropped, print_json
+    from .tables import number, print_dropped, print_json, print_table
     from .terminal import announce_compilation, note, working
 
     batsim = simulator.read()
@@ -364,7 +404,8 @@ def gates_command(
         rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]
         print_json({"checkpoint": checkpoint, "jobs": check.jobs, "gates": rows})
     else:
-        print_gates(check)
+        listed = [(g.name, number(g.found), number(g.most), "yes" if g.passed else "no") for g in check.gates]
+        print_table(Table(check.workload.name, ("gate", "found", "at most", "passed"), listed))
     failed = [gate.name for gate in check.gates if not gate.passed]
     if failed:
         raise PolicyError(f"{checkpoint} fails on {workload}: {', '.join(failed)}")

@@ -59,14 +59,29 @@ def train_combinations(asked: Many, changes: Sequence[str]) -> None:
     announce_compilation()
     with counting("trainings") as show, asked.spread.begun() as how:
         rows = train_all(trainings, asked.inputs, asked.output, data=asked.data, progress=show, **how)
-    page = _draw(training_folders(trainings, asked.output), asked.output, asked.command)
+    page = None
+    if can_draw("no report.html"):
+        from decision.experiments.results import load_trainings
+        from decision.report.pages import analyse
+        from decision.rl.learning.checkpoint import kind_of
+
+        with working("drawing"):
+            learned = load_trainings(training_folders(trainings, asked.output), kind_of)
+            page = analyse([], learned, asked.output, None, asked.command)[-1]
     if asked.as_json:
         print_json({"trainings": rows})
         return
     names = [name for name in rows[0] if name != "checkpoint_sha256"]
     settings = trainings[0].own
     heads = [name if name in settings else f">{_header(name)}" for name in names]
-    body = [[row[name] if name in settings else _figure(row[name]) for name in names] for row in rows]
+    body = []
+    for row in rows:
+        texts = {
+            name: f"{int(t):,}" if t.isdecimal() else number(float(t or "nan"))
+            for name, t in row.items()
+            if name in names and name not in settings
+        }
+        body.append([texts.get(name, row[name]) for name in names])
     print_table(Table("", heads, body))
     say(f"trainings.csv and a folder for each training are in {asked.output}")
     if page is not None:
@@ -76,7 +91,7 @@ def train_combinations(asked: Many, changes: Sequence[str]) -> None:
 def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', 'random']", space: "Space") -> None:
     """Search for settings, print the trials from the best on, and draw them on a page."""
     from decision.experiments.results import best_trial, judged_by, table_rows
-    from decision.experiments.search import SettingsSearch, require_optuna, search_settings
+    from decision.experiments.training import SettingsSearch, require_optuna, search_settings
 
     require_optuna()
     search = SettingsSearch(asked.preset, space, trials, method, asked.seeds)
@@ -108,18 +123,3 @@ def search_combinations(asked: Many, trials: int, method: "Literal['bayesian', '
 
 def _header(name: str) -> str:
     return name.replace("_", "\n", 1).replace("_", " ")
-
-
-def _figure(text: str) -> str:
-    return f"{int(text):,}" if text.isdecimal() else number(float(text or "nan"))
-
-
-def _draw(folders: Sequence[Path], output: Path, command: str) -> Path | None:
-    if not can_draw("no report.html"):
-        return None
-    from decision.experiments.results import load_trainings
-    from decision.report.pages import analyse
-    from decision.rl.learning.checkpoint import kind_of
-
-    with working("drawing"):
-        return analyse([], load_trainings(folders, kind_of), output, None, command)[-1]

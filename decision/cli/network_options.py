@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from decision.model.errors import ConfigError
 
 from .declared import Option
 
 if TYPE_CHECKING:
-    from decision.model.platform import Link, PowerState, SleepState, Topology
+    from decision.model.platform import Link, Platform, PowerState, SleepState, Topology
 
 
 _hosts_option = partial(Option, panel="Hosts")
@@ -109,8 +109,6 @@ def write_networked(
     from decision.files.simgrid.values import BATSIM_SIMGRID
     from decision.files.simgrid.write_platform import write_platform
 
-    from .platform_tables import print_written
-
     platform = networked(topology, *_power(options.speed, options.power), places)
     description = describe_topology(topology, len(platform.hosts))
     if not network:
@@ -147,3 +145,21 @@ def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[Sleep
     if idle > computing:
         raise ConfigError(f"--power {power!r}: expected IDLE:COMPUTING with IDLE <= COMPUTING")
     return (PowerState(flops, idle, epsilon, computing),), (), {}
+
+
+def print_written(path: Path, platform: "Platform", as_json: bool, description: str = "") -> None:
+    """Say which platform was written into which file."""
+    from .tables import print_json
+    from .terminal import say
+
+    host = platform.hosts[0]
+    speed = host.pstates[0].speed
+    if as_json:
+        facts: dict[str, Any] = {"path": path, "hosts": len(platform.hosts), "speed": speed}
+        print_json(facts | {"has_power": platform.has_power, "sleeps": bool(host.sleep), "description": description})
+        return
+    power = "with power" if platform.has_power else "without power"
+    power = "with power and sleep states" if host.sleep else power
+    say(f"{path}: {len(platform.hosts):,} hosts of {speed / 1e9:g} Gflop/s, {power}")
+    if description:
+        say(description)

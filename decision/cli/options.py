@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from decision.model.computer import find_platform, find_workload
 from decision.model.errors import ConfigError
@@ -412,7 +412,15 @@ class Spread(NamedTuple):
         """What `decision.experiments.tasks.run_tasks` takes; workers elsewhere end with the block."""
         from decision.model.computer import available_workers
 
-        how: How = {"share": _read_share(self.share), "audit": self.audit}
+        how: How = {"share": None, "audit": self.audit}
+        if self.share is not None:
+            from decision.experiments.tasks import Share
+
+            number, slash, of = self.share.partition("/")
+            if not (slash and number.isdecimal() and of.isdecimal()) or not int(number) < int(of):
+                wanted = "write it as I/N with I from 0 to N - 1, like 0/10"
+                raise ConfigError(f"{self.share!r}: {wanted}", field="share")
+            how["share"] = Share(int(number), int(of))
         processes = self.processes or available_workers()
         if not self.elsewhere:
             if self.submit:
@@ -428,18 +436,6 @@ class Spread(NamedTuple):
         note(f"waiting for workers of {self.on}")
         with cluster(self.on, processes, submit=self.submit, wait=self.wait, limit=self.limit) as executor:
             yield {**how, "executor": executor}
-
-
-def _read_share(text: str | None) -> Any:
-    """A share from ``I/N``. Raises ConfigError if it is none."""
-    if text is None:
-        return None
-    from decision.experiments.tasks import Share
-
-    number, slash, of = text.partition("/")
-    if not (slash and number.isdecimal() and of.isdecimal()) or not int(number) < int(of):
-        raise ConfigError(f"{text!r}: write it as I/N with I from 0 to N - 1, like 0/10", field="share")
-    return Share(int(number), int(of))
 
 
 # Options of pictures: their file, format, width, type size, and pixels per inch.

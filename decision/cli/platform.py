@@ -12,7 +12,7 @@ from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command
 from .declared import Argument, Option
-from .network_options import LevelOptions, NetworkOptions, read_links, write_networked
+from .network_options import LevelOptions, NetworkOptions, print_written, read_links, write_networked
 from .options import (
     PAPER,
     DpiOption,
@@ -28,7 +28,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from decision.files.generate.platforms import SwitchTimes
-    from decision.model.platform import FatTree
 
 # ``decision platform grid5000``: the clusters of Grid'5000.
 
@@ -117,19 +116,22 @@ def grid5000_command(
     from decision.files.simgrid.write_platform import write_platform
     from decision.model.errors import ConfigError
 
-    from .platform_tables import print_clusters, print_written
+    from .platform_tables import print_clusters
     from .terminal import note
 
     if cluster is None:
         print_clusters(list(CLUSTERS.values()), as_json)
         return
     facts = find_cluster(cluster)
+    measured = facts.name == "taurus"  # the only one
+    if energy is PowerSource.OWN and not measured:
+        raise ConfigError(f"{facts.name}: its power has not been measured; choose --energy taurus or --energy none")
     wanted = Wanted(
         cluster=facts,
         flops=flops.value,
         servers=hosts,
         by_core=granularity is Granularity.CORE,
-        power=_has_power(facts.name, energy),
+        power=measured if energy is None else energy is not PowerSource.NONE,
         network=network,
         switch_times=_read_switch_times(switch_times),
     )
@@ -158,20 +160,6 @@ def _read_switch_times(text: str | None) -> "SwitchTimes | None":
     if not all(0 < seconds < math.inf for seconds in (wake, sleep)):
         raise ConfigError(f"--switch-times {text!r}: write it as WAKE,SLEEP in seconds above 0, like 60,180")
     return SwitchTimes(wake, sleep)
-
-
-def _has_power(name: str, energy: PowerSource | None) -> bool:
-    """Whether the hosts get taurus's power.
-
-    Raises:
-        ConfigError: if the cluster's own is wanted and was never measured.
-    """
-    from decision.model.errors import ConfigError
-
-    is_taurus = name == "taurus"
-    if energy is PowerSource.OWN and not is_taurus:
-        raise ConfigError(f"{name}: its power has not been measured; choose --energy taurus or --energy none")
-    return is_taurus if energy is None else energy is not PowerSource.NONE
 
 
 # ``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network.
@@ -231,7 +219,12 @@ def fat_tree_command(
     if down is not None:
         if radix is not None or pods is not None:
             raise ConfigError("--down says how large the tree is; leave --radix and --pods out")
-        topology = _tree_of_any_sizes(down, links)
+        from decision.files.generate.platforms import full_tree
+
+        parts = down.split(",")
+        if not all(part.isdecimal() and int(part) > 0 for part in parts):
+            raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up, each at least 1")
+        topology = full_tree([int(part) for part in parts], read_links(links, levels=len(parts)))
         shape = {"down": down}
     else:
         from decision.files.generate.platforms import fat_tree
@@ -241,15 +234,6 @@ def fat_tree_command(
         topology = fat_tree(radix, radix if pods is None else pods, read_links(links, levels=3))
         shape = {"radix": radix, "pods": topology.down[2]}
     write_networked(topology, "fat-tree", shape, links, simgrid, output, as_json)
-
-
-def _tree_of_any_sizes(down: str, links: LevelOptions) -> "FatTree":
-    from decision.files.generate.platforms import full_tree
-
-    parts = down.split(",")
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up, each at least 1")
-    return full_tree([int(part) for part in parts], read_links(links, levels=len(parts)))
 
 
 def torus_command(
@@ -272,20 +256,11 @@ def torus_command(
     from decision.model.platform import Torus
 
     (link,) = read_links(links)
-    topology = Torus(_read_dims(dims), link)
-    write_networked(topology, "torus", {"dims": dims}, links, simgrid, output, as_json)
-
-
-def _read_dims(text: str) -> tuple[int, ...]:
-    """The dimensions from ``4x4x4``.
-
-    Raises:
-        ConfigError: if they are not written so.
-    """
-    parts = text.split("x")
+    parts = dims.split("x")
     if not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"--dims {text!r}: write whole numbers like 4x4x4")
-    return tuple(map(int, parts))
+        raise ConfigError(f"--dims {dims!r}: write whole numbers like 4x4x4")
+    topology = Torus(tuple(map(int, parts)), link)
+    write_networked(topology, "torus", {"dims": dims}, links, simgrid, output, as_json)
 
 
 def dragonfly_command(
@@ -314,21 +289,12 @@ def dragonfly_command(
     from decision.model.platform import Dragonfly
 
     (link,) = read_links(links)
-    topology = Dragonfly(groups, chassis, routers, nodes, link, _read_cables(cables))
+    parts = cables.split(",")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"--cables {cables!r}: write three whole numbers like 2,1,1")
+    topology = Dragonfly(groups, chassis, routers, nodes, link, (int(parts[0]), int(parts[1]), int(parts[2])))
     shape = {"groups": groups, "chassis": chassis, "routers": routers, "nodes": nodes, "cables": cables}
     write_networked(topology, "dragonfly", shape, links, simgrid, output, as_json)
-
-
-def _read_cables(text: str) -> tuple[int, int, int]:
-    """The numbers of parallel links from ``1,1,1``.
-
-    Raises:
-        ConfigError: if they are not written so.
-    """
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"--cables {text!r}: write three whole numbers like 2,1,1")
-    return int(parts[0]), int(parts[1]), int(parts[2])
 
 
 def flat_command(

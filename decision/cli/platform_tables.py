@@ -1,20 +1,21 @@
-"""What the commands about platforms print: tables, or data in their place."""
+"""What the commands about platforms print: tables, or data in their place; commands import it when they print."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from decision.engine.rules import network_refusal
-from decision.experiments.descriptions import PstateUse, host_groups, pstate_uses
+from decision.experiments.descriptions import host_groups, pstate_uses
 from decision.files.generate.grid5000 import Grid5000Cluster
 from decision.files.generate.platforms import describe_topology
 from decision.files.platform_check import Finding, grouped
 from decision.files.platform_check.structure import Links
 from decision.model.hosts import fold_names, format_hosts
-from decision.model.platform import Host, Platform
+from decision.model.platform import Platform
+from decision.model.table import Table
 
-from .tables import count, print_json, simple_table
-from .terminal import say, stdout
+from .tables import count, print_json, print_table
+from .terminal import say
 
 _LONGEST = 60  # letters of a list of names
 
@@ -26,53 +27,37 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
     head += f", {len(platform.storage):,} for storage" if platform.storage else ""
     known = describe_topology(platform.topology, len(platform.hosts)) if platform.topology else "Topology: unknown."
     say(f"{head}; Batsim runs on {platform.master}.\n{known}")
-    _print_groups(groups, len(platform.hosts))
-    shown = set()
-    for group in groups:
-        kind = (group[0].pstates, group[0].sleep)
-        if len(group[0].pstates) > 1 and kind not in shown:
-            _print_pstates(group)
-        shown.add(kind)
-    if links:
-        _print_links(links)
-
-
-def _print_groups(groups: Sequence[list[Host]], nb_compute: int) -> None:
-    table = simple_table("hosts", "ids", ">number", ">Gflop/s", ">pstates", ">idle\nW", ">computing\nW", "role")
+    columns: Sequence[str] = ("hosts", "ids", ">number", ">Gflop/s", ">pstates", ">idle\nW", ">computing\nW", "role")
+    rows: list[Sequence[str]] = []
     for group in groups:
         first = group[0]
         state = first.pstates[first.initial_pstate]
         watts = (f"{state.idle:g}", f"{state.full:g}") if first.has_power else ("-", "-")
-        ids = format_hosts(host.id for host in group)
-        role = "storage" if first.id >= nb_compute else ""
+        ids = _short(format_hosts(host.id for host in group))
+        role = "storage" if first.id >= len(platform.hosts) else ""
         figures = (f"{len(group):,}", f"{state.speed / 1e9:g}", str(len(first.pstates)), *watts)
-        table.add_row(_folded(host.name for host in group), _short(ids), *figures, role)
-    if nb_compute == sum(map(len, groups)):
-        table.columns.pop()
-    stdout().print(table)
-
-
-def _print_pstates(group: Sequence[Host]) -> None:
-    title = f"pstates of {_folded(host.name for host in group)}"
-    table = simple_table(">pstate", "use", ">Gflop/s", ">idle\nW", ">computing\nW", ">takes\ns", title=title)
-    first = group[0]
-    for pstate in pstate_uses(first):
-        computes = pstate.use == "computing"
-        speed = f"{pstate.state.speed / 1e9:g}" if computes else ""
-        watts = (
-            (f"{pstate.state.idle:g}", f"{pstate.state.full:g}" if computes else "") if first.has_power else ("-", "-")
-        )
-        takes = "" if pstate.seconds is None else f"{pstate.seconds:g}"
-        table.add_row(str(pstate.number), pstate.use, speed, *watts, takes)
-    stdout().print(table)
-
-
-def _print_links(links: Sequence[Links]) -> None:
-    table = simple_table("links", ">number", ">bandwidth", ">latency", "sharing")
-    for one in links:
-        number = "" if one.number is None else f"{one.number:,}"
-        table.add_row(_short(" ".join(one.names)), number, one.kind.bandwidth, one.kind.latency, one.kind.sharing)
-    stdout().print(table)
+        rows.append((_folded(host.name for host in group), ids, *figures, role))
+    shown = slice(None if platform.storage else -1)  # of compute hosts alone nobody asks the role
+    print_table(Table("", columns[shown], [row[shown] for row in rows]))
+    told = set()
+    for group in groups:
+        kind = (group[0].pstates, group[0].sleep)
+        if len(group[0].pstates) > 1 and kind not in told:
+            rows, first = [], group[0]
+            for pstate in pstate_uses(first):
+                computes, state = pstate.use == "computing", pstate.state
+                watts = (f"{state.idle:g}", f"{state.full:g}" if computes else "") if first.has_power else ("-", "-")
+                speed, takes = f"{state.speed / 1e9:g}" if computes else "", pstate.seconds
+                rows.append((str(pstate.number), pstate.use, speed, *watts, "" if takes is None else f"{takes:g}"))
+            columns = (">pstate", "use", ">Gflop/s", ">idle\nW", ">computing\nW", ">takes\ns")
+            print_table(Table(f"pstates of {_folded(host.name for host in group)}", columns, rows))
+        told.add(kind)
+    if links:
+        body = []
+        for one in links:
+            number = "" if one.number is None else f"{one.number:,}"
+            body.append((_short(" ".join(one.names)), number, one.kind.bandwidth, one.kind.latency, one.kind.sharing))
+        print_table(Table("", ("links", ">number", ">bandwidth", ">latency", "sharing"), body))
 
 
 def _folded(names: Iterable[str]) -> str:
@@ -86,34 +71,35 @@ def _short(text: str) -> str:
 
 def platform_document(platform: Platform, links: Sequence[Links]) -> dict[str, Any]:
     """What `print_platform` shows, as data."""
+    groups = []
+    for group in host_groups(platform):
+        first = group[0]
+        groups.append(
+            {
+                "hosts": [host.name for host in group],
+                "ids": [host.id for host in group],
+                "role": "storage" if first.id >= len(platform.hosts) else "compute",
+                "has_power": first.has_power,
+                "initial_pstate": first.initial_pstate,
+                "pstates": [
+                    {
+                        "pstate": each.number,
+                        "use": each.use,
+                        "speed": each.state.speed,
+                        "idle": each.state.idle if first.has_power else None,
+                        "computing": each.state.full if first.has_power else None,
+                        "switching_time": each.seconds,
+                    }
+                    for each in pstate_uses(first)
+                ],
+            }
+        )
     return {
         "path": platform.path,
         "master": platform.master,
         "topology": None if platform.topology is None else describe_topology(platform.topology, len(platform.hosts)),
-        "groups": [_group_facts(group, len(platform.hosts)) for group in host_groups(platform)],
+        "groups": groups,
         "links": links,
-    }
-
-
-def _group_facts(group: Sequence[Host], nb_compute: int) -> dict[str, Any]:
-    first = group[0]
-    return {
-        "hosts": [host.name for host in group],
-        "ids": [host.id for host in group],
-        "role": "storage" if first.id >= nb_compute else "compute",
-        "has_power": first.has_power,
-        "initial_pstate": first.initial_pstate,
-        "pstates": [_pstate_facts(pstate, first.has_power) for pstate in pstate_uses(first)],
-    }
-
-
-def _pstate_facts(pstate: PstateUse, has_power: bool) -> dict[str, Any]:
-    state = pstate.state
-    facts: dict[str, Any] = {"pstate": pstate.number, "use": pstate.use, "speed": state.speed}
-    return facts | {
-        "idle": state.idle if has_power else None,
-        "computing": state.full if has_power else None,
-        "switching_time": pstate.seconds,
     }
 
 
@@ -122,32 +108,13 @@ def print_clusters(clusters: Sequence[Grid5000Cluster], as_json: bool) -> None:
     if as_json:
         print_json({"clusters": clusters})
         return
-    table = simple_table(caption="Gflop/s of one core")
-    for header in ("cluster", "site"):
-        table.add_column(header, no_wrap=True)
-    for header in ("year", "nodes", "cores", "measured", "theoretical"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("network")
+    rows = []
     for c in clusters:
         measured = "-" if c.measured is None else f"{c.measured / 1e9:g}"
         figures = (str(c.year), str(c.nodes), str(c.cores), measured, f"{c.theoretical / 1e9:g}")
-        table.add_row(c.name, c.site, *figures, c.network)
-    stdout().print(table)
-
-
-def print_written(path: Path, platform: Platform, as_json: bool, description: str = "") -> None:
-    """Say which platform was written into which file."""
-    host = platform.hosts[0]
-    speed = host.pstates[0].speed
-    if as_json:
-        facts: dict[str, Any] = {"path": path, "hosts": len(platform.hosts), "speed": speed}
-        print_json(facts | {"has_power": platform.has_power, "sleeps": bool(host.sleep), "description": description})
-        return
-    power = "with power" if platform.has_power else "without power"
-    power = "with power and sleep states" if host.sleep else power
-    say(f"{path}: {len(platform.hosts):,} hosts of {speed / 1e9:g} Gflop/s, {power}")
-    if description:
-        say(description)
+        rows.append((c.name, c.site, *figures, c.network))
+    columns = ("cluster", "site", ">year", ">nodes", ">cores", ">measured", ">theoretical", "network")
+    print_table(Table("", columns, rows), caption="Gflop/s of one core")
 
 
 def print_platform_findings(path: Path, findings: Sequence[Finding], platform: Platform | None, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import click
 
 from decision.model.errors import PolicyError
+from decision.model.table import Table
 
 from .command import Chosen, Group, add_command
 from .declared import Argument, Option, make_command
@@ -51,12 +52,16 @@ def policies(ctx: click.Context, as_json: JsonOption = False) -> None:
         return
     from decision.policies import list_policies
 
-    from .tables import print_catalogue, print_json
+    from .tables import print_json, print_table
+    from .terminal import note
 
+    catalogue = list_policies()
     if as_json:
-        print_json({"policies": [entry._asdict() for entry in list_policies()]})
-    else:
-        print_catalogue(list_policies())
+        print_json({"policies": [entry._asdict() for entry in catalogue]})
+        return
+    rows = [(each.name, f"{each.summary} ({each.paper})" if each.paper else each.summary) for each in catalogue]
+    print_table(Table("", ("policy", "description and source"), rows))
+    note("decision policies NAME lists the options of a policy")
 
 
 def options_command(
@@ -70,13 +75,22 @@ def options_command(
     """
     from decision.policies import list_options
 
-    from .tables import print_json, print_options
+    from .tables import print_json, print_table
+    from .terminal import say
 
     options = list_options(policy)
     if as_json:
         print_json({"policy": policy, "options": [option._asdict() for option in options]})
-    else:
-        print_options(policy, options)
+        return
+    if not options:
+        say(f"{policy} has no options")
+        return
+    rows = [
+        (name, default or "must be given", unit, f"{summary} ({paper})" if paper else summary)
+        for name, default, unit, summary, paper in options
+    ]
+    print_table(Table("", ("option", "default", "unit", "description and source"), rows))
+    say(f"--policy {policy},{options[0].name}=... or --option {options[0].name}=...")
 
 
 def check_policy_command(

@@ -1,7 +1,7 @@
 """``decision report``: finished runs, running ones, trainings and checkpoints."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -12,12 +12,14 @@ from .declared import Argument, Option
 from .options import JsonOption, OutputFile, OutputFolder, PdfOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
-    from decision.experiments.results import NamedRun
-    from decision.model.platform import Platform
+    from decision.files.outputs_read import Status
+    from decision.files.text import InputFacts
+    from decision.rl.learning.checkpoint import Manifest
 
 _PERIOD = 0.25  # seconds between two looks
 
@@ -83,7 +85,10 @@ def analyse_command(
         hosts = None if platform is None else load_platform(platform, energy=True)
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)
-        _check_hosts(hosts, found)
+        for run in found:
+            if hosts is not None and run.record.nb_hosts > len(hosts.hosts):
+                has = f"has {len(hosts.hosts)} hosts, and {run.name} used a platform of {run.record.nb_hosts}"
+                raise ConfigError(f"{hosts.path}: {has}; give the platform of the run", field="platform")
         files = analyse(found, learned, writable_folder(output), hosts, typed_command(context))
     paper = printed(files[-1], pdf)
     tables = {run.name: run.record.jobs for run in found}
@@ -157,14 +162,6 @@ def export_command(
     say(f"{count(export_runs(folder, output), 'run')} in {output}")
 
 
-def _check_hosts(platform: "Platform | None", runs: "Sequence[NamedRun]") -> None:
-    """Refuse a platform on which a run cannot have been."""
-    for run in runs:
-        if platform is not None and run.record.nb_hosts > len(platform.hosts):
-            has = f"has {len(platform.hosts)} hosts, and {run.name} used a platform of {run.record.nb_hosts}"
-            raise ConfigError(f"{platform.path}: {has}; give the platform of the run", field="platform")
-
-
 def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = False) -> None:
     """Show the progress of a run: clock, queue, host map, power.
 
@@ -178,9 +175,8 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
       decision report view out --live
     """
     from decision.experiments.results import load_runs, summaries_of
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
-    from .live import frame
     from .tables import print_json, print_summaries, summary_rows
     from .terminal import PAGE, stderr, stdout
 
@@ -215,7 +211,6 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
     from decision.rl.learning import existing_checkpoint
     from decision.rl.learning.checkpoint import read_manifest
 
-    from .learning_tables import print_manifest
     from .tables import print_json
 
     manifest = read_manifest(existing_checkpoint(str(checkpoint)))
@@ -225,15 +220,48 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
         print_manifest(manifest)
 
 
+def print_manifest(manifest: "Manifest") -> None:
+    """Print a checkpoint's manifest, one line per fact."""
+    from msgspec import to_builtins
+
+    from .tables import number, print_facts
+
+    def input_text(facts: "InputFacts") -> str:
+        return f"{facts.name}, sha256 {facts.sha256[:16]}" if facts.sha256 else facts.name
+
+    def listed(values: "Mapping[str, Any]") -> str:
+        texts = {name: f"{each:.6g}" if isinstance(each, float) else str(each) for name, each in values.items()}
+        return ", ".join(f"{name} {text}" for name, text in texts.items())
+
+    config, facts = manifest.config, list[tuple[str, str]]()
+    facts.append(("scheduler", config.scheduler))
+    facts.append(
+        ("algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.steps:,} steps, seed {config.seed}")
+    )
+    facts.append(("made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"))
+    facts.append(("encoder", listed(manifest.encoder)))
+    facts.append(("platform", f"{input_text(manifest.platform)}, {manifest.nb_hosts} hosts"))
+    for workload in manifest.workloads:
+        facts.append(("workload", input_text(workload)))
+    if manifest.selection is not None:
+        for name, text in manifest.selection.texts().items():
+            facts.append((name.replace("_", " "), text))
+    facts.append(("env", listed(config.settings)))
+    for section in config.sections:
+        facts.append((section, listed(to_builtins(getattr(config, section)))))
+    if manifest.scores:
+        facts.append(("last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())))
+    print_facts(facts)
+
+
 def _watch(folder: Path, console: "Console") -> None:
     """Show the run until it ends; waits for one where none has begun."""
     import time
 
     from rich.live import Live as Screen
 
-    from decision.files.run_facts import is_locked, read_status
+    from decision.files.outputs_read import is_locked, read_status
 
-    from .live import frame
     from .terminal import note
 
     if not _has_begun(folder):
@@ -247,8 +275,81 @@ def _watch(folder: Path, console: "Console") -> None:
             time.sleep(_PERIOD)
 
 
+# One picture of a running simulation: clock, queue, host map, power.
+
+_LOOKS = {  # by letter of a status: colour, a sign that does without it, and what it says
+    "C": ("blue", "■", "computing"),
+    "I": ("yellow", "□", "idle"),
+    "S": ("bright_black", "·", "sleeping"),
+    "N": ("red", "▲", "switching on"),
+    "F": ("magenta", "▼", "switching off"),
+    "U": ("white", "x", "unavailable"),
+}
+_BARS = " ▁▂▃▄▅▆▇█"
+_MOST_CELLS = 1024  # larger clusters: a cell is several hosts
+_SILENT = 10.0  # seconds without an update after which a run seems dead
+
+
+def frame(status: "Status", queue: "Sequence[int]", width: int) -> "RenderableType":
+    """One picture of a run.
+
+    Args:
+        status: its progress.
+        queue: how many jobs waited at the last updates, the latest last.
+        width: columns of the terminal.
+    """
+    import time
+
+    from rich.console import Group as Rows
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    facts.add_column()
+    days, rest = divmod(int(status.now), 86_400)
+    clock = f"{days} d {rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
+    over = status.submitted - status.waiting - status.running
+    facts.add_row("clock", f"{clock}  ({status.now:,.0f} s)")
+    facts.add_row("jobs", f"{status.submitted:,} of {status.jobs:,} submitted, {over:,} ended")
+    facts.add_row("", f"{status.waiting:,} waiting, {status.running:,} running")
+    power = "unknown" if status.watts is None else f"{status.watts / 1e3:,.2f} kW with busy hosts at full load"
+    facts.add_row("power", power)
+    room = max(16, width - 4)
+    shown = queue[12 - room :]
+    top = max([1, *shown])
+    facts.add_row("queue", "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in shown))
+    silent = time.time() - status.written
+    title = status.policy if silent < _SILENT else f"{status.policy}: no update for {silent:,.0f} s"
+    return Panel(Rows(facts, Text(), *_host_map(status.hosts, room)), title=title)
+
+
+def _host_map(hosts: str, width: int) -> "tuple[Text, Text]":
+    """A cell for each host, or for the state of most of several; and what the signs say."""
+    from collections import Counter
+
+    from rich.text import Text
+
+    each = -(-len(hosts) // _MOST_CELLS)
+    cells = [Counter(hosts[i : i + each]).most_common(1)[0][0] for i in range(0, len(hosts), each)]
+    across = next((columns for columns in (64, 32, 16) if columns <= width), width)
+    text, legend = Text(), Text()
+    for at, letter in enumerate(cells):
+        if at and at % across == 0:
+            text.append("\n")
+        color, sign, _ = _LOOKS[letter]
+        text.append(sign, style=color)
+    for letter, count in sorted(Counter(hosts).items(), key=lambda item: -item[1]):
+        color, sign, state = _LOOKS[letter]
+        legend.append(f"{sign} ", style=color).append(f"{count:,} {state}   ")
+    if each > 1:
+        legend.append(f"\na cell: the state of most of {each:,} hosts", style="dim")
+    return text, legend
+
+
 def _has_begun(folder: Path) -> bool:
-    from decision.files.run_facts import RUN
+    from decision.files.outputs_read import RUN
 
     return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 

@@ -1,4 +1,4 @@
-"""``decision run``, ``showcase`` and ``again``: policies over a workload on a platform, from files to files."""
+"""``decision run``, ``showcase``, ``again``: policies over a workload; ``serve``, ``replay``: by Batsim's messages."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +8,7 @@ import click
 
 from decision.batsim.process import Ahead, command_of_4, run_decision, started_ahead
 from decision.experiments import Engine, Verbosity
+from decision.model.table import Table
 
 from .command import Chosen, Drawing, is_given, refuse_unused, typed_command
 from .declared import Argument, Option
@@ -276,11 +277,11 @@ def again_command(
     """
     import shlex
 
-    from decision.experiments.again import check_new, commands_of, compare_folders, folder_of, into
-    from decision.files.run_facts import RUN, campaign_of
+    from decision.experiments.folder import check_new, commands_of, compare_folders, folder_of, into
+    from decision.files.outputs_read import RUN, campaign_of
 
-    from .tables import count, print_json, simple_table
-    from .terminal import note, say, stdout
+    from .tables import count, print_json, print_table
+    from .terminal import note, say
 
     before = folder_of(place)
     commands = commands_of(before)
@@ -297,13 +298,120 @@ def again_command(
         return
     for title, rows in (("how it was made", found.setup), ("what was found", found.results)):
         if rows:
-            table = simple_table(title, "before", "again", names=1)
-            for row in rows[:_LISTED]:
-                table.add_row(row.what, row.before, row.again)
-            stdout().print(table)
+            body = [(row.what, row.before, row.again) for row in rows[:_LISTED]]
+            print_table(Table("", (title, "before", "again"), body))
         if len(rows) > _LISTED:
             say(f"and {len(rows) - _LISTED:,} more; --json lists all")
     how = "" if found.setup else "; made in the same way"
     what = "file" if campaign_of(before) is None else "run"
     results = f"differ in {count(len(found.results), 'place')}" if found.results else "are the same"
     say(f"results {results} ({count(found.compared, what)} compared{how})")
+
+
+# ``decision serve`` and ``replay``: the decision process for a Batsim, or for the recording of one.
+
+Endpoint = Annotated[
+    str, Option("--endpoint", "-s", help="ZeroMQ endpoint to listen at; Batsim's default port.", metavar="ENDPOINT")
+]
+KnownPlatform = Annotated[
+    Path | None,
+    Option(
+        "--platform",
+        "-p",
+        help="Platform that Batsim simulates, for policies that use speeds, power or topology, which Batsim does not "
+        "send.",
+        metavar="FILE",
+    ),
+]
+Recording = Annotated[
+    Path | None, Option("--record", help="Record all messages to this file (JSON lines).", metavar="FILE")
+]
+Session = Annotated[Path, Argument(help="Recording made by decision serve --record.", metavar="SESSION.jsonl")]
+
+
+def serve_command(
+    policy: PolicyOption,
+    settings: SettingsOption = None,
+    endpoint: Endpoint = "tcp://127.0.0.1:28000",
+    platform: KnownPlatform = None,
+    record: Recording = None,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
+    as_json: JsonOption = False,
+) -> None:
+    """Schedule for a Batsim that you start yourself.
+
+    Listens, answers each of Batsim's messages with the policy's decisions, and
+    ends when the simulation ends. Ctrl-C ends it earlier; the recording then
+    holds all messages up to that point.
+
+    Examples:
+
+      decision serve --policy easy
+
+      decision serve --policy conservative --record session.jsonl --timeout 60
+
+    and then, in another terminal:
+
+      batsim -p platform.xml -w workload.json -e session
+    """
+    from decision.batsim.agent import make_agent
+    from decision.batsim.zeromq import check_endpoint, serve
+    from decision.files import load_platform
+    from decision.rl.learning.checkpoint import require_gates
+
+    from .tables import print_conversation, print_json
+    from .terminal import announce_compilation, note
+
+    check_endpoint(endpoint)  # before all that takes longer
+    if not force:
+        require_gates(policy)
+    facts = load_platform(platform) if platform else None
+    announce_compilation()
+    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)
+    conversation = serve(
+        agent,
+        endpoint,
+        timeout=timeout,
+        record=record,
+        ready=lambda where: note(f"{policy} waits for Batsim at {where}"),
+    )
+    if as_json:
+        print_json(conversation)
+    else:
+        print_conversation(conversation)
+
+
+def replay_command(
+    session: Session,
+    policy: PolicyOption,
+    settings: SettingsOption = None,
+    platform: KnownPlatform = None,
+    seed: SeedOption = 0,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a recorded session to a policy and compare its decisions.
+
+    Stops at the first difference: the recording does not hold what Batsim would
+    have answered to other decisions.
+
+    Example:
+
+      decision replay session.jsonl --policy easy
+    """
+    from decision.batsim.agent import make_agent
+    from decision.batsim.conversation import replay
+    from decision.files import load_platform
+
+    from .tables import print_json, print_replay
+
+    facts = load_platform(platform) if platform else None
+    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)
+    found = replay(session, agent)
+    if as_json:
+        print_json(found)
+    else:
+        print_replay(found)

@@ -6,7 +6,6 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +13,7 @@ import msgspec
 
 from decision.files.accounting.tables import TableMapping
 from decision.rl.learning.config import ALGORITHM, LearnConfig, NetworkConfig, TrainConfig
-from decision.rl.schedulers.registry import records
+from decision.rl.schedulers.base import records
 
 from .command import long_name
 from .declared import Value
@@ -28,7 +27,12 @@ def schemas() -> dict[str, Schema]:
     return {
         "train.schema.json": _training(),
         "compare.schema.json": _options("compare"),
-        "columns.schema.json": _columns(),
+        "columns.schema.json": {
+            **_DRAFT,
+            **_struct(TableMapping),
+            "title": "Columns of a table",
+            "description": "decision workload convert --columns FILE.toml",
+        },
     }
 
 
@@ -81,11 +85,6 @@ def _training() -> Schema:
     return {**_DRAFT, **title, "type": "object", "properties": fields, "allOf": rules, "additionalProperties": False}
 
 
-def _columns() -> Schema:
-    title = {"title": "Columns of a table", "description": "decision workload convert --columns FILE.toml"}
-    return {**_DRAFT, **_struct(TableMapping), **title}
-
-
 def _struct(kind: type) -> Schema:
     """Of a struct, with what its source says of each field."""
     made: Schema = msgspec.json.schema(kind)
@@ -101,18 +100,14 @@ def _options(command: str) -> Schema:
 
     found = app.commands[command]
     title = {"title": f"Options of decision {command}", "description": f"decision {command} --config FILE.toml"}
-    fields = dict(_each_option(found))
-    return {**_DRAFT, **title, "type": "object", "properties": fields, "additionalProperties": False}
-
-
-def _each_option(command: Any) -> Iterator[tuple[str, Schema]]:
-    for option in command.explained():
+    fields = {}
+    for option in found.explained():
         name = long_name(option.opts).removeprefix("--")
-        if name == "config":
-            continue
-        one = _value(option)
-        what = {"anyOf": [one, {"type": "array", "items": one}]} if option.multiple else one
-        yield name, {"description": re.sub(r"\[/?bold\]", "", option.help or ""), **what}
+        if name != "config":
+            one = _value(option)
+            what = {"anyOf": [one, {"type": "array", "items": one}]} if option.multiple else one
+            fields[name] = {"description": re.sub(r"\[/?bold\]", "", option.help or ""), **what}
+    return {**_DRAFT, **title, "type": "object", "properties": fields, "additionalProperties": False}
 
 
 def _value(option: Any) -> Schema:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from decision.model.table import Table
+
 from .command import Group, add_command, typed_command
 from .declared import Argument, Option
 from .options import SeedOption, TimeZoneOption
@@ -137,25 +139,24 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     from decision.slurm.agree import agreement_notes, job_groups, start_differences, wait_figures
     from decision.slurm.unstarted import never_lines
 
-    from .tables import number, simple_table
-    from .terminal import say, stdout
+    from .tables import number, print_table
+    from .terminal import say
 
     runtime = np.array([case.jobs[n].runtime for n in found.started])
-    columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
-    table = simple_table("group", *columns, title="Recorded and simulated", names=3)
-    simulated = found.simulated.mean(0)
+    columns = ("group", "jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
+    rows, simulated = [], found.simulated.mean(0)
     for name, places in job_groups(case, found.started).items():
         for who, waits in (("recorded", found.recorded), ("simulated", simulated)):
             row = wait_figures(waits[places], runtime[places])
-            table.add_row(name, f"{row.jobs:,}", who, *(number(value) for value in row[1:]))
-    stdout().print(table)
+            rows.append((name, f"{row.jobs:,}", who, *(number(value) for value in row[1:])))
+    print_table(Table("Recorded and simulated", columns, rows), names=3)
     means, (low, high) = found.means, found.interval
-    table = simple_table("", "mean wait, s", "off", title="What the model is worth")
+    worth = []
     for name, mean in means.items():
         known = name != "recorded" and means["recorded"] > 0
         off = f"{100 * (mean / means['recorded'] - 1):+.1f} %" if known else ""
-        table.add_row(name, number(mean), off)
-    stdout().print(table)
+        worth.append((name, number(mean), off))
+    print_table(Table("What the model is worth", ("", "mean wait, s", "off"), worth))
     say(
         "easy and conservative are other schedulers on the same jobs: they plan at every event with exact ends and no "
         "limit, in order of submission, on whole hosts or cores, without priorities, partitions and cycles"
@@ -184,19 +185,19 @@ _COSTLY = ("bf_interval", "bf_max_job_test")
 
 def print_sweep(found: "Sweep", output: Path | None) -> None:
     """What each setting changes, and which is the best; `output` is the folder of slurm.conf.diff."""
-    from .tables import number, simple_table
-    from .terminal import say, stdout
+    from .tables import number, print_table
+    from .terminal import say
 
-    title = f"{found.goal.text}, {number(found.base)} as configured"
-    table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
+    rows = []
     for each in found.tried:
         low, high = each.interval
         verdict = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
         shown = (number(each.mean), number(low), number(high), number(each.held_out))
-        table.add_row(named_change(each.set), *shown, f"{each.tested:.2f}", verdict)
+        rows.append((named_change(each.set), *shown, f"{each.tested:.2f}", verdict))
     for name, value in found.policies.items():
-        table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
-    stdout().print(table)
+        rows.append((f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", ""))
+    columns = ("setting", "change", "from", "to", "last third", "tested/s", "")
+    print_table(Table(f"{found.goal.text}, {number(found.base)} as configured", columns, rows))
     say("policies plan at every event, without Slurm's cycles, limits and partitions: what they reach is no promise")
     if any(name in each.set for each in found.tried for name in _COSTLY):
         say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
@@ -283,7 +284,7 @@ def agree_command(
 def _write(path: Path | None, document: object) -> None:
     import msgspec
 
-    from decision.files.json_text import json_bytes
+    from decision.files.text import json_bytes
 
     if path is not None:
         _write_text(path, msgspec.json.format(json_bytes(document), indent=1).decode() + "\n")
@@ -386,8 +387,8 @@ def order_command(
     from decision.slurm.case import load_case
     from decision.slurm.recommend import approximate, diff_of
 
-    from .tables import number, simple_table
-    from .terminal import announce_compilation, counting, say, stdout
+    from .tables import number, print_table
+    from .terminal import announce_compilation, counting, say
 
     loaded = load_case(case)
     announce_compilation()
@@ -411,11 +412,9 @@ def order_command(
         _write_text(output / "slurm.conf.diff", diff_of(case, loaded.conf, found, typed_command(context)))
         if found.script:
             _write_text(output / "job_submit.lua", found.script)
-    table = simple_table("as", "change, s", "from", "to", title=f"mean wait, {number(found.base)} s as configured")
-    for name, each in rows.items():
-        if each is not None:
-            table.add_row(name, *(number(value) for value in (each.mean, *each.interval)))
-    stdout().print(table)
+    body = [(name, *map(number, (each.mean, *each.interval))) for name, each in rows.items() if each is not None]
+    title = f"mean wait, {number(found.base)} s as configured"
+    print_table(Table(title, ("as", "change, s", "from", "to"), body))
     say(f"Kendall's tau of the best weights: {found.tau:.2f} ({named_change(found.weights)})")
     if found.chosen is None:
         say("weights do not express this order, and no formula of it is known: nothing is recommended")

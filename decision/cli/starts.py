@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import click
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
 from .command import Chosen, typed_command
 from .declared import Argument, Option
@@ -154,7 +155,7 @@ def deliver(
     from .tables import print_json
 
     if page is not None:
-        from decision.report.starts import write_starts_page
+        from decision.report.answers import write_starts_page
 
         write_starts_page(page, found, zero, command, again)
     if as_json:
@@ -167,8 +168,8 @@ def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
     """A row for each job that waits, and what is not known."""
     from decision.forecasts.words import clock_words, span
 
-    from .tables import simple_table
-    from .terminal import note, say, stdout
+    from .tables import print_table
+    from .terminal import note, say
 
     if not found.jobs:
         say("; ".join(found.notes))
@@ -178,13 +179,13 @@ def print_starts(found: "Starts", zero: float | None, title: str = "") -> None:
     chance = [] if found.before is None else [f"before {clock_words(found.before, found.at, zero)}"]
     held = any(job.held_by for job in found.jobs)
     headers = ("job", "size", "limit", "waited", *heads, *chance, *(["held by"] if held else []))
-    table = simple_table(*headers, title=title or f"Starts, as seen at {clock_words(found.at, None, zero)}")
+    rows = []
     for job in found.jobs:
         row = [job.id.partition("!")[2] or job.id, f"{job.size:,}", span(job.limit), span(found.at - job.submit)]
         row += [clock_words(time_, found.at, zero) for time_ in job.by.values()]
         row += [] if job.chance is None else [f"{100 * job.chance:.0f} %"]
-        table.add_row(*row, *([job.held_by] if held else []))
-    stdout().print(table)
+        rows.append([*row, *([job.held_by] if held else [])])
+    print_table(Table(title or f"Starts, as seen at {clock_words(found.at, None, zero)}", headers, rows))
     if title:
         return
     by = f"{found.calibrated_by:,} forecasts of earlier moments" if found.calibrated_by else "forecasts of other logs"
@@ -295,7 +296,7 @@ class _Asked(NamedTuple):
 
 def _slurm_starts(asked: _Asked, time_zone: str | None, quiet: bool) -> "tuple[Starts, dict[str, list[Suggestion]]]":
     """The answer to what was asked, and what would help."""
-    from decision.files.accounting.values import named_zone
+    from decision.files.accounting.records import named_zone
     from decision.forecasts.cluster import cluster_starts, moment_of, suggest
     from decision.slurm.case import load_case
     from decision.slurm.queue import new_job, read_queue, when

@@ -5,13 +5,15 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Column, Table
+from rich.table import Table as RichTable
+
+from decision.model.table import Table
 
 from .terminal import is_uncut, note, page_width, say, stdout
 
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
     from decision.experiments.comparison import PolicyComparison
     from decision.experiments.metric_list import Summary
     from decision.model.platform import Platform
-    from decision.model.table import Table as TextTable
     from decision.model.workload import Workload
-    from decision.policies.options import OptionLine, PolicyLine
 
 # Tables that fit where they are printed: no figure is cut, and each row says what it is of.
 
@@ -35,7 +35,7 @@ _LEAST_KEY, _USUAL_KEY = 5, 12  # columns of a long name: as few as they may be,
 _LEAST_WORDS = 20  # columns of text that is broken between words
 
 
-class FittedTable(Table):
+class FittedTable(RichTable):
     """A table that becomes several, one below the other, where it is too wide; each begins with the columns of names.
 
     Names that are too long are broken, texts are broken between words, and figures stay whole as long as a name and one
@@ -58,7 +58,10 @@ class FittedTable(Table):
         if not self.columns:
             return
         room = options.max_width
-        wanted = [_width(column) for column in self.columns]
+        wanted = []  # the longest line of each column's texts
+        for column in self.columns:
+            lines = (line for text in (column.header, *column.cells) for line in str(text).split("\n"))
+            wanted.append(max(map(cell_len, lines), default=0))
         if is_uncut(room):
             yield from self._whole(wanted, page_width(), console, options)
             return
@@ -69,7 +72,7 @@ class FittedTable(Table):
             part_table = self._part(part, widths)
             part_table.title = self.title if at == 0 else None
             part_table.caption = self.caption if at == len(parts) - 1 else None
-            yield from Table.__rich_console__(part_table, console, options)
+            yield from RichTable.__rich_console__(part_table, console, options)
 
     def _whole(self, wanted: list[int], goal: int, console: Console, options: ConsoleOptions) -> RenderResult:
         """One table, its texts broken so that it is no wider than a page if that can be."""
@@ -77,7 +80,7 @@ class FittedTable(Table):
         least = [min(wanted[n], 2 * _LEAST_WORDS) if n in texts else wanted[n] for n in range(len(wanted))]
         whole = self._part(range(len(wanted)), _grown(least, wanted, goal - self._between(len(wanted))))
         whole.title, whole.caption = self.title, self.caption
-        yield from Table.__rich_console__(whole, console, options)
+        yield from RichTable.__rich_console__(whole, console, options)
 
     def _least(self, wanted: list[int], room: int) -> list[int]:
         """How few columns of characters each column may have."""
@@ -110,9 +113,9 @@ class FittedTable(Table):
         """Characters that are not the columns' own."""
         return 2 * (columns - 1) if self._plain else 3 * columns - 1
 
-    def _part(self, which: Sequence[int], widths: Sequence[int]) -> Table:
+    def _part(self, which: Sequence[int], widths: Sequence[int]) -> RichTable:
         """A table of these columns."""
-        table = Table(box=self.box, pad_edge=False, show_header=self.show_header, padding=self.padding)
+        table = RichTable(box=self.box, pad_edge=False, show_header=self.show_header, padding=self.padding)
         table.title_justify, table.caption_justify = self.title_justify, self.caption_justify
         table.collapse_padding = self.collapse_padding
         for n, width in zip(which, widths, strict=True):
@@ -122,12 +125,6 @@ class FittedTable(Table):
         for row in zip(*cells, strict=True):
             table.add_row(*row)
         return table
-
-
-def _width(column: Column) -> int:
-    """The longest line of a column's texts."""
-    texts = [str(column.header), *map(str, column.cells)]
-    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
 
 
 def _grown(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int]:
@@ -143,7 +140,7 @@ def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
     import msgspec
 
-    from decision.files.json_text import json_bytes
+    from decision.files.text import json_bytes
 
     text = msgspec.json.format(json_bytes(document, enc_hook=_plain), indent=2).decode()
     try:
@@ -158,24 +155,36 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def simple_table(*headers: str, title: str | None = None, caption: str | None = None, names: int = 1) -> FittedTable:
-    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right.
+def fitted_table(table: Table, caption: str | None = None, names: int = 1) -> FittedTable:
+    """A table of texts as a terminal shows it; its columns of figures are aligned to the right.
 
-    The first one, or the first of so many, says what a row is of.
+    Args:
+        table: the texts.
+        caption: below it.
+        names: columns at the left that say what a row is of.
     """
-    table = FittedTable(title=title, caption=caption, names=names)
-    for header in headers:
+    shown = FittedTable(title=table.title or None, caption=caption, names=names)
+    for header in table.columns:
         right = header.startswith(">")
-        table.add_column(header.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
-    return table
-
-
-def print_table(table: "TextTable", caption: str | None = None, names: int = 1) -> None:
-    """Print a table; arguments as of `simple_table`."""
-    shown = simple_table(*table.columns, title=table.title or None, caption=caption, names=names)
+        shown.add_column(header.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
     for row in table.rows:
         shown.add_row(*row)
-    stdout().print(shown)
+    return shown
+
+
+def print_table(table: Table, caption: str | None = None, names: int = 1) -> None:
+    """Print a table; arguments as of `fitted_table`."""
+    stdout().print(fitted_table(table, caption, names))
+
+
+def print_facts(facts: Iterable[tuple[str, str]], figures: bool = False) -> None:
+    """Print a list of facts, a name and a text each; where these are figures, aligned to the right."""
+    shown = FittedTable(plain=True)
+    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(justify="right" if figures else "left", overflow="fold")
+    for fact in facts:
+        shown.add_row(*fact)
+    stdout().print(shown, highlight=False)
 
 
 def number(value: float) -> str:
@@ -191,16 +200,40 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
+_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+
+def duration_short(seconds: float) -> str:
+    """A time with its usual unit: ``12 s``, ``5.3 min``, ``2.1 d``; a dash for nan."""
+    if math.isnan(seconds):
+        return "-"
+    unit, name = next(((unit, name) for unit, name in _UNITS if seconds >= unit), (1.0, "s"))
+    return f"{number_short(seconds / unit)} {name}"
+
+
+def number_short(value: float) -> str:
+    """A number with three significant digits or all those before the point; a dash for nan."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def as_percent(share: float) -> str:
+    """A share in percent; a dash for nan."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
 # --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
 def print_by_policy(headers: Iterable[str], rows: Mapping[str, Iterable[str]], caption: str | None = None) -> None:
     """Print figures, a row for each policy; nothing where there are no rows."""
     if rows:
-        table = simple_table("policy", *(f">{header}" for header in headers), caption=caption)
-        for policy, cells in rows.items():
-            table.add_row(policy, *cells)
-        stdout().print(table)
+        columns = ("policy", *(f">{header}" for header in headers))
+        print_table(Table("", columns, [(policy, *cells) for policy, cells in rows.items()]), caption)
+
+
+_ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 
 def print_comparison(comparison: "PolicyComparison") -> None:
@@ -208,10 +241,15 @@ def print_comparison(comparison: "PolicyComparison") -> None:
 
     Single runs have that alone.
     """
-    from decision.report.comparison import metric_tables, notes
+    from decision.experiments.metric_list import metric_named
+    from decision.report.comparison import at_a_glance, metric_tables, notes
 
-    if comparison.judged or comparison.single:
-        _print_at_a_glance(comparison)
+    for workload, metrics, glance in at_a_glance(comparison) if comparison.judged or comparison.single else ():
+        say(f"{workload}: one run" if comparison.single else workload)
+        for begin in range(0, len(metrics), _ACROSS):
+            shown = slice(begin, begin + _ACROSS)
+            heads = [f"{name}\n{metric_named(name).unit}" for name in metrics[shown]]
+            print_by_policy(heads, {policy: figures[shown] for policy, *figures in glance})
     for table in metric_tables(comparison):
         print_table(table)
     stdout().print("\n".join(notes(comparison)), highlight=False)
@@ -219,32 +257,14 @@ def print_comparison(comparison: "PolicyComparison") -> None:
 
 def print_worth(rows: "Sequence[PredictionsWorth]") -> None:
     """What predictions are worth: one row per workload, policy and metric; nothing where there are none."""
-    if not rows:
-        return
-    table = simple_table(
-        "workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered", names=3
-    )
+    body = []
     for row in rows:
         recovered = "-" if math.isnan(row.recovered) else f"{100 * row.recovered:.0f} %"
         numbers = map(number, (row.walltimes, row.predictions, row.perfect))
-        table.add_row(row.workload, row.policy, row.metric, *numbers, recovered)
-    stdout().print(table)
-
-
-_ACROSS = 4  # metrics in a table, so that it fits a terminal
-
-
-def _print_at_a_glance(comparison: "PolicyComparison") -> None:
-    """All metrics of each policy, by workload."""
-    from decision.experiments.metric_list import metric_named
-    from decision.report.comparison import at_a_glance
-
-    for workload, metrics, rows in at_a_glance(comparison):
-        say(f"{workload}: one run" if comparison.single else workload)
-        for begin in range(0, len(metrics), _ACROSS):
-            shown = slice(begin, begin + _ACROSS)
-            heads = [f"{name}\n{metric_named(name).unit}" for name in metrics[shown]]
-            print_by_policy(heads, {policy: figures[shown] for policy, *figures in rows})
+        body.append((row.workload, row.policy, row.metric, *numbers, recovered))
+    if body:
+        columns = ("workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered")
+        print_table(Table("", columns, body), names=3)
 
 
 def print_logs(platform: "Platform", workloads: Sequence["Workload"], policies: Iterable[str]) -> None:
@@ -268,7 +288,7 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
 def print_unsimulated(workloads: Iterable["Workload"], policies: Iterable[str]) -> None:
     """What each log says that no run looks at; nothing where a policy `slurm` has a whole case of its own."""
     from decision.experiments.audit import unsimulated
-    from decision.policies.spec import read_spec
+    from decision.policies.traits import read_spec
 
     if any(read_spec(policy).name == "slurm" for policy in policies):
         return
@@ -302,32 +322,6 @@ def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) 
                 note(f"warning: {text}; that says little of others (--select chooses jobs)")
 
 
-def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:
-    """Policies with one line each."""
-    table = simple_table()
-    table.add_column("policy", no_wrap=True)
-    table.add_column("description and source")
-    for entry in catalogue:
-        table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
-    stdout().print(table)
-    note("decision policies NAME lists the options of a policy")
-
-
-def print_options(policy: str, options: Sequence["OptionLine"]) -> None:
-    """A policy's options with one line each."""
-    if not options:
-        say(f"{policy} has no options")
-        return
-    table = simple_table()
-    for column in ("option", "default", "unit"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("description and source")
-    for name, default, unit, summary, paper in options:
-        table.add_row(name, default or "must be given", unit, f"{summary} ({paper})" if paper else summary)
-    stdout().print(table)
-    say(f"--policy {policy},{options[0].name}=... or --option {options[0].name}=...")
-
-
 # --- Conversations --------------------------------------------------------------------------------------------------
 
 
@@ -353,99 +347,98 @@ def print_replay(replay: "Replay") -> None:
 
 # The figures of runs: a table or two for each kind of them, a row for each policy; or data in their place.
 
-_SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
-_SUMMARY_NOTES = """\
-makespan: from the first submission to the last end
-bounded slowdown: mean; runtimes under 10 s count as 10 s"""
+class _Figures(NamedTuple):
+    """A table of figures of runs, a row for each policy."""
 
-_TAIL = ("p95 wait\ns", "p99 wait\ns", "late starts\njobs", "util. until\nlast arrival, %")
-_TAIL_NOTES = """\
-p95, p99: percentiles of the waiting times
-late starts: after the last arrival, when no other jobs compete"""
+    columns: Sequence[tuple[str, str, float]]  # header, field of `Summary`, by how much it is multiplied
+    notes: str
+    of: Sequence[str] = ()  # fields of which a policy has one that is known, or it has no row
 
-_WORTH = ("value", "of submitted\n%", "deadlines\nmissed", "lost work\nhost-hours", "grid power\nhost-hours")
-_WORTH_NOTES = """\
-value: of the jobs that ended successfully
-deadlines missed: also by jobs that were rejected
-lost work: done in vain, by jobs that were cut, killed or begun again
-grid power: computing beyond supply and battery"""
+    def rows(self, summaries: Mapping[str, "Summary"]) -> dict[str, list[str]]:
+        """The cells of each policy's row."""
+        rows: dict[str, list[str]] = {}
+        for policy, summary in summaries.items():
+            if self.of and all(math.isnan(summary[name]) for name in self.of):
+                continue
+            cells = rows[policy] = []
+            for _, name, scale in self.columns:
+                value = summary[name]
+                nothing = name == "lost_work" and not value  # a dash: no job was begun in vain
+                cells.append("-" if nothing else f"{value:,}" if isinstance(value, int) else number(scale * value))
+        return rows
 
-_WASTE = ("energy waste\nMJ", "waste bound\nMJ")
-_WASTE_NOTES = """\
-energy waste: of idle hosts and of switches
-waste bound: the least of any shutdown with the same starts, all being known before"""
 
-_RATED = ("energy\nMJ", "carbon\nkg", "cost")
-_RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
-
-_GAP = ("gap of\nwindows, %",)
-_GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
+_OF_ALL = (
+    _Figures(
+        (
+            ("makespan\ns", "makespan", 1.0),
+            ("mean wait\ns", "wait", 1.0),
+            ("max wait\ns", "max_wait", 1.0),
+            ("bounded\nslowdown", "bounded_slowdown", 1.0),
+            ("util.\n%", "utilization", 100.0),
+            ("energy\nMJ", "energy", 1e-6),
+        ),
+        "makespan: from the first submission to the last end\n"
+        "bounded slowdown: mean; runtimes under 10 s count as 10 s",
+    ),
+    _Figures(
+        (
+            ("p95 wait\ns", "p95_wait", 1.0),
+            ("p99 wait\ns", "p99_wait", 1.0),
+            ("late starts\njobs", "late_starts", 1.0),
+            ("util. until\nlast arrival, %", "arrival_utilization", 100.0),
+        ),
+        "p95, p99: percentiles of the waiting times\nlate starts: after the last arrival, when no other jobs compete",
+    ),
+)
+_OF_SOME = (
+    _Figures(
+        (("energy waste\nMJ", "energy_waste", 1e-6), ("waste bound\nMJ", "waste_bound", 1e-6)),
+        "energy waste: of idle hosts and of switches\n"
+        "waste bound: the least of any shutdown with the same starts, all being known before",
+        ("waste_bound",),
+    ),
+    _Figures(
+        (("energy\nMJ", "energy", 1e-6), ("carbon\nkg", "carbon", 1e-3), ("cost", "cost", 1.0)),
+        "carbon, cost: of the energy, by what events say of a kWh",
+        ("carbon", "cost"),
+    ),
+    _Figures(
+        (
+            ("value", "value", 1.0),
+            ("of submitted\n%", "value_share", 100.0),
+            ("deadlines\nmissed", "violations", 1.0),
+            ("lost work\nhost-hours", "lost_work", 1 / 3600),
+            ("grid power\nhost-hours", "grid", 1 / 3600),
+        ),
+        "value: of the jobs that ended successfully\ndeadlines missed: also by jobs that were rejected\n"
+        "lost work: done in vain, by jobs that were cut, killed or begun again\n"
+        "grid power: computing beyond supply and battery",
+    ),
+    _Figures(
+        (("gap of\nwindows, %", "window_gap", 100.0),),
+        "gap of windows: hops above a lower bound, mean over windows",
+        ("window_gap",),
+    ),
+)
 
 
 def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None" = None) -> None:
-    """One row per policy in each of two tables: the usual figures, and what the means do not tell.
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell; then what some have.
 
     `beside` says how far what really happened, if it is among them, can be compared with the others.
     """
-    for headers, values, caption in ((_SUMMARY, _values, _SUMMARY_NOTES), (_TAIL, _tail_values, _TAIL_NOTES)):
-        print_by_policy(headers, {policy: values(summary) for policy, summary in summaries.items()}, caption)
-    for heads, more_values, caption in (
-        (_WASTE, _waste_values, _WASTE_NOTES),
-        (_RATED, _rated_values, _RATED_NOTES),
-        (_WORTH, _worth_values, _WORTH_NOTES),
-        (_GAP, _gap_values, _GAP_NOTES),
-    ):
-        rows = {policy: cells for policy, summary in summaries.items() if (cells := more_values(summary))}
+    for figures in _OF_ALL:
+        print_by_policy([head for head, _, _ in figures.columns], figures.rows(summaries), figures.notes)
+    for figures in _OF_SOME:
+        rows = figures.rows(summaries)
         if any(cell != "-" for cells in rows.values() for cell in cells):
-            print_by_policy(heads, rows, caption)
+            print_by_policy([head for head, _, _ in figures.columns], rows, figures.notes)
     if beside is not None:
         from decision.experiments.audit import standing_text
 
         say(standing_text(beside))
-
-
-def _waste_values(summary: "Summary") -> list[str]:
-    """Of a policy whose hosts may sleep, where energy was simulated."""
-    known = not math.isnan(summary.waste_bound)
-    return [number(each / 1e6) for each in (summary.energy_waste, summary.waste_bound)] if known else []
-
-
-def _rated_values(summary: "Summary") -> list[str]:
-    """Of a policy where something says what its energy emitted or cost."""
-    known = not (math.isnan(summary.carbon) and math.isnan(summary.cost))
-    return [number(each) for each in (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)] if known else []
-
-
-def _worth_values(summary: "Summary") -> list[str]:
-    return [
-        number(summary.value),
-        number(100 * summary.value_share),
-        number(summary.violations),
-        number(summary.lost_work / 3600) if summary.lost_work else "-",
-        number(summary.grid / 3600),
-    ]
-
-
-def _gap_values(summary: "Summary") -> list[str]:
-    """Of a policy that knows how far from the best its windows are."""
-    return [] if math.isnan(summary.window_gap) else [number(100 * summary.window_gap)]
-
-
-def _values(summary: "Summary") -> Iterator[str]:
-    yield number(summary.makespan)
-    yield number(summary.wait)
-    yield number(summary.max_wait)
-    yield number(summary.bounded_slowdown)
-    yield number(100 * summary.utilization)
-    yield number(summary.energy / 1e6)
-
-
-def _tail_values(summary: "Summary") -> Iterator[str]:
-    yield number(summary.p95_wait)
-    yield number(summary.p99_wait)
-    yield f"{summary.late_starts:,}"
-    yield number(100 * summary.arrival_utilization)
 
 
 def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:

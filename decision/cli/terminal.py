@@ -162,8 +162,11 @@ def cause_in_words(error: BaseException) -> str | None:
         return _LIMITED
     if not isinstance(error, OSError):
         return None
-    if isinstance(error, FileNotFoundError) and not _has_folder():
-        return "the current folder has been removed; change to another one (cd)"
+    if isinstance(error, FileNotFoundError):
+        try:
+            Path.cwd()
+        except FileNotFoundError:
+            return "the current folder has been removed; change to another one (cd)"
     if error.errno is None:  # of a library that could not be loaded
         context = error.__context__
         short = isinstance(context, OSError) and any(text in str(context) for text in _NO_MEMORY)
@@ -173,23 +176,12 @@ def cause_in_words(error: BaseException) -> str | None:
     if error.errno in _NEEDS:
         return _NEEDS[error.errno]
     if error.filename is None:  # of a file that is open, mostly standard output
-        return _unwritten(error) if error.errno in _FULL else None
+        why = f"what is printed, or a file, cannot be written ({error.strerror}); free space, or send it elsewhere"
+        return why if error.errno in _FULL else None
     if str(error.filename).startswith("/dev/shm/"):  # what processes share
         return f"/dev/shm cannot be written ({error.strerror}), and several processes need it; take one (-j 1)"
     advice = _ADVICE.get(error.errno, "check the path and its permissions")
     return f"{error.filename}: {error.strerror}; {advice}"
-
-
-def _has_folder() -> bool:
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _unwritten(error: OSError) -> str:
-    return f"what is printed, or a file, cannot be written ({error.strerror}); free space, or send it elsewhere"
 
 
 def print_rest() -> None:

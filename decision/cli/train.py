@@ -217,7 +217,10 @@ def train_command(
     preset = preset or find_scheduler(scheduler).default_preset
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
     if days is not None:
-        changes.append(f"env.days={_checked_days(scheduler, days)}")
+        if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
+            raise ConfigError(f"--days: {scheduler} does not learn by days; leave the option out", field="days")
+        begin, end = read_days(days) or (0, None)
+        changes.append(f"env.days={[begin] if end is None else [begin, end]}")
     searched = None if search is None else (*read_search(search), read_space(changes))
     if searched is None and (ranges := [change for change in changes if range_of(change)]):
         raise ConfigError(f"{ranges[0]} is a range; say with --search how many trainings look for its best value")
@@ -296,16 +299,6 @@ def _train_one(
         print_curve(curve)
     note(f"learned: {checkpoint}")
     request.check()
-
-
-def _checked_days(scheduler: str, text: str) -> list[int]:
-    """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
-    from decision.rl.schedulers import find_scheduler
-
-    if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
-        raise ConfigError(f"--days: {scheduler} does not learn by days; leave the option out", field="days")
-    first, last = read_days(text) or (0, None)
-    return [first] if last is None else [first, last]
 
 
 # What is shown of a training: its progress while it runs, and its curve.
@@ -397,20 +390,16 @@ def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) 
         known = [row[name] for row in rows if not isnan(row[name])]
         yield number(known[-1]) if known else "-"
     if "episodes" in rows[0]:
-        yield from _episode_cells(rows, averaged)
+        episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
+        yield f"{sum(episodes):,}"
+        for name, scale in averaged:
+            measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
+            total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
+            yield number(scale * total / measured) if measured else "-"
     for name, _, digits in _MEANS:
         if name in rows[0]:
             mean = sum(row[name] for row in rows) / len(rows)
             yield "-" if isnan(mean) else f"{mean:.{digits}f}"
-
-
-def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
-    episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
-    yield f"{sum(episodes):,}"
-    for name, scale in averaged:
-        measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
-        total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
-        yield number(scale * total / measured) if measured else "-"
 
 
 # ``decision collect``: what policies choose, to learn from.

@@ -1,11 +1,14 @@
 """``decision workload``: what a workload is like, and the commands that make and convert workloads."""
 
+import math
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 from decision.report.plots import Paper, drawn_for
 
 from .command import Group, add_command
@@ -31,6 +34,17 @@ from .options import (
     layout_of,
     read_speed,
 )
+from .tables import (
+    as_percent,
+    duration_short,
+    number,
+    number_short,
+    print_dropped,
+    print_facts,
+    print_json,
+    print_table,
+)
+from .terminal import say
 from .workload_audit import audit_command, clean_command, fetch_command, outages_command, sacct_command
 from .workload_convert import OLD_NAMES, convert_command, to_swf_command
 from .workload_make import (
@@ -45,6 +59,7 @@ from .workload_make import (
 )
 
 if TYPE_CHECKING:
+    from decision.experiments.descriptions import WorkloadFigures
     from decision.files.events import SeriesLayout
     from decision.files.generate.events import SupplyModel
     from decision.model.record import Floats
@@ -80,7 +95,7 @@ Rate = Annotated[
 Efficiency = Annotated[
     float, Option("--battery-efficiency", help="Share of what the battery takes that it gives back.", min=0.01, max=1)
 ]
-Table = Annotated[
+TableFile = Annotated[
     Path | None,
     _table_option("--csv", help="Power by time, from a table (CSV or Parquet).", metavar="FILE", dir_okay=False),
 ]
@@ -129,7 +144,7 @@ def supply_command(
     floor: Floor = 1,
     forecast: Forecast = 20,
     error: Error = 0.05,
-    table: Table = None,
+    table: TableFile = None,
     time_column: TimeColumn = None,
     column: ColumnName = None,
     unit: UnitOption = SupplyUnit.HOSTS,
@@ -163,16 +178,11 @@ def supply_command(
       decision workload supply --for w.json --csv pv.csv --column ghi --unit W/m2
           --area 500 --efficiency 0.2 -p taurus -o s.txt
     """
-    import math
-
     import numpy as np
 
     from decision.files import load_workload
     from decision.files.generate.events import SupplyModel, green_power, supplied_hosts, supply_lines
     from decision.files.text import write_files
-
-    from .tables import print_json
-    from .terminal import say
 
     known = load_workload(workload) if workload else None
     if known is not None and known.jobs:
@@ -226,28 +236,24 @@ class _Source(NamedTuple):
 
         from decision.files.events import read_series
 
-        scale = self._watts_of_one()
-        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
-        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
-        power = series.averages(edges) * scale
-        return power if self.unit is SupplyUnit.HOSTS else self._hosts(power)
-
-    def _watts_of_one(self) -> float:
-        """What one of the table's units is: watts, or a host."""
         if {self.area is not None, self.efficiency is not None} != {self.unit is SupplyUnit.IRRADIANCE}:
             raise ConfigError("--area and --efficiency go with --unit W/m2, which needs both")
         if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not SupplyUnit.HOSTS):
             raise ConfigError(f"--unit {self.unit.value}: watts need --host-watts or --platform, and hosts neither")
-        return _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
-
-    def _hosts(self, watts: "Floats") -> "Floats":
+        # What one of the table's units is: watts, or a host
+        scale = _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
+        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
+        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
+        power = series.averages(edges) * scale
+        if self.unit is SupplyUnit.HOSTS:
+            return power
         if self.platform is None:
-            return watts / (self.host_watts or 1.0)
+            return power / (self.host_watts or 1.0)
         from decision.files import load_platform
         from decision.model.computer import find_platform
         from decision.model.platform import draw_of
 
-        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
+        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(power)
         return within.clip(min=0).astype(float)
 
 
@@ -294,35 +300,84 @@ def describe_command(
 
       decision workload describe week.json --speed 141.24Gf --plot week.png
     """
+    import msgspec
+
     from decision.experiments.conversion import load_any
     from decision.experiments.descriptions import workload_figures
     from decision.model.demand import runtimes
     from decision.model.reshape import refuse_empty
 
-    from .tables import print_dropped, print_json
-    from .workload_tables import figure_facts, print_figures
-
     workload = load_any(file, time_field, time_zone)
     refuse_empty(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
+        from decision.report.plots import require_matplotlib
+
+        require_matplotlib()
+        from decision.report.plots.workloads import draw_workload
+
         with drawn_for(Paper(width, type_size, dpi)):
-            _draw(workload, seconds, plot, file.name)
+            draw_workload(workload, seconds, plot, file.name)
     print_dropped([workload])
     found = workload_figures(workload, seconds)
     if as_json:
-        print_json(figure_facts(workload, found))
+        facts = {"path": workload.path, "dropped": workload.dropped, "unix_start": workload.unix_start}
+        print_json({**facts, **msgspec.structs.asdict(found)})
     else:
         print_figures(workload, found)
 
 
-def _draw(workload: "Workload", runtimes: "Floats", path: Path, title: str) -> None:
-    from decision.report.plots import require_matplotlib
+_BAND = 3  # hours
 
-    require_matplotlib()
-    from decision.report.plots.workloads import draw_workload
 
-    draw_workload(workload, runtimes, path, title)
+def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
+    """Print a workload's facts, distributions and arrivals."""
+    import numpy as np
+
+    from decision.model.dates import WEEKDAYS
+
+    print_facts(_facts(workload, facts), figures=True)
+    names, spreads = ("least", "25 %", "median", "75 %", "95 %", "most", "mean"), []
+    for spread, written in (
+        (facts.size, number_short),
+        (facts.runtime, duration_short),
+        (facts.walltime, duration_short),
+        (facts.accuracy, number_short),
+        (facts.gap, duration_short),
+    ):
+        spreads.append([written(getattr(spread, name)) for name in spread.__struct_fields__])
+    columns = ("", ">size\nhosts", ">run time", ">walltime", ">run time /\nwalltime", ">between\narrivals")
+    exact = "all walltimes are the run times: the log has none, or they are perfect estimates"
+    print_table(Table("", columns, list(zip(names, *spreads, strict=True))), exact if facts.exact == 1 else None)
+    known = workload.unix_start is not None
+    hours = [f"{hour}-{hour + _BAND}" for hour in range(0, 24, _BAND)]
+    weekdays = list(WEEKDAYS) if known else [f"day {day}" for day in range(1, 8)]
+    by_band = np.add.reduceat(facts.by_hour, range(0, 24, _BAND))
+    for what, heads, shares in (("hour", hours, by_band), ("weekday", weekdays, facts.by_weekday)):
+        row = ["% of jobs", *(f"{100 * share:.1f}" for share in shares.tolist())]
+        print_table(Table("", (f"arrivals by {what}", *(f">{head}" for head in heads)), [row]))
+    if not known:
+        say("the date is unknown: hours and days are counted from t=0")
+
+
+def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterator[tuple[str, str]]:
+    from decision.model.dates import clock_text
+    from decision.model.demand import submit_times
+
+    yield "jobs", f"{facts.jobs:,}"
+    yield "hosts", f"{facts.nb_res:,}"
+    yield "users", f"{len(facts.jobs_by_user):,}" if len(facts.jobs_by_user) else "unknown"
+    if workload.unix_start is not None:
+        times = submit_times(workload)
+        yield "first submission", clock_text(workload, float(times.min()))
+        yield "last submission", clock_text(workload, float(times.max()))
+    yield "submitted within", duration_short(facts.span)
+    yield "offered load", "-" if math.isnan(facts.load) else f"{facts.load:.3f}"
+    yield "of one host", as_percent(facts.serial)
+    yield "of more, powers of two", as_percent(facts.powers)
+    yield "with a walltime", as_percent(facts.limited)
+    yield "of these, exact", as_percent(facts.exact)
+    yield "of these, too short", as_percent(facts.stopped)
 
 
 def predict_command(
@@ -375,9 +430,6 @@ def predict_command(
     from decision.policies.runtimes import PREDICTORS
     from decision.policies.runtimes.predictors import history_of, interval_coverage, measure_errors, predict_by
 
-    from .tables import print_json
-    from .workload_tables import print_errors
-
     workload = load_any(file, time_field, time_zone)
     history = history_of(workload, read_speed(speed))
     names, rng = predictor or list(PREDICTORS), np.random.default_rng(seed)
@@ -392,7 +444,23 @@ def predict_command(
         found = {"jobs": len(history.runtime), "predictors": errors}
         print_json(found if coverage is None else {**found, "interval_coverage": coverage})
     else:
-        print_errors(errors, history, coverage)
+        mean = number(float(history.runtime.mean()))
+        caption = f"{len(history.runtime):,} jobs, mean run time {mean} s; errors are absolute"
+        if coverage is not None:
+            caption += f"; intervals of 80 % by quantiles hold {as_percent(coverage)} of the jobs"
+        rows = []
+        for name, each in errors.items():
+            accuracy = "-" if math.isnan(each.accuracy) else f"{each.accuracy:.3f}"
+            means = (each.mean_absolute_error, each.median_absolute_error)
+            figures = (100 * each.share, *means, 100 * each.under, 100 * each.over)
+            rows.append((name, *map(number, figures), accuracy))
+        print_table(Table("", _ERRORS, rows), caption)
+
+
+_ERRORS = (
+    *("predictor", ">jobs\npredicted\n%", ">mean\nerror\ns", ">median\nerror\ns"),
+    *(">too\nshort\n%", ">too\nlong\n%", ">accuracy"),
+)
 
 
 app = Group("workload", no_args_is_help=True, help="Make, convert and describe workloads.")

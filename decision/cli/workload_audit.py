@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from decision.model.errors import ConfigError
+from decision.model.table import Table
 
 from .declared import Argument, Option
 from .options import JsonOption, LogReading, OutputFile, SpeedOption, TimeFieldOption, read_speed
-from .tables import count, number, print_dropped, print_json, simple_table
-from .terminal import note, say, stdout
+from .tables import as_percent, count, duration_short, number, print_dropped, print_json, print_table
+from .terminal import note, say
 from .workload_convert import SourceFile, SourceFiles
-from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:
     from decision.experiments.audit import Audit
-    from decision.experiments.conversion import Oddities
 
 
 def audit_command(
@@ -71,69 +70,42 @@ def print_audit(found: "Audit", files: list[Path]) -> None:
     say(f"{found.host_seconds / 3600:,.0f} host-hours")
     for line in found.notes:
         say(line)
-    _print_left_out(found)
-    _print_recorded(found)
-    _print_edges(found)
-    table = simple_table("cannot answer", "because")
-    for question, reason in found.cannot.items():
-        table.add_row(question, reason)
+    rows = [(why, f"{each.count:,}", ", ".join(map(str, each.lines))) for why, each in found.left_out.items()]
+    if rows:
+        print_table(Table("", ("left out", ">records", "first lines"), rows))
+    edges, recorded = found.edges, found.recorded
+    shown = [("submissions within", duration_short(edges.last_submission - edges.first_submission))]
+    if recorded is not None:
+        facts = (
+            ("jobs with a start", f"{recorded.jobs:,}"),
+            ("mean wait, s", number(recorded.mean_wait)),
+            ("max wait, s", number(recorded.max_wait)),
+            ("mean bounded slowdown", number(recorded.mean_bounded_slowdown)),
+            ("peak of hosts in use", f"{recorded.peak:,} of {recorded.machine:,}"),
+            ("over: time with more than the machine in use", as_percent(recorded.over)),
+            ("fitted: waiting next to enough free hosts", as_percent(recorded.fitted)),
+            ("utilization", as_percent(recorded.utilization)),
+        )
+        print_table(Table("", ("recorded", ">"), facts))
+        shares = (edges.utilization_first_day, edges.utilization_first_week, edges.utilization)
+        ends = f"{duration_short(edges.warm_up)}, {duration_short(edges.cool_down)}"
+        shown.append(("submitted before the first end", f"{edges.submitted_before_first_end:,} jobs"))
+        shown.append(("utilization of first day, first week, all", "  ".join(map(as_percent, shares))))
+        shown.append(("warm-up and cool-down to leave out", ends))
+    print_table(Table("", ("edges", ">"), shown))
     listed = {each.what for each in found.not_simulated}
+    reasons = [*found.cannot.items()]
     for what, jobs in found.lost.items():
         if what not in listed:
-            table.add_row(f"{what}", f"{jobs:,} jobs have some that a workload cannot say")
-    if table.row_count:
-        stdout().print(table)
-    _print_unsimulated(found)
-
-
-def _print_unsimulated(found: "Audit") -> None:
+            reasons.append((what, f"{jobs:,} jobs have some that a workload cannot say"))
+    if reasons:
+        print_table(Table("", ("cannot answer", "because"), reasons))
     if found.not_simulated:
-        table = simple_table("not simulated", ">jobs", ">host-hours", "instead")
+        body = []
         for each in found.not_simulated:
             caveat = f"{each.what}: {', '.join(each.values)}" if each.values else each.what
-            table.add_row(caveat, f"{each.jobs:,}", as_percent(each.share), each.meant)
-        stdout().print(table)
-
-
-def _print_left_out(found: "Audit") -> None:
-    if found.left_out:
-        table = simple_table("left out", ">records", "first lines")
-        for reason, entry in found.left_out.items():
-            table.add_row(reason, f"{entry.count:,}", ", ".join(map(str, entry.lines)))
-        stdout().print(table)
-
-
-def _print_recorded(found: "Audit") -> None:
-    recorded = found.recorded
-    if recorded is None:
-        return
-    table = simple_table("recorded", ">")
-    for name, text in (
-        ("jobs with a start", f"{recorded.jobs:,}"),
-        ("mean wait, s", number(recorded.mean_wait)),
-        ("max wait, s", number(recorded.max_wait)),
-        ("mean bounded slowdown", number(recorded.mean_bounded_slowdown)),
-        ("peak of hosts in use", f"{recorded.peak:,} of {recorded.machine:,}"),
-        ("over: time with more than the machine in use", as_percent(recorded.over)),
-        ("fitted: waiting next to enough free hosts", as_percent(recorded.fitted)),
-        ("utilization", as_percent(recorded.utilization)),
-    ):
-        table.add_row(name, text)
-    stdout().print(table)
-
-
-def _print_edges(found: "Audit") -> None:
-    edges = found.edges
-    table = simple_table("edges", ">")
-    table.add_row("submissions within", duration_short(edges.last_submission - edges.first_submission))
-    if found.recorded is not None:
-        table.add_row("submitted before the first end", f"{edges.submitted_before_first_end:,} jobs")
-        shares = (edges.utilization_first_day, edges.utilization_first_week, edges.utilization)
-        table.add_row("utilization of first day, first week, all", "  ".join(map(as_percent, shares)))
-        table.add_row(
-            "warm-up and cool-down to leave out", f"{duration_short(edges.warm_up)}, {duration_short(edges.cool_down)}"
-        )
-    stdout().print(table)
+            body.append((caveat, f"{each.jobs:,}", as_percent(each.share), each.meant))
+        print_table(Table("", ("not simulated", ">jobs", ">host-hours", "instead"), body))
 
 
 # ``decision workload clean|outages|fetch|sacct``: what is odd in a log, and how to get one.
@@ -194,20 +166,15 @@ def clean_command(
     found = find_oddities(workload, read_speed(speed))
     if as_json:
         print_json(found)
-    else:
-        _print_oddities(found)
-
-
-def _print_oddities(found: "Oddities") -> None:
-    table = simple_table(
-        "flurry of user", "jobs from", "to", ">jobs", ">hours", ">of jobs", ">of host time", ">of one size"
-    )
+        return
+    rows = []
     for flurry in found.flurries:
         shares = (flurry.share_of_jobs, flurry.share_of_host_seconds, flurry.alike)
         texts = (f"{flurry.jobs:,}", f"{flurry.hours:.1f}", *map(as_percent, shares))
-        table.add_row(flurry.user, flurry.first, flurry.last, *texts)
-    if found.flurries:
-        stdout().print(table)
+        rows.append((flurry.user, flurry.first, flurry.last, *texts))
+    if rows:
+        columns = ("flurry of user", "jobs from", "to", ">jobs", ">hours", ">of jobs", ">of host time", ">of one size")
+        print_table(Table("", columns, rows))
     for text in found.filters():
         say(f"--filter '{text}'")
     say(f"{count(len(found.flurries), 'flurry').replace('flurrys', 'flurries')}")
@@ -281,19 +248,20 @@ def fetch_command(
 
       decision workload fetch KTH-SP2-1996-2.1-cln --from /data/logs
     """
-    from decision.experiments.fetch import fetch_log, find_log
+    from decision.experiments.conversion import fetch_log, find_log
     from decision.files.accounting.known import KNOWN_LOGS
 
     if listed:
         if as_json:
             print_json([{**log._asdict(), "url": log.url} for log in KNOWN_LOGS.values()])
             return
-        table = simple_table("name", ">lines", ">jobs", ">hosts", ">months", ">load", "sum", "what is odd")
+        rows = []
         for log in KNOWN_LOGS.values():
             load = "-" if log.load != log.load else f"{log.load:.2f}"
             numbers = (f"{log.lines:,}", f"{log.jobs:,}", f"{log.hosts:,}", f"{log.months:g}", load)
-            table.add_row(log.name, *numbers, "confirmed" if log.confirmed else "seen once", log.odd)
-        stdout().print(table)
+            rows.append((log.name, *numbers, "confirmed" if log.confirmed else "seen once", log.odd))
+        columns = ("name", ">lines", ">jobs", ">hosts", ">months", ">load", "sum", "what is odd")
+        print_table(Table("", columns, rows))
         note("sum: whether independent copies agree on the SHA-256, which --json shows")
         return
     if name is None:

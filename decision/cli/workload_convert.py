@@ -1,6 +1,7 @@
 """``decision workload convert|to-swf``: conversions between logs, exports and Batsim's JSON."""
 
 import inspect
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -24,8 +25,11 @@ from .options import (
     read_range,
     read_speed,
 )
+from .tables import count, print_dropped, print_json
+from .terminal import note, say
 
 if TYPE_CHECKING:
+    from decision.experiments.conversion import Converted
     from decision.files.generate.jobs import Tasks
     from decision.model.reshape import Filters
 
@@ -184,18 +188,12 @@ def given_options(context: click.Context) -> str:
     parts: list[str] = []
     for option in context.command.params:
         name = str(option.name)
-        if option.param_type_name == "option" and name not in ("target", "as_json") and _is_given(context, name):
-            parts += [option.opts[0], *_value(context.params[name])]
+        source = context.get_parameter_source(name)
+        typed = source is not None and source.name == "COMMANDLINE"
+        if option.param_type_name == "option" and name not in ("target", "as_json") and typed:
+            value = context.params[name]
+            parts += [option.opts[0], *([] if value is True else [str(value)])]
     return " ".join(parts)
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _value(value: Any) -> list[str]:
-    return [] if value is True else [str(value)]
 
 
 SourceFile = Annotated[Path, Argument(help="Input file.", metavar="FILE", show_default=False, parser=find_workload)]
@@ -240,8 +238,6 @@ def _convert(
 
     from decision.experiments.conversion import Conversion, convert
 
-    from .workload_tables import print_audit_json, print_converted
-
     to = end if end in _BATSIMS else None
     asked = Conversion(
         sources=tuple(files),
@@ -265,7 +261,10 @@ def _convert(
     )
     converted = convert(asked)
     if as_json and given is None:
-        print_audit_json(converted.source, read_speed(speed))
+        from decision.experiments.audit import audit
+
+        print_dropped([converted.source])
+        print_json(audit(converted.source, read_speed(speed)))
     else:
         print_converted(converted, missing if walltime is WalltimeName.REQUESTED else "", as_json)
 
@@ -356,8 +355,6 @@ def to_swf_command(
     """
     from decision.experiments.conversion import Conversion, convert
 
-    from .workload_tables import print_converted
-
     asked = Conversion(
         sources=(file,),
         target=target,
@@ -367,3 +364,34 @@ def to_swf_command(
         options=given_options(context),
     )
     print_converted(convert(asked), "", as_json)
+
+
+def print_converted(converted: "Converted", missing: str, as_json: bool) -> None:
+    """What was written where, what was left out of the source, and what takes the place of missing walltimes."""
+    from decision.policies.runtimes.walltimes import missing_text
+
+    print_dropped([converted.workload])
+    if missing and (remark := missing_text(converted.source, missing)):
+        note(f"{converted.source.path}: {remark}")
+    if (reading := converted.source.reading) is not None and reading.format not in ("json", "swf", "oar"):
+        # What a host is and how many there are, with the reasons
+        changes = (
+            "" if reading.unit_changes is None else f"; {reading.unit_changes:,} jobs have another size in the other"
+        )
+        unit = f"hosts are {reading.unit} ({reading.unit_reason}{changes})"
+        clock = f", times in {reading.clock}" if reading.clock else ""
+        hosts = f"{converted.source.nb_res:,} of them ({reading.hosts_from})"
+        note(f"{converted.source.path}: {reading.format}, {unit}, {hosts}{clock}")
+    if as_json:
+        files = [
+            {"path": file.path, "jobs": len(file.workload.jobs), "hosts": file.workload.nb_res, "load": file.load}
+            for file in converted.files
+        ]
+        print_json({"files": files, "dropped": converted.workload.dropped})
+        return
+    for file in converted.files:
+        size = f"{count(len(file.workload.jobs), 'job')} for {count(file.workload.nb_res, 'host')}"
+        load = "offered load unknown without --speed"
+        if file.load is not None:
+            load = "all at one time" if math.isnan(file.load) else f"offered load {file.load:.3g}"
+        say(f"{file.path}: {size}, {load}")

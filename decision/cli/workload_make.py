@@ -4,6 +4,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from decision.model.table import Table
+
 from .declared import Argument, Option
 from .options import (
     Begin,
@@ -23,6 +25,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.files.generate.paper_workloads import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
 
 
@@ -259,10 +262,9 @@ def grid5000_like_command(
     """
     import numpy as np
 
-    from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
+    from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days, trace_figures
 
-    from .tables import print_json
-    from .workload_tables import print_trace, trace_rows
+    from .tables import print_json, print_table
 
     trace = PUBLISHED_TRACES[cluster.value]
     made = grid5000_days(np.random.default_rng(seed), trace, read_range(days, "--days"))
@@ -272,12 +274,20 @@ def grid5000_like_command(
     )
     chosen = cluster.value + (f" --days {days}" if days else "")
     command = f"preset grid5000-like {chosen} --seed {seed}"
+    figures = trace_figures(made, trace.cores)
+    both: list[tuple[str, TraceFigures | PublishedTrace]] = [("made", figures), ("published", trace)]
     if as_json:
         facts = save_made(output, made, origin, command)
-        print_json({**facts, **trace_rows(trace_figures(made, trace.cores), trace)})
+        values = {title: {n: getattr(row, n) for n in figures.__struct_fields__} for title, row in both}
+        print_json({**facts, **values})
         return
     write_made(output, made, origin, command, as_json)
-    print_trace(trace_figures(made, trace.cores), trace)
+    rows = []
+    for name, row in both:
+        shares = (f"{100 * row.sequential:.1f}", f"{100 * row.utilization:.1f}")
+        rows.append((name, f"{row.jobs:,}", f"{row.days:,}", *shares, "  ".join(map(str, row.groups))))
+    columns = ("", ">jobs", ">days", ">sequential\n%", ">utilization\n%", ">days in groups 1 to 5")
+    print_table(Table("", columns, rows), caption="published: of all days together")
 
 
 def green_command(
@@ -461,7 +471,7 @@ _KWH_PER_MWH = 1000.0
 _CARBON = ("carbon_intensity", "avg_ci", "value")
 _PRICE = ("price", "energy_price", "value")
 
-Table = Annotated[Path, Argument(help="Table by time, CSV or Parquet.", metavar="FILE", dir_okay=False)]
+TableFile = Annotated[Path, Argument(help="Table by time, CSV or Parquet.", metavar="FILE", dir_okay=False)]
 PriceFor = Annotated[
     Path | None, Option("--for", help="Workload that the table must last for.", metavar="FILE", dir_okay=False)
 ]
@@ -469,7 +479,7 @@ PerMwh = Annotated[bool, Option("--per-mwh", help="The table has prices per MWh.
 
 
 def carbon_command(
-    table: Table,
+    table: TableFile,
     output: OutputFile,
     workload: PriceFor = None,
     time_column: TimeColumn = None,
@@ -501,7 +511,7 @@ def carbon_command(
 
 
 def price_command(
-    table: Table,
+    table: TableFile,
     output: OutputFile,
     workload: PriceFor = None,
     time_column: TimeColumn = None,

@@ -8,9 +8,9 @@ only they are kept on disk, in a file for each combination of arguments and kind
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
 (`simulation.simulate_episode`, `_play_part` and `play_episode` of `rl.envs.batch`,
-`rl.schedulers.registry.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
-windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address
-alone.
+`rl.schedulers.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
+windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.follower`). They reach each other by
+address alone.
 
 A root contains the kernels that it reaches, in whatever module. So its file lies under ``MODULE/STAMP``, where the
 stamp is a hash of the module and of all modules of this package that it imports, directly or not: a warm second process
@@ -258,7 +258,11 @@ class Kernel:
     def address(self, arguments: tuple[Any, ...], result: Any) -> int:
         """Where kernels call the function; types are int, float, classes of bundles and hints of arrays."""
         with _LOADING:
-            kinds = tuple(map(_described, (*arguments, result)))
+            # what names a type in the same way in each process
+            kinds = tuple(
+                getattr(kind, "_described", None) or getattr(kind, "__metadata__", (kind,))[0]
+                for kind in (*arguments, result)
+            )
             machine = self._roots.find(kinds, lambda: self.dispatcher.compiled(arguments, result))
             load_machine(machine)
             if machine.constants:  # it calls Python, as solvers do
@@ -271,11 +275,6 @@ class Kernel:
 _LOADING = threading.RLock()
 
 
-def _described(kind: Any) -> Any:
-    """What names a type in the same way in each process."""
-    return getattr(kind, "_described", None) or getattr(kind, "__metadata__", (kind,))[0]
-
-
 class Roots:
     """The roots of one kernel, on disk: a file for each combination of arguments' types and kind of processor."""
 
@@ -284,7 +283,15 @@ class Roots:
 
     def find(self, args: Sequence[Any], make: Callable[[], Machine]) -> Machine:
         """What is kept for arguments of these types, or else what `make` makes; one process makes it, others wait."""
-        files = [place / self._name(args, kind) for place, kind in _places(self._function.__module__)]
+        function = self._function
+        what = repr(args).encode() + function.__code__.co_code
+        # What a kernel takes from around it is compiled in as constants.
+        if function.__closure__:
+            from numba.core.serialize import dumps
+
+            what += dumps([cell.cell_contents for cell in function.__closure__])
+        name = f"{function.__name__}-{function.__code__.co_firstlineno}-{{}}-{_short(what)}.root"
+        files = [place / name.format(processor) for place, processor in _places(function.__module__)]
         for file in files:
             if (kept := _read(file)) is not None:
                 return kept
@@ -293,21 +300,11 @@ class Roots:
         with _alone(file):
             kept = _read(file)
             if kept is None:
-                _tell(self._function)
-                with _compiling(self._function.__qualname__):
+                _tell(function)
+                with _compiling(function.__qualname__):
                     kept = make()
                 _write(file, kept)
             return kept
-
-    def _name(self, args: Sequence[Any], processor: str) -> str:
-        function = self._function
-        what = repr(args).encode() + function.__code__.co_code
-        # What a kernel takes from around it is compiled in as constants.
-        if function.__closure__:
-            from numba.core.serialize import dumps
-
-            what += dumps([cell.cell_contents for cell in function.__closure__])
-        return f"{function.__name__}-{function.__code__.co_firstlineno}-{processor}-{_short(what)}.root"
 
 
 def _places(module: str) -> list[tuple[Path, str]]:

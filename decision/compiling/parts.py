@@ -240,8 +240,9 @@ def parts_only(context: Any, library: type) -> Iterator[None]:
         (context, "create_cfunc_wrapper", _nothing),
         (context, "refresh", functools.partial(_refresh, context, context.refresh)),
         (typing_context, "resolve_function_type", resolve),
-        (Flags, "__eq__", _are_same_flags),  # numba's way, as dictionaries of all options, takes a tenth of the time
-        (Flags, "__hash__", _hash_of_flags),
+        # numba's way, as dictionaries of all options, takes a tenth of the time
+        (Flags, "__eq__", lambda some, other: isinstance(other, Flags) and some._values == other._values),
+        (Flags, "__hash__", lambda flags: hash(frozenset(name for name, value in flags._values.items() if value))),
         (ir.Inst, "_rec_list_vars", _variables_in),
         (errors, "_termcolor_inst", _NO_COLOURS),  # of errors that numba tries and forgets
         (errors.WarningsFixer, "catch_warnings", _as_they_come),  # type: ignore[attr-defined]
@@ -319,14 +320,6 @@ def _refuse_shape_compiled(src_shapes: Any, index_shape: Any) -> Callable[..., N
         raise ValueError("cannot assign slice from input of different size")
 
     return refuse
-
-
-def _are_same_flags(some: Flags, other: object) -> bool:
-    return isinstance(other, Flags) and some._values == other._values
-
-
-def _hash_of_flags(flags: Flags) -> int:
-    return hash(frozenset(name for name, value in flags._values.items() if value))
 
 
 _resolved: dict[Any, Any] = {}  # signatures of numba's own functions and operators, by function and types

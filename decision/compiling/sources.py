@@ -92,18 +92,13 @@ def _source(file: str, state: list[int]) -> _Source:
     package = file[len(IMPORTED_FROM) :].split(os.sep)[:-1] if inside else []
     imports: list[str | None] = []
     for origin, names, plain in _IMPORT.findall(b"\n" + text):
-        base = _absolute(origin.decode(), package) if origin else plain.decode()
+        base = (origin or plain).decode()
+        if dots := len(base) - len(base.lstrip(".")):
+            base = ".".join([*package[: len(package) - dots + 1], *filter(None, [base[dots:]])])
         parts = [_file_of(f"{base}.{name.decode()}") for name in _NAME.findall(names)]
         imports += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
     where = b"" if inside else file.encode()  # what kernels raise names their file; inside, from this package's folder
     return _Source(state, _short(text + where), [imported for imported in imports if imported])
-
-
-def _absolute(origin: str, package: list[str]) -> str:
-    """A module's full name; `origin` may begin with dots."""
-    name = origin.lstrip(".")
-    dots = len(origin) - len(name)
-    return ".".join([*package[: len(package) - dots + 1], *([name] if name else [])]) if dots else name
 
 
 @functools.cache

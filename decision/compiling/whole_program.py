@@ -136,7 +136,11 @@ class Dispatcher(CPUDispatcher):
         with global_compiler_lock:
             if args not in self.roots:
                 machine = self._store.find(args, lambda: self._compiled(args, None, for_python=True))
-                self.roots[args] = _callable(machine)
+                load_machine(machine)
+                environments = environments_of(machine)
+                module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
+                function = _dynfunc.make_function(module, name, "", function_at(machine.wrapper), environments[0], ())
+                self.roots[args] = function, environments
                 self._insert([cast(Any, each)._code for each in args], self.roots[args][0], False)
             return self.roots[args][0]
 
@@ -167,29 +171,16 @@ class Dispatcher(CPUDispatcher):
             )
 
 
-def _callable(machine: Machine) -> tuple[Any, Any]:
-    """A function for Python, and the environments that its machine code points to."""
-    load_machine(machine)
-    environments = environments_of(machine)
-    module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
-    wrapper = function_at(machine.wrapper)
-    return _dynfunc.make_function(module, name, "", wrapper, environments[0], ()), environments
-
-
 def environments_of(machine: Machine) -> list[Any]:
     """The environments that loaded code points to from now on: it lives as long as somebody holds them."""
-    environments = [*map(_environment, machine.constants)]
-    for each in environments:
+    environments = []
+    for constants in machine.constants:
+        module = sys.modules.get(constants.module)
+        each = Environment(vars(module) if module else {"__name__": constants.module})
+        each.consts[:], each.env_name = constants.objects, constants.name
+        environments.append(each)
         ctypes.c_void_p.from_address(variable_at(each.env_name)).value = id(each)
     return environments
-
-
-def _environment(constants: Constants) -> Any:
-    """Numba's environment of a function, with these constants."""
-    module = sys.modules.get(constants.module)
-    made = Environment(vars(module) if module else {"__name__": constants.module})
-    made.consts[:], made.env_name = constants.objects, constants.name
-    return made
 
 
 def _unified(kind: types.Type) -> types.Type:

@@ -16,7 +16,7 @@ What is not time exists once, and both engines use it:
 
 The compiled engine in layers: `compiled` owns the arrays, steps through a run (`decision.simulation` loops over it
 without any messages) and makes its record, keeping in files what would fill memory in a long run;
-`batsim4` adds the messages; `batsim5` is the same in the place of a Batsim 5, with `batsim5_words`. What jobs really do
+`batsim4` adds the messages; `batsim5` is the same in the place of a Batsim 5. What jobs really do
 is in `kernels.arrays.Truth`, which no policy sees; what a scheduler may know is in `decision.state`, which the engine
 changes through the same transitions as a decision process that hears of it.
 

@@ -6,7 +6,7 @@ actions of a plan, and how the log becomes events.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,17 @@ class EmbeddedEngine(CompiledEngine):
             return None
         # The first question is ready when the engine is made.
         self._begun = self._waits = True
-        question = self._question()
-        self._forget_ended()
-        return question
+        # Everything that was logged since the last question.
+        sim = self.world.sim
+        events: list[BatsimEvent] = []
+        for i in range(sim.nb_logged):
+            entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
+            self._add_event(events, int(sim.log_kind[i]), *entry)
+        # Jobs that ended before a question are forgotten with it, as Batsim does.
+        for number in sim.finished[self._nb_forgotten : sim.nb_finished].tolist():
+            self._reader.forget(self.job(number))
+        self._nb_forgotten = sim.nb_finished
+        return Message(float(self.state.now), tuple(events))
 
     def answer(self, message: Message) -> None:
         """Take the decision process's reply; `ask` carries it out.
@@ -105,58 +113,45 @@ class EmbeddedEngine(CompiledEngine):
         """Numbers of the jobs that are over, in the order in which they ended: that of the record."""
         return self.world.sim.finished[: self.world.sim.nb_finished].copy()
 
-    def _forget_ended(self) -> None:
-        """Jobs that ended before a question are forgotten with it, as Batsim does."""
-        sim = self.world.sim
-        nb_finished = sim.nb_finished
-        for number in sim.finished[self._nb_forgotten : nb_finished].tolist():
-            self._reader.forget(self.job(number))
-        self._nb_forgotten = nb_finished
-
     # --- From the log to a question -----------------------------------------------------------------------------
-
-    def _question(self) -> Message:
-        """Everything that was logged since the last question."""
-        sim = self.world.sim
-        events: list[BatsimEvent] = []
-        for i in range(sim.nb_logged):
-            entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
-            self._add_event(events, int(sim.log_kind[i]), *entry)
-        return Message(float(self.state.now), tuple(events))
 
     def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
         """Add what an entry of the log says."""
-        events.append(_WRITERS[kind](self, time, arg, value))
-
-    def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
-        return words.simulation_begins(self.platform, self._reader.workloads.values(), self.options)
-
-    def _submitted(self, time: float, number: int, _value: float) -> BatsimEvent:
-        job = self.job(number)
-        self._reader.submit(job.id, number)
-        return words.job_submitted(time, job, self._reader.workloads[job.workload], self.options)
-
-    def _completed(self, time: float, number: int, _value: float) -> BatsimEvent:
-        final = FinalState(int(self.state.job_state[number]) - ENDED)
-        return_code = int(self.world.sim.exit_code[number])
-        return words.job_completed(time, self.job(number).id, final, return_code, self.allocation(number))
-
-    def _killed(self, time: float, request: int, _value: float) -> BatsimEvent:
         sim = self.world.sim
-        numbers = [int(number) for number in sim.kill_job[sim.kill_begin[request] : sim.kill_end[request]]]
-        killed = [number for number in numbers if sim.kill_state[number] == a.KILL_DONE]
-        progress = {self.job(number).id: self._progress(number) for number in killed}
-        return words.job_killed(time, [self.job(number).id for number in numbers], progress)
+        match kind:
+            case a.LOG_SUBMITTED:
+                job = self.job(arg)
+                self._reader.submit(job.id, arg)
+                events.append(words.job_submitted(time, job, self._reader.workloads[job.workload], self.options))
+            case a.LOG_COMPLETED:
+                final, code = FinalState(int(self.state.job_state[arg]) - ENDED), int(sim.exit_code[arg])
+                events.append(words.job_completed(time, self.job(arg).id, final, code, self.allocation(arg)))
+            case a.LOG_CALLED:
+                events.append(RequestedCall(time))
+            case a.LOG_CHANGED:
+                pstate = int(sim.switch_pstate[arg])
+                events.append(words.pstate_changed(time, self.switched_hosts(arg), pstate))
+            case a.LOG_KILLED:
+                numbers = [int(number) for number in sim.kill_job[sim.kill_begin[arg] : sim.kill_end[arg]]]
+                killed = [number for number in numbers if sim.kill_state[number] == a.KILL_DONE]
+                progress = {self.job(number).id: self._progress(number) for number in killed}
+                events.append(words.job_killed(time, [self.job(number).id for number in numbers], progress))
+            case a.LOG_ENERGY:
+                events.append(words.consumed_energy(time, value))
+            case a.LOG_EVENT:
+                events.append(words.external_event(time, self.events[arg]))
+            case a.LOG_NO_MORE_JOBS:
+                events.append(words.notification(time, words.NO_MORE_JOBS))
+            case a.LOG_NO_MORE_EVENTS:
+                events.append(words.notification(time, words.NO_MORE_EVENTS))
+            case a.LOG_BEGINS:
+                events.append(words.simulation_begins(self.platform, self._reader.workloads.values(), self.options))
+            case a.LOG_ENDS:
+                events.append(SimulationEnds(time))
 
     def _progress(self, number: int) -> TaskProgress:
         sim = self.world.sim
         return words.task_progress(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]))
-
-    def _changed(self, time: float, request: int, _value: float) -> BatsimEvent:
-        return words.pstate_changed(time, self.switched_hosts(request), int(self.world.sim.switch_pstate[request]))
-
-    def _happened(self, time: float, event: int, _value: float) -> BatsimEvent:
-        return words.external_event(time, self.events[event])
 
     # --- From a reply to a plan ---------------------------------------------------------------------------------
 
@@ -164,19 +159,25 @@ class EmbeddedEngine(CompiledEngine):
         """The error of a command that is impossible whenever its time comes."""
         return PolicyError(f"t={max(self.now, self._command_time):.12g} s: {reason}")
 
-    def _load(self, reply: Message) -> None:
-        """Turn a reply into the plan.
+    def _load(self, reply: Message, nb_own: int = 0) -> None:
+        """Turn a reply into the plan, to which the engine adds at most so many commands of its own.
 
         Raises:
             PolicyError: if a command names what does not exist, or asks for what no engine can do.
         """
-        nb_commands = self._nb_own(reply) + sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
+        nb_commands = nb_own + sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
         # Room is made before anything is written: a text of hosts has an interval for every two signs at most.
         texts = (getattr(e.data, "alloc", "") or getattr(e.data, "resources", "") for e in reply.events)
         self.make_room(nb_commands, sum(len(text) // 2 + 1 for text in texts))
         p.clear(self.plan, self.state)
-        times: list[float] = []
-        self._add_own_before(reply, times)
+        times = self._take_all(reply)
+        self._command_time = 0.0
+        self.world.sim.command_time[: len(times)] = times
+        self.world.sim.timed_commands = 1
+
+    def _take_all(self, reply: Message) -> list[float]:
+        """Add a reply's commands to the plan; the time (seconds) of each action that is there now."""
+        times = [reply.now] * self.plan.nb_actions
         for command in reply.events:
             if isinstance(command, Answer):
                 continue  # Batsim asked nothing and reads no answer
@@ -185,36 +186,34 @@ class EmbeddedEngine(CompiledEngine):
             self._take(command)
             # One command may be several actions, as a kill of several jobs; all have its time.
             times += [command.timestamp] * (self.plan.nb_actions - len(times))
-        self._add_own_after(reply, times)
-        self._command_time = 0.0
-        self.world.sim.command_time[: len(times)] = times
-        self.world.sim.timed_commands = 1
+        return times
 
     def _take(self, command: DecisionEvent) -> None:
         """Add a command of the decision process to the plan."""
         self._add(self._reader.read(command))
 
-    def _nb_own(self, reply: Message) -> int:
-        """How many commands of the engine's own come with a reply."""
-        return 0
-
-    def _add_own_before(self, reply: Message, times: list[float]) -> None:
-        """Add the engine's own commands that come before a reply's, and their times."""
-
-    def _add_own_after(self, reply: Message, times: list[float]) -> None:
-        """Add those that come after."""
-
     def _add(self, command: commands.Command[int]) -> None:
         """Add a command's actions to the plan."""
         match command:
             case commands.Start():
-                self._add_start(command)
+                self._add_hosts(self._act(p.START, command.job), command.hosts)
+                # A mapping puts several executors on a host: the job then does other amounts than its profile says.
+                if command.places:
+                    leaves, nb_hosts = self.leaves(command.job), len(command.hosts)
+                    self.set_leaves(command.job, tuple(on_hosts(leaf, command.places, nb_hosts) for leaf in leaves))
             case commands.Reject(job):
                 self._act(p.REJECT, job)
             case commands.Kill(jobs):
-                self._add_kill(jobs)
-            case commands.ChangeState():
-                self._add_change(command)
+                for i, job in enumerate(jobs):  # all of them are one request
+                    self._act(p.KILL, job, 0 if i else c.NEW_REQUEST)
+                if not jobs:
+                    self._act(c.NO_ACTION)
+            case commands.ChangeState(job, "RUNNING"):
+                self._act(c.START_ELSEWHERE, job)
+            case commands.ChangeState(job, wanted):
+                if command.final is None:
+                    raise self._refuse_command(self.why_not_become(job, wanted))
+                self._act(c.END_ELSEWHERE, job, command.final)
             case commands.CallLater(time):
                 self.plan.time[self._act(p.CALL_AT)] = time
             case commands.SetPstate(hosts, pstate):
@@ -223,8 +222,12 @@ class EmbeddedEngine(CompiledEngine):
                 self._act(c.QUERY_ENERGY)
             case commands.SetRegistration(allowed):
                 self._act(c.SET_REGISTRATION, value=allowed)
-            case commands.Register():
-                self._add_registration(command)
+            case commands.Register(described, leaves, moldable):
+                truth = self.add_job(described, leaves, moldable)
+                number = int(transitions.submit(self.state, described.size, described.walltime, -1))
+                self.world.sim.truth_of[number] = truth
+                self._reader.submit(described.id, number)
+                self._act(c.REGISTER, number)
             case commands.SetMetadata(job, text):
                 self._metadata[job] = text
                 self._act(c.NO_ACTION, job)
@@ -236,59 +239,6 @@ class EmbeddedEngine(CompiledEngine):
         self.plan.value[action] = value
         return int(action)
 
-    def _add_kill(self, jobs: list[int]) -> None:
-        """All of them are one request."""
-        for i, job in enumerate(jobs):
-            self._act(p.KILL, job, 0 if i else c.NEW_REQUEST)
-        if not jobs:
-            self._act(c.NO_ACTION)
-
     def _add_hosts(self, action: int, hosts: list[int]) -> None:
         for first, last in intervals(hosts):
             p.add_interval(self.plan, action, first, last)
-
-    def _add_start(self, command: commands.Start[int]) -> None:
-        self._add_hosts(self._act(p.START, command.job), command.hosts)
-        # A mapping puts several executors on a host: the job then does other amounts than its profile says.
-        if command.places:
-            leaves = self.leaves(command.job)
-            nb_hosts = len(command.hosts)
-            self.set_leaves(command.job, tuple(on_hosts(leaf, command.places, nb_hosts) for leaf in leaves))
-
-    def _add_change(self, command: commands.ChangeState[int]) -> None:
-        if command.wanted == "RUNNING":
-            self._act(c.START_ELSEWHERE, command.job)
-        elif command.final is not None:
-            self._act(c.END_ELSEWHERE, command.job, command.final)
-        else:
-            raise self._refuse_command(self.why_not_become(command.job, command.wanted))
-
-    def _add_registration(self, command: commands.Register) -> None:
-        job = command.job
-        truth = self.add_job(job, command.leaves, command.moldable)
-        number = int(transitions.submit(self.state, job.size, job.walltime, -1))
-        self.world.sim.truth_of[number] = truth
-        self._reader.submit(job.id, number)
-        self._act(c.REGISTER, number)
-
-
-_Writer = Callable[[EmbeddedEngine, float, int, float], BatsimEvent]
-
-
-def _notification(kind: str) -> _Writer:
-    return lambda engine, time, arg, value: words.notification(time, kind)
-
-
-_WRITERS: dict[int, _Writer] = {
-    a.LOG_BEGINS: lambda engine, *entry: engine._begins(*entry),
-    a.LOG_SUBMITTED: lambda engine, *entry: engine._submitted(*entry),
-    a.LOG_COMPLETED: lambda engine, *entry: engine._completed(*entry),
-    a.LOG_KILLED: lambda engine, *entry: engine._killed(*entry),
-    a.LOG_CHANGED: lambda engine, *entry: engine._changed(*entry),
-    a.LOG_CALLED: lambda engine, time, arg, value: RequestedCall(time),
-    a.LOG_NO_MORE_JOBS: _notification(words.NO_MORE_JOBS),
-    a.LOG_NO_MORE_EVENTS: _notification(words.NO_MORE_EVENTS),
-    a.LOG_EVENT: lambda engine, *entry: engine._happened(*entry),
-    a.LOG_ENERGY: lambda engine, time, arg, joules: words.consumed_energy(time, joules),
-    a.LOG_ENDS: lambda engine, time, arg, value: SimulationEnds(time),
-}

@@ -1,10 +1,10 @@
 """The compiled engine in the place of a Batsim 5: its calls and probes, its forced stop, where it puts executors.
 
-All that differs from Batsim 4 is here, and in `batsim5_words` what it says and writes otherwise; time is the same.
+All that differs from Batsim 4 is here, and in `batsim_words` what it says otherwise; time is the same.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from decision.engine.kernels.clock import takes_time
 from decision.model.errors import ConfigError, DeadlockError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
-from decision.model.record import RunRecord
+from decision.model.record import PstateTable, RunRecord
 from decision.model.workload import Job, MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol import messages as m
@@ -25,9 +25,10 @@ from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
 from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
-from . import batsim5_words as words5
+from . import batsim_words as words
 from .batsim4 import EmbeddedEngine
 from .commands import SetPstate, Start
+from .compiled import CompiledEngine
 from .rules import EngineOptions
 from .truth import LeafKind, LeafTask, on_hosts
 
@@ -78,7 +79,12 @@ class Batsim5Engine(EmbeddedEngine):
             forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
         if self.options.forward_all_profiles:
-            self._check_profiles()
+            # Batsim 5 has forgotten a profile that no job has, and crashes.
+            for workload in self._reader.workloads.values():
+                if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
+                    what = f"no job has profile {unused[0]!r} of {workload.name}: Batsim 5.0.0-rc2 crashes there"
+                    way = "remove it, or ask for them with jobs"
+                    raise PolicyError(f"forward_profiles_on_simulation_begins, and {what}; {way}")
         self._reader.set_options(self.options)
         self.world.sim.acknowledges = bool(features.acknowledge_dynamic_jobs)
         self.world.sim.registration_open = bool(features.dynamic_registration)
@@ -91,29 +97,15 @@ class Batsim5Engine(EmbeddedEngine):
             lists.setdefault(name, []).append(event)
         return [*lists.values()]
 
-    def _check_profiles(self) -> None:
-        """Refuse to forward all profiles where a job has none of them: Batsim 5 has forgotten it, and crashes."""
-        for workload in self._reader.workloads.values():
-            if unused := sorted({*workload.profile_sources} - {*workload.profiles}):
-                problem = (
-                    f"forward_profiles_on_simulation_begins, and no job has profile {unused[0]!r} of {workload.name}"
-                )
-                raise PolicyError(f"{problem}: Batsim 5.0.0-rc2 crashes there; remove it, or ask for them with jobs")
-
-    def _wait_for_submitters(self) -> None:
-        """Let the first question wait until all who submit have said hello, as Batsim 5 does.
-
-        By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
-        """
-        senders = self.world.sim.nb_submitters + self.world.sim.nb_event_lists
-        if senders and not takes_time(self.world):
-            self.world.sim.log_sent, self.world.sim.decision_waits = 0, 1
-            self._begun = True
-
     def ask(self) -> Message | None:
         """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is said are none."""
         if not self._begun:
-            self._wait_for_submitters()
+            # The first question waits until all who submit have said hello, as Batsim 5 does. By then those before the
+            # last one have submitted what is due at 0 s, and it is in that question, too.
+            senders = self.world.sim.nb_submitters + self.world.sim.nb_event_lists
+            if senders and not takes_time(self.world):
+                self.world.sim.log_sent, self.world.sim.decision_waits = 0, 1
+                self._begun = True
         if self._stopped:
             self._over = True
             return None
@@ -121,11 +113,22 @@ class Batsim5Engine(EmbeddedEngine):
             # The engine asks at each stroke of the clock; what nobody would hear of is answered here.
             before, self._asked_at = self._asked_at, question.now
             if self._stopped:
-                self._check_stop()
+                # While a job computes, the cancelled task lets Batsim 5 abort. Delays end quietly.
+                for number in self.state.running[: self.state.nb_running].tolist():
+                    if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
+                        problem = f"ForceSimulationStop while {self.job(number).id} computes"
+                        aborts = "at which Batsim 5.0.0-rc2 aborts; kill the job first, or stop after its end"
+                        raise PolicyError(f"t={self.now:.12g} s: {problem}, {aborts}")
                 return Message(question.now, (m.SimulationEnds(question.now),))
             if question.events:
-                self._check_endless(question)
-                return Message(question.now, words5.stamped(question.events, before))
+                sim, calls = self.world.sim, m.RequestedCall | m.ProbeDataEmitted
+                done = sim.nb_finished == sim.nb_submitted and not sim.nb_submitters + sim.nb_event_lists
+                nothing_else = done and self._calls.endless and all(isinstance(e, calls) for e in question.events)
+                self._unheeded = self._unheeded + 1 if nothing_else else 0
+                if self._unheeded > _IDLE_QUESTIONS:
+                    problem = "all jobs are over, and a periodic call or probe goes on for ever"
+                    raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
+                return Message(question.now, words.stamped(question.events, before))
             super().answer(Message(question.now, ()))
         return None
 
@@ -135,78 +138,55 @@ class Batsim5Engine(EmbeddedEngine):
             self._unheeded = 0
         super().answer(message)
 
-    def _check_stop(self) -> None:
-        """Refuse to stop while a job computes: the cancelled task lets Batsim 5 abort. Delays end quietly."""
-        running = self.state.running[: self.state.nb_running]
-        for number in running.tolist():
-            if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
-                problem = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
-                raise PolicyError(f"t={self.now:.12g} s: {problem}; kill the job first, or stop after its end")
-
-    def _check_endless(self, question: Message) -> None:
-        """Refuse to go on for ever."""
-        sim = self.world.sim
-        done = sim.nb_finished == sim.nb_submitted and not sim.nb_submitters + sim.nb_event_lists
-        calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
-        self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
-        if self._unheeded > _IDLE_QUESTIONS:
-            problem = "all jobs are over, and a periodic call or probe goes on for ever"
-            raise DeadlockError(f"t={self.now:.12g} s: {problem}, as it would in Batsim 5; let it be stopped")
-
     def record(self) -> RunRecord:
         """Everything that Batsim would write about the run, once it is over."""
         record = super().record()
         if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
             registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
             record.jobs.energy = np.where(registered, 0.0, -1.0)
-        return words5.with_changes_at_once(record, self, self._at_once)
+        return with_changes_at_once(record, self, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 
     def _add_event(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
-        if kind != a.LOG_CALLED:
-            super()._add_event(events, kind, time, arg, value)
-        elif arg == _STOP:
-            self._stopped = True
-        else:
-            events.extend(self._calls.due(arg, time))
-
-    def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
-        workloads, everything = self._reader.workloads.values(), self.options.forward_all_profiles
-        return words5.simulation_begins_message(self.platform, workloads, self._lists, self._facts, everything)
-
-    def _submitted(self, time: float, number: int, _value: float) -> BatsimEvent:
-        job = self.job(number)
-        self._reader.submit(job.id, number)
-        return words5.job_submitted_message(time, job, self._reader.workloads[job.workload], self.options)
-
-    def _killed(self, time: float, request: int, _value: float) -> BatsimEvent:
-        sim = self.world.sim
-        numbers = [int(job) for job in sim.kill_job[sim.kill_begin[request] : sim.kill_end[request]]]
-        killed = sorted((self.job(n).id, n) for n in numbers if sim.kill_state[n] == a.KILL_DONE)
-        progress = {job_id: self._progress(number) for job_id, number in killed}
-        data = m.JobKilledData(tuple(self.job(number).id for number in numbers), progress)
-        if self.options.forward_profiles_of_killed:
-            jobs = [self.job(number) for _, number in killed]
-            workloads = [self._reader.workloads[job.workload] for job in jobs]
-            names = {words5.full(j.profile, w): (j.profile, w) for j, w in zip(jobs, workloads, strict=True)}
-            profiles = {name: words5.profile(*names[name]) for name in sorted(names)}
-            data = m.JobKilledData(data.job_ids, progress, profiles)
-        return m.JobKilled(time, data)
+        workloads = self._reader.workloads
+        match kind:
+            case a.LOG_CALLED if arg == _STOP:
+                self._stopped = True
+            case a.LOG_CALLED:
+                events.extend(self._calls.due(arg, time))
+            case a.LOG_SUBMITTED:
+                job = self.job(arg)
+                self._reader.submit(job.id, arg)
+                events.append(words.job_submitted5(time, job, workloads[job.workload], self.options))
+            case a.LOG_KILLED:
+                sim = self.world.sim
+                numbers = [int(job) for job in sim.kill_job[sim.kill_begin[arg] : sim.kill_end[arg]]]
+                killed = sorted((self.job(n).id, n) for n in numbers if sim.kill_state[n] == a.KILL_DONE)
+                progress = {job_id: self._progress(number) for job_id, number in killed}
+                data = m.JobKilledData(tuple(self.job(number).id for number in numbers), progress)
+                if self.options.forward_profiles_of_killed:
+                    jobs = [self.job(number) for _, number in killed]
+                    given = [(job.profile, workloads[job.workload]) for job in jobs]
+                    names = {words.full_name(*profile): profile for profile in given}
+                    profiles = {name: words.profile5(*names[name]) for name in sorted(names)}
+                    data = m.JobKilledData(data.job_ids, progress, profiles)
+                events.append(m.JobKilled(time, data))
+            case a.LOG_CHANGED:
+                pstate, at_once = str(int(self.world.sim.switch_pstate[arg])), arg in self._at_once
+                changed = m.ResourceStateChangedData(self.switched_hosts(arg), pstate, at_once)
+                events.append(m.ResourceStateChanged(time, changed))
+            case a.LOG_EVENT:
+                events.append(words.external_event5(time, self.events[arg]))
+            case a.LOG_BEGINS:
+                everything, begins = self.options.forward_all_profiles, words.simulation_begins5
+                events.append(begins(self.platform, workloads.values(), self._lists, self._facts, everything))
+            case _:
+                super()._add_event(events, kind, time, arg, value)
 
     def _progress(self, number: int) -> m.TaskProgress:
         sim, workload = self.world.sim, self._reader.workloads[self.job(number).workload]
-        return words5.task_progress_message(
-            self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload
-        )
-
-    def _changed(self, time: float, request: int, _value: float) -> BatsimEvent:
-        pstate, at_once = str(int(self.world.sim.switch_pstate[request])), request in self._at_once
-        data = m.ResourceStateChangedData(self.switched_hosts(request), pstate, at_once)
-        return m.ResourceStateChanged(time, data)
-
-    def _happened(self, time: float, event: int, _value: float) -> BatsimEvent:
-        return words5.external_event_message(time, self.events[event])
+        return words.task_progress5(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload)
 
     def _joules(self, hosts: str, time: float) -> list[float]:
         """What hosts have used by a time in seconds."""
@@ -217,51 +197,43 @@ class Batsim5Engine(EmbeddedEngine):
 
     # --- From a reply to a plan ---------------------------------------------------------------------------------
 
-    def _load(self, reply: Message) -> None:
+    def _load(self, reply: Message, nb_own: int = 0) -> None:
         stops = [at for at, event in enumerate(reply.events) if isinstance(event, m.ForceStop)]
         if stops:  # what follows it is dropped
             reply = Message(reply.now, reply.events[: stops[0] + 1])
-        super()._load(reply)
+        super()._load(reply, self._calls.nb_strokes(reply.now - self._asked_at, reply.events))
 
-    def _nb_own(self, reply: Message) -> int:
-        return self._calls.nb_strokes(reply.now - self._asked_at, reply.events)
-
-    def _add_own_before(self, reply: Message, times: list[float]) -> None:
+    def _take_all(self, reply: Message) -> list[float]:
+        # Strokes of the clock come before the reply's commands, and the next one after them.
         alarms, _ = self._calls.strokes(self._asked_at, reply.now, nexts=False)
         for alarm in alarms:
             self._alarm(alarm)
-            times.append(self._asked_at)
-
-    def _add_own_after(self, reply: Message, times: list[float]) -> None:
-        alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        times = super()._take_all(reply)
+        times[: len(alarms)] = [self._asked_at] * len(alarms)
         # A command may have stopped a call or a probe, or begun one with a shorter period: other strokes then.
-        for number in void:
-            self._cancel_alarm(number)
+        alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        sim = self.world.sim
+        for number in void:  # they are none, unless they ring already
+            end = sim.nb_activities
+            for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
+                for column in (sim.left, sim.pace, sim.code):
+                    column[at : end - 1] = column[at + 1 : end].copy()
+                sim.nb_activities -= 1
+                sim.nb_calls -= 1
         for alarm in alarms:
             self._alarm(alarm)
             times.append(times[-1] if times else self._asked_at)
-        self._await_stroke()
-
-    def _await_stroke(self) -> None:
-        """Let the engine know which hosts are measured at the next stroke, and when the one after it is."""
-        sim, (stroke, following) = self.world.sim, self._calls.awaited
+        # Which hosts are measured at the next stroke, and when the one after it is.
+        stroke, following = self._calls.awaited
         sim.stroke, sim.nb_probed, sim.next_stroke_time = stroke.number, 0, following.time
         sim.next_stroke = following.number
         if stroke.number:
             probed = list(dict.fromkeys(self._calls.probed(stroke)))
             sim.probed[: len(probed)], sim.nb_probed = probed, len(probed)
+        return times
 
     def _alarm(self, alarm: "Alarm") -> None:
         self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
-
-    def _cancel_alarm(self, number: int) -> None:
-        """Let an alarm be none, unless it rings already."""
-        sim, end = self.world.sim, self.world.sim.nb_activities
-        for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
-            for column in (sim.left, sim.pace, sim.code):
-                column[at : end - 1] = column[at + 1 : end].copy()
-            sim.nb_activities -= 1
-            sim.nb_calls -= 1
 
     def _take(self, command: DecisionEvent) -> None:
         match command:
@@ -272,33 +244,30 @@ class Batsim5Engine(EmbeddedEngine):
             case m.StopCall(data=data):
                 self._calls.stop(data.call_id)
             case m.CreateProbe(data=data):
-                self._check_probe(data)
+                if not self.options.energy:
+                    raise self._refuse_command(f"probe {data.probe_id!r} needs the energy of hosts (--energy-host)")
+                try:
+                    parse_hosts(data.hosts, len(self.platform.hosts))
+                except ConfigError as error:
+                    raise self._refuse_command(f"probe {data.probe_id!r}: {error}") from None
                 self._calls.repeat(data.probe_id, data.periodic, command.timestamp, data)
             case m.StopProbe(data=data):
                 self._calls.stop(data.probe_id, probe=True)
             case m.ForceStop():
                 self._alarm(Alarm(_STOP, command.timestamp))
-            case _:
-                self._take_common(command)
-
-    def _take_common(self, command: DecisionEvent) -> None:
-        """A command that Batsim 4 has, too."""
-        read = self._reader.read(command)
-        if isinstance(read, Start):
-            # Refuse a custom mapping without executors for a job that computes: delays need none.
-            number = read.job
-            computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
-            if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
-                raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
-            if isinstance(command, m.ExecuteJob):
-                read = self._placed(read, command.data)
-        if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
-            self._check_switch(read, command.data.at_once is True)
-        self._add(read)
+            case _:  # a command that Batsim 4 has, too
+                read = self._reader.read(command)
+                if isinstance(read, Start) and isinstance(command, m.ExecuteJob):
+                    read = self._placed(read, command.data)
+                if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
+                    self._check_switch(read, command.data.at_once is True)
+                self._add(read)
 
     def _placed(self, start: Start[int], data: m.ExecuteJobData) -> Start[int]:
         """A start whose job has its amounts by host, where it has not one host for each executor."""
         leaves, cores = self.leaves(start.job), [host.cores for host in self.platform.hosts]
+        if data.mapping == {} and any(leaf.kind is not LeafKind.DELAY for leaf in leaves):  # delays need no executors
+            raise self._refuse_command(f"{data.job_id}: its mapping has no executors; give a host for each")
         try:
             placed = placed_leaves(self.job(start.job), leaves, data, start.hosts, cores)
         except ConfigError as error:
@@ -306,14 +275,6 @@ class Batsim5Engine(EmbeddedEngine):
         if placed != leaves or len(start.hosts) != self.job(start.job).size:
             self.set_leaves(start.job, placed)
         return msgspec.structs.replace(start, places=[])
-
-    def _check_probe(self, probe: m.CreateProbeData) -> None:
-        if not self.options.energy:
-            raise self._refuse_command(f"probe {probe.probe_id!r} needs the energy of hosts (--energy-host)")
-        try:
-            parse_hosts(probe.hosts, len(self.platform.hosts))
-        except ConfigError as error:
-            raise self._refuse_command(f"probe {probe.probe_id!r}: {error}") from None
 
     def _check_switch(self, switch: SetPstate, at_once: bool) -> None:
         """Refuse what Batsim 5 stops at, and a switch to sleep that takes no time, which ours has not."""
@@ -423,7 +384,14 @@ class Calls:
         # Strokes are at multiples of the shortest period; 1e-6 ms is what binary seconds may be short of a whole one.
         period, first, last = min(periods), math.floor(begin * 1000 + 1e-6), math.floor(end * 1000 + 1e-6)
         wanted = [n * period for n in range(first // period + 1, last // period + 1 + nexts)]
-        following = [self._stroke_after(wanted[-1])] if nexts else []
+        following = []
+        if nexts:  # the stroke after the last one, at which calls and probes may come for the last time; 0 if none is
+            last_one = wanted[-1]
+            over = [id(s) for _, s in self._acting(self._calls, last_one) if s.left == 1]
+            over += [id(s) for _, s in self._acting(self._probes, last_one) if s.left == 1 and s.ready]
+            series = (*self._calls.values(), *self._probes.values())
+            shortest = min((each.period for each in series if id(each) not in over), default=0)
+            following = [(last_one // shortest + 1) * shortest if shortest else 0]
         void = self._forget((*wanted, *following)) if nexts else []
         known = {time: number for number, time in self._strokes.items()}
         alarms = []
@@ -443,14 +411,6 @@ class Calls:
             self._strokes[alarm.number] = time
         return alarm
 
-    def _stroke_after(self, time: int) -> int:
-        """The stroke after one in milliseconds, at which calls and probes may come for the last time; 0 if none is."""
-        last = [id(series) for _, series in self._acting(self._calls, time) if series.left == 1]
-        last += [id(series) for _, series in self._acting(self._probes, time) if series.left == 1 and series.ready]
-        series = (*self._calls.values(), *self._probes.values())
-        periods = [each.period for each in series if id(each) not in last]
-        return (time // min(periods) + 1) * min(periods) if periods else 0
-
     def probed(self, stroke: Alarm) -> Iterator[int]:
         """The hosts that probes measure at a stroke, in order; one may come twice."""
         for _, series in self._acting(self._probes, self._strokes[stroke.number]):
@@ -467,16 +427,13 @@ class Calls:
                 yield m.RequestedCall(now, m.RequestedCallData(name, self._count(self._calls, name, series)))
             for name, series in self._acting(self._probes, time):
                 if series.ready and series.probe is not None:
-                    value = self._value(series.probe, now)
+                    probe, joules = series.probe, self._measure(series.probe.hosts, now)
+                    value: float | tuple[float, ...] = tuple(joules)
+                    if probe.aggregation != "NoResourcesAggregation":
+                        value = sum(joules) / (len(joules) if probe.aggregation == "ArithmeticMean" else 1)
                     self._count(self._probes, name, series)
-                    yield m.ProbeDataEmitted(now, m.ProbeData(name, series.probe.hosts, value))
+                    yield m.ProbeDataEmitted(now, m.ProbeData(name, probe.hosts, value))
                 series.ready = True
-
-    def _value(self, probe: m.CreateProbeData, now: float) -> float | tuple[float, ...]:
-        joules = self._measure(probe.hosts, now)
-        if probe.aggregation == "NoResourcesAggregation":
-            return tuple(joules)
-        return sum(joules) / (len(joules) if probe.aggregation == "ArithmeticMean" else 1)
 
     def _acting(self, which: dict[str, _Series], time: int) -> list[tuple[str, _Series]]:
         return [(n, s) for n, s in sorted(which.items()) if time % s.period == 0 and time > s.begin]
@@ -587,3 +544,24 @@ def _overrides(data: m.ExecuteJobData, hosts: Sequence[int]) -> Mapping[str, _Ov
             raise ConfigError(f"{problem}: that is not supported; give the job all its hosts")
         overrides[override.profile_id] = override
     return overrides
+
+
+# --- What it writes of changes of pstate -----------------------------------------------------------------------------
+
+
+def with_changes_at_once(record: RunRecord, engine: CompiledEngine, at_once: Collection[int]) -> RunRecord:
+    """The record as Batsim 5 writes it; `at_once` are the numbers of requests to switch that took no time."""
+    pstates = record.pstates
+    if pstates is not None and at_once:  # such a change has one row
+        number = engine.world.sim.nb_pstate_rows
+        requests, values = engine.world.rows.pstate_switch[:number], engine.world.rows.pstate_value[:number]
+        begun = np.isin(requests, list(at_once)) & (values < 0)
+        keep = np.concatenate([np.ones(len(pstates.time) - number, bool), ~begun])
+        hosts = [text for text, stays in zip(pstates.hosts, keep.tolist(), strict=True) if stays]
+        pstates = PstateTable(time=pstates.time[keep], hosts=hosts, pstate=pstates.pstate[keep])
+    return msgspec.structs.replace(
+        record,
+        pstates=pstates,
+        nb_switches=record.nb_switches - sum(len(parse_hosts(engine.switched_hosts(r))) for r in at_once),
+        nb_grouped_switches=record.nb_grouped_switches - len(at_once),
+    )

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from decision.files.profiles import read_profile
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError, InternalError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState
@@ -151,20 +151,6 @@ class CommandReader(Generic[J]):
         self._registered = Registrations(workloads, options, ids, network_refusal(platform), refuse)
         self._submitted: dict[str, J] = {}
         self._forgotten: set[str] = set()  # ids of jobs whose end was reported
-        self._readers: dict[type[DecisionEvent], Callable[[Any], Command[J]]] = {
-            m.ExecuteJob: self._execute,
-            m.RejectJob: lambda data: Reject(self._job(data.job_id)),
-            m.KillJob: lambda data: Kill([self._job(job_id) for job_id in data.job_ids]),
-            m.ChangeJobState: lambda data: ChangeState(self._job(data.job_id), data.job_state),
-            m.CallMeLater: lambda data: CallLater(data.timestamp),
-            m.SetResourceState: self._set_resource_state,
-            m.Query: self._query,
-            m.SetJobMetadata: self._set_metadata,
-            m.ToJobMsg: self._message_to_job,
-            m.Notify: self._registered.notify,
-            m.RegisterProfile: self._registered.register_profile,
-            m.RegisterJob: self._registered.register_job,
-        }
 
     @property
     def workloads(self) -> Mapping[str, Workload]:
@@ -182,7 +168,45 @@ class CommandReader(Generic[J]):
         Raises:
             PolicyError: if it names what does not exist, or asks for what no engine can do.
         """
-        return self._readers[type(command)](command.data)
+        match command:
+            case m.ExecuteJob(data=data):
+                job = self._job(data.job_id)
+                if data.additional_io_job is not UNSET:
+                    raise self._refuse(f"{data.job_id}: additional_io_job needs a network and storage; {ADVICE}")
+                hosts = self._hosts(data.alloc, data.job_id)
+                by_hand = {} if data.mapping is UNSET else data.mapping
+                places = self._places(job, len(hosts), by_hand) if by_hand else []
+                return Start(job, hosts, data.alloc, places)
+            case m.RejectJob(data=data):
+                return Reject(self._job(data.job_id))
+            case m.KillJob(data=data):
+                return Kill([self._job(job_id) for job_id in data.job_ids])
+            case m.ChangeJobState(data=data):
+                return ChangeState(self._job(data.job_id), data.job_state)
+            case m.CallMeLater(data=data):
+                return CallLater(data.timestamp)
+            case m.SetResourceState(data=data):
+                return self._set_resource_state(data)
+            case m.Query(data=data):
+                if data.requests.consumed_energy is UNSET or data.requests.estimate_waiting_time is not UNSET:
+                    raise self._refuse("QUERY: Batsim answers only consumed_energy")
+                self._need_energy("QUERY of consumed_energy")
+                return QueryEnergy()
+            case m.SetJobMetadata(data=data):
+                job = self._job(data.job_id)
+                if '"' in data.metadata:
+                    raise self._refuse(f"{data.job_id}: metadata must not contain a double quote")
+                return SetMetadata(job, data.metadata)
+            case m.ToJobMsg(data=data):
+                self._job(data.job_id)
+                return NoEffect()  # none of the profiles that the engines simulate reads messages
+            case m.Notify(data=data):
+                return self._registered.notify(data)
+            case m.RegisterProfile(data=data):
+                return self._registered.register_profile(data)
+            case m.RegisterJob(data=data):
+                return self._registered.register_job(data)
+        raise InternalError(f"{type(command).__name__} is no command")
 
     def check_time(self, command: DecisionEvent, now: float) -> None:
         """Refuse a command whose time is after the reply's own, `now`, in seconds."""
@@ -211,14 +235,6 @@ class CommandReader(Generic[J]):
             raise self._refuse(f"{job_id} is not submitted yet")
         raise self._refuse(f"there is no job {job_id}")
 
-    def _execute(self, data: m.ExecuteJobData) -> Start[J]:
-        job = self._job(data.job_id)
-        if data.additional_io_job is not UNSET:
-            raise self._refuse(f"{data.job_id}: additional_io_job needs a network and storage; {ADVICE}")
-        hosts = self._hosts(data.alloc, data.job_id)
-        places = self._places(job, len(hosts), data.mapping) if data.mapping is not UNSET and data.mapping else []
-        return Start(job, hosts, data.alloc, places)
-
     def _places(self, job: J, nb_hosts: int, mapping: dict[str, str | int]) -> list[int]:
         """Where each executor runs; keys of the mapping are executors, values index the allocation."""
         facts = self._job_of(job)
@@ -234,16 +250,6 @@ class CommandReader(Generic[J]):
         if refusal:
             raise self._refuse(refusal)
         return [places[executor] for executor in range(len(places))]
-
-    def _set_metadata(self, data: m.SetJobMetadataData) -> SetMetadata[J]:
-        job = self._job(data.job_id)
-        if '"' in data.metadata:
-            raise self._refuse(f"{data.job_id}: metadata must not contain a double quote")
-        return SetMetadata(job, data.metadata)
-
-    def _message_to_job(self, data: m.ToJobMsgData) -> NoEffect:
-        self._job(data.job_id)
-        return NoEffect()  # none of the profiles that the engines simulate reads messages
 
     # --- Hosts and energy -------------------------------------------------------------------------------------
 
@@ -271,12 +277,6 @@ class CommandReader(Generic[J]):
         if not -_PSTATES < pstate < _PSTATES:
             raise self._refuse(f"SET_RESOURCE_STATE: {data.state!r} is not a pstate; give a number")
         return SetPstate(hosts, pstate)
-
-    def _query(self, data: m.QueryData) -> QueryEnergy:
-        if data.requests.consumed_energy is UNSET or data.requests.estimate_waiting_time is not UNSET:
-            raise self._refuse("QUERY: Batsim answers only consumed_energy")
-        self._need_energy("QUERY of consumed_energy")
-        return QueryEnergy()
 
     def _need_energy(self, command: str) -> None:
         if not self._options.energy:
@@ -344,7 +344,10 @@ class Registrations:
         workload = self.workloads.get(data.workload_name, empty)
         if name in workload.profiles:
             raise self._refuse(f"{full_name} exists already")
-        source = msgspec.json.encode(_with_short_parts(data.profile, data.workload_name))
+        fields, parts = data.profile, data.profile.get("seq")
+        if isinstance(parts, list | tuple):  # Batsim 5 names them with their own workload
+            fields = {**fields, "seq": [str(part).removeprefix(f"{data.workload_name}!") for part in parts]}
+        source = msgspec.json.encode(fields)
         try:
             profile = read_profile(source)
         except msgspec.ValidationError as error:
@@ -385,9 +388,12 @@ class Registrations:
             raise self._refuse(f"{job_id}: there is no profile {profile!r}")
         empty = Workload(name=workload, jobs=(), profiles={}, nb_res=0, path="dynamic")
         mine = self.workloads.get(workload, empty)
-        used = {
-            f"{owner}!{part}": _moved(source.profiles[part], owner) for part in used_profiles(source.profiles, [name])
-        }
+        used: dict[str, Profile] = {}
+        for part in used_profiles(source.profiles, [name]):
+            moved = source.profiles[part]
+            if isinstance(moved, Composed):  # there its parts have their full names
+                moved = msgspec.structs.replace(moved, sequence=tuple(f"{owner}!{each}" for each in moved.sequence))
+            used[f"{owner}!{part}"] = moved
         self.workloads[workload] = msgspec.structs.replace(mine, profiles={**used, **mine.profiles})
         # Other dictionaries than those that grow: the next registration copies these.
         self._growing.pop(workload, None)
@@ -413,18 +419,3 @@ class Registrations:
         return Job(
             id=job_id, submit_time=job.subtime, size=job.res, walltime=job.walltime, profile=profile, source=source
         )
-
-
-def _with_short_parts(profile: dict[str, Any], workload: str) -> dict[str, Any]:
-    """A profile whose parts are named without its own workload, which Batsim 5 says."""
-    parts = profile.get("seq")
-    if not isinstance(parts, list | tuple):
-        return profile
-    return {**profile, "seq": [str(part).removeprefix(f"{workload}!") for part in parts]}
-
-
-def _moved(profile: Profile, owner: str) -> Profile:
-    """A profile in another workload, where those of `owner` have their full names."""
-    if not isinstance(profile, Composed):
-        return profile
-    return msgspec.structs.replace(profile, sequence=tuple(f"{owner}!{part}" for part in profile.sequence))

@@ -22,6 +22,7 @@ from decision.engine.kernels import links
 from decision.engine.kernels.network import flows
 from decision.engine.kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, engine
 from decision.model.columns import HostSets, Texts
+from decision.model.computer import forget_rows
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.platform import Platform
@@ -29,7 +30,6 @@ from decision.model.record import (
     NULL_RUNTIME,
     EnergyTable,
     FinalState,
-    Floats,
     HostState,
     HostTable,
     JobTable,
@@ -67,6 +67,7 @@ HOST_ROWS = 1 << 18  # rows of the hosts' trace that stay in memory
 _HOST_ROW = np.dtype([("time", np.float64), ("counts", np.int32, len(HostState))])
 _INTERVAL = np.dtype([("first", np.int32), ("last", np.int32)])
 _DROP = getattr(mmap, "MADV_DONTNEED", None)  # which not every system has
+_MANY = 1 << 16  # jobs whose memory is given back at once
 
 
 class Spool:
@@ -137,7 +138,7 @@ class HostRows:
         if count:
             self.put_aside(world)
         table = self._spool.rows()
-        return HostTable(time=table["time"], counts=table["counts"])
+        return HostTable(time=table["time"], counts=table["counts"], in_file=True)
 
 
 class Allocations:
@@ -199,7 +200,9 @@ def _named(world: a.World) -> Iterable[int]:
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
-_OF_THE_POLICY = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
+_RECORDED = ("start_time", "end_time", "energy", "rest", "over", "kill_state")  # of `Sim`: copied into the record
+_OF_THE_POLICY = ("submit_time", "walltime", "estimate", "size", "user", "start_time", "end_time")
+
 
 _PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
 
@@ -235,6 +238,7 @@ class CompiledEngine:
             self._lay_network()
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
+        self._oldest = self._nb_released = 0
         self._ask(BEGIN_RUN)
 
     def _lay_network(self) -> None:
@@ -304,12 +308,32 @@ class CompiledEngine:
         while not self._ask(REPLY, now):
             self.grow()
 
-    def release(self) -> None:
-        """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        seen = () if self.world.sim.nb_rests else _OF_THE_POLICY
-        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, seen)):
+    def release(self, recorded: bool = False) -> None:
+        """Once all is over: give back the memory of what the record does not need, or of what it has copied."""
+        seen = () if self.world.sim.nb_rests else (*_OF_THE_POLICY, "queue")
+        of_sim, of_state = (_RECORDED, ()) if recorded else (_NOT_RECORDED, seen)
+        for bundle, names in ((self.world.sim, of_sim), (self.world.state, of_state)):
             for name in names:
                 delattr(bundle, name)
+
+    def release_ended(self, recalled: bool) -> None:
+        """Give back the memory of what nobody asks any more about jobs that ended, where the policy is in this process.
+
+        A job of ten million takes 190 bytes while it waits and runs, and half of that in the record.
+
+        Args:
+            recalled: whether the policy may ask about jobs that ended before its last decision.
+        """
+        state, sim = self.world.state, self.world.sim
+        present = np.concatenate([state.queue[: state.nb_queued], state.running[: state.nb_running]])
+        # A job that ended since the last call may still be told to the policy.
+        until, self._oldest = self._oldest, int(present.min(initial=state.nb_jobs))
+        if until - self._nb_released < _MANY or sim.nb_rests or sim.nb_killers:
+            return
+        for bundle, names in ((sim, _NOT_RECORDED), (state, () if recalled else _OF_THE_POLICY)):
+            for name in names:
+                forget_rows(getattr(bundle, name), self._nb_released, until)
+        self._nb_released = until
 
     # --- Room in the arrays -------------------------------------------------------------------------------------
 
@@ -365,7 +389,15 @@ class CompiledEngine:
     def job(self, number: int) -> Job:
         """The job of a number of the state."""
         job, nth = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.nth_rest[number])
-        return job if nth == 0 else _rest(job, nth, self.state, number)
+        if nth == 0:
+            return job
+        return replace(  # what was left when it was suspended for the nth time
+            job,
+            id=rest_name(job.id, nth),
+            profile=rest_name(job.name, nth),
+            submit_time=float(self.state.submit_time[number]),
+            walltime=float(self.state.walltime[number]),
+        )
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
         """The leaf tasks of the job of a number of the state."""
@@ -419,7 +451,17 @@ class CompiledEngine:
             reason = rules.switch_refusal([self._host(host) for host in self._hosts_of(at)], pstate)
             return reason or f"pstate {pstate}: no hosts given, or one of them twice"
         if kind == p.START:
-            return self._why_not_start(at, job)
+            facts, hosts = self.job(job), self._hosts_of(at)
+            span = slice(int(plan.begin[at]), int(plan.end[at]))
+            alloc = format_intervals(zip(plan.first[span], plan.last[span], strict=True))
+            truth = self.world.truth
+            moldable = bool(truth.moldable[truth.profile[self.world.sim.truth_of[job]]])
+            return (
+                rules.phase_refusal(facts.id, "start", self._phase(job))
+                or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
+                or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options)
+                or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
+            )
         if kind == p.REJECT:
             return rules.phase_refusal(self.job(job).id, "be rejected", self._phase(job))
         if kind == p.KILL and (uncut := c.first_uncuttable(self.world, at)) >= 0:
@@ -432,19 +474,6 @@ class CompiledEngine:
     def why_not_become(self, job: int, wanted: str) -> str:
         """Why CHANGE_JOB_STATE to `wanted` is impossible for a job."""
         return rules.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
-
-    def _why_not_start(self, at: int, job: int) -> str:
-        facts, hosts = self.job(job), self._hosts_of(at)
-        span = slice(int(self.plan.begin[at]), int(self.plan.end[at]))
-        alloc = format_intervals(zip(self.plan.first[span], self.plan.last[span], strict=True))
-        truth = self.world.truth
-        moldable = bool(truth.moldable[truth.profile[self.world.sim.truth_of[job]]])
-        return (
-            rules.phase_refusal(facts.id, "start", self._phase(job))
-            or rules.size_refusal(facts.id, facts.size, moldable, len(hosts))
-            or rules.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options)
-            or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
-        )
 
     def _hosts_of(self, action: int) -> list[int]:
         """The hosts of an action of the plan."""
@@ -459,17 +488,6 @@ class CompiledEngine:
 
     def _phase(self, job: int) -> JobPhase:
         return _PHASES.get(int(self.state.job_state[job]), JobPhase.ENDED)
-
-
-def _rest(job: Job, nth: int, state: ClusterState, number: int) -> Job:
-    """The nth rest of a job that was suspended."""
-    return replace(
-        job,
-        id=rest_name(job.id, nth),
-        profile=rest_name(job.name, nth),
-        submit_time=float(state.submit_time[number]),
-        walltime=float(state.walltime[number]),
-    )
 
 
 def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jobs: int) -> a.World:
@@ -504,26 +522,40 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
     """Everything that Batsim would write about a run that is over; `metadata` is by job."""
-    energy = engine.options.energy
+    rows, sim, energy, pstates = engine.world.rows, engine.world.sim, None, None
+    if engine.options.energy:
+        n = sim.nb_energy_rows
+        # A sum and what did not fit into it: as wide as Batsim's long double.
+        energy = EnergyTable(
+            time=rows.energy_time[:n].copy(),
+            energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],
+            event=[chr(kind) for kind in rows.energy_kind[:n]],
+            wattmin=rows.energy_wattmin[:n].copy(),
+        )
+    if sim.switches_on:
+        n, hosts = sim.nb_pstate_rows, (*engine.platform.hosts, *engine.platform.storage)
+        at_start = sorted({host.initial_pstate for host in hosts})
+        first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]
+        pstates = PstateTable(
+            time=np.concatenate([np.zeros(len(first)), rows.pstate_time[:n]]),
+            hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_switch[:n]],
+            pstate=np.concatenate([at_start, rows.pstate_value[:n]]).astype(np.int64),
+        )
+    # Host-seconds in each HostState; hosts are idle where they are nothing else.
+    seconds = sim.time_in_state.copy()
+    seconds[HostState.IDLE] = 0.0
+    seconds[HostState.IDLE] = sim.host_since.sum() - seconds.sum()
     return RunRecord(
         nb_hosts=len(engine.platform.hosts) + len(engine.platform.storage),
         jobs=_job_table(engine, metadata),
         host_states=engine.host_rows.table(engine.world),
-        energy=_energy_table(engine) if energy else None,
-        pstates=_pstate_table(engine) if engine.world.sim.switches_on else None,
-        time_in_state=_time_in_state(engine.world.sim),
-        joules=float(engine.world.sim.last_joules - engine.world.sim.first_joules),
-        nb_switches=engine.world.sim.nb_switched_hosts,
-        nb_grouped_switches=engine.world.sim.nb_switches,
+        energy=energy,
+        pstates=pstates,
+        time_in_state=seconds,
+        joules=float(sim.last_joules - sim.first_joules),
+        nb_switches=sim.nb_switched_hosts,
+        nb_grouped_switches=sim.nb_switches,
     )
-
-
-def _time_in_state(sim: a.Sim) -> Floats:
-    """Host-seconds in each HostState; hosts are idle where they are nothing else."""
-    seconds = sim.time_in_state.copy()
-    seconds[HostState.IDLE] = 0.0
-    seconds[HostState.IDLE] = sim.host_since.sum() - seconds.sum()
-    return seconds
 
 
 def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
@@ -553,7 +585,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         runtime=runtime,
         allocation=HostSets(partial(engine.allocations.intervals, state), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
-        metadata=Texts(partial(_metadata, metadata), ended),
+        metadata=Texts(lambda jobs: [metadata.get(job, "") for job in jobs.tolist()], ended),
     )
 
 
@@ -563,30 +595,3 @@ def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
     for row in np.flatnonzero(engine.state.nth_rest[jobs]).tolist():
         texts[row] = getattr(engine.job(int(jobs[row])), field)
     return texts
-
-
-def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
-    return [texts.get(job, "") for job in jobs.tolist()]
-
-
-def _energy_table(engine: CompiledEngine) -> EnergyTable:
-    rows, n = engine.world.rows, engine.world.sim.nb_energy_rows
-    # A sum and what did not fit into it: as wide as Batsim's long double.
-    return EnergyTable(
-        time=rows.energy_time[:n].copy(),
-        energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],
-        event=[chr(kind) for kind in rows.energy_kind[:n]],
-        wattmin=rows.energy_wattmin[:n].copy(),
-    )
-
-
-def _pstate_table(engine: CompiledEngine) -> PstateTable:
-    rows, n = engine.world.rows, engine.world.sim.nb_pstate_rows
-    hosts = (*engine.platform.hosts, *engine.platform.storage)
-    at_start = sorted({host.initial_pstate for host in hosts})
-    first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]
-    return PstateTable(
-        time=np.concatenate([np.zeros(len(first)), rows.pstate_time[:n]]),
-        hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_switch[:n]],
-        pstate=np.concatenate([at_start, rows.pstate_value[:n]]).astype(np.int64),
-    )

@@ -89,23 +89,18 @@ def check_inputs(
     for host in (*platform.hosts, *platform.storage):
         kinds.setdefault((host.pstates, host.sleep, host.initial_pstate, host.has_power), host)
     for host in kinds.values():
-        _check_host(host, platform.path or "platform", options)
+        who = f"{platform.path or 'platform'}: host {host.name!r}"
+        if options.energy and not host.has_power:
+            raise ConfigError(f"{who} does not say what it draws; add wattage_per_state or leave energy out")
+        for pstate in range(len(host.pstates)) if options.energy else [host.initial_pstate]:
+            if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
+                raise ConfigError(f"{who} has no speed in pstate {pstate}; give it one above 0")
     names = [workload.name for workload in workloads]
     if len(set(names)) < len(names):
         raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
     for event in events:
         if event.type not in (*_EVENT_ORDER, GENERIC) and not options.forward_unknown_events:
             raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
-
-
-def _check_host(host: Host, path: str, options: EngineOptions) -> None:
-    if options.energy and not host.has_power:
-        reason = "does not say what it draws; add wattage_per_state or leave energy out"
-        raise ConfigError(f"{path}: host {host.name!r} {reason}")
-    used = range(len(host.pstates)) if options.energy else [host.initial_pstate]
-    for pstate in used:
-        if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
-            raise ConfigError(f"{path}: host {host.name!r} has no speed in pstate {pstate}; give it one above 0")
 
 
 def events_in_order(events: Sequence[MachineEvent]) -> list[MachineEvent]:

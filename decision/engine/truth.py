@@ -26,7 +26,6 @@ from decision.model.workload import (
     Parallel,
     ParallelHomogeneous,
     ParallelHomogeneousTotal,
-    Profile,
     Workload,
 )
 
@@ -94,8 +93,26 @@ def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) ->
     profile = workload.profiles[name]
     if profile.exit_code < -1:
         raise _refusal(name, workload, f"exit code {profile.exit_code}; Batsim takes no code below -1")
+    if isinstance(profile, Foreign):
+        reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
+        raise _refusal(name, workload, reason)
     if not isinstance(profile, Composed):
-        yield _leaf(name, profile, workload, path)
+        kind, amount, sent = LeafKind.DELAY, 0.0, 0.0
+        flops: tuple[float, ...] = ()
+        matrix: tuple[float, ...] = ()
+        match profile:
+            case Delay():
+                amount = profile.duration
+            case ParallelHomogeneous():
+                kind, amount, sent = LeafKind.FLOPS_EACH, profile.flops, profile.bytes
+            case ParallelHomogeneousTotal():
+                kind, amount, sent = LeafKind.FLOPS_TOTAL, profile.flops, profile.bytes
+            case Parallel():
+                kind, flops = LeafKind.FLOPS_VECTOR, profile.flops
+                if len(flops) > 1:  # SimGrid computes on one host without looking at what it sends
+                    sent = max(profile.bytes, default=0.0)
+                    matrix = profile.bytes if sent > 0 else ()
+        yield LeafTask(name, kind, amount, flops, profile.exit_code, path, sent, matrix)
         return
     parts = profile.repeat * len(profile.sequence)
     for index in range(parts):
@@ -111,30 +128,6 @@ def _with_last_code(leaves: Iterator[LeafTask], code: int) -> Iterator[LeafTask]
         yield last
         last = leaf
     yield last if last.exit_code else msgspec.structs.replace(last, exit_code=code)
-
-
-def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str, int], ...]) -> LeafTask:
-    if isinstance(profile, Foreign):
-        reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
-        raise _refusal(name, workload, reason)
-    kind, amount, flops, sent = _work(profile)
-    matrix = profile.bytes if isinstance(profile, Parallel) and sent > 0 else ()
-    return LeafTask(name, kind, amount, flops, profile.exit_code, path, sent, matrix)
-
-
-def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
-    """Kind, amount, flop per executor and bytes of a profile without parts."""
-    match profile:
-        case Delay():
-            return LeafKind.DELAY, profile.duration, (), 0.0
-        case ParallelHomogeneous():
-            return LeafKind.FLOPS_EACH, profile.flops, (), profile.bytes
-        case ParallelHomogeneousTotal():
-            return LeafKind.FLOPS_TOTAL, profile.flops, (), profile.bytes
-        case Parallel():
-            alone = len(profile.flops) == 1  # SimGrid computes on one host without looking at what it sends
-            return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, 0.0 if alone else max(profile.bytes, default=0.0)
-    raise TypeError(f"{type(profile).__name__} has parts")
 
 
 def _refusal(name: str, workload: Workload, reason: str) -> ConfigError:
@@ -313,8 +306,10 @@ def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     """The order in which Batsim's submitter sends a workload's jobs: by time, then by id as text."""
     if not isinstance(jobs, JobColumns):
         return sorted(jobs, key=lambda job: (job.submit_time, job.id))
-    order = np.argsort(jobs.submit_time, kind="stable").astype(np.int32)
-    times = jobs.submit_time[order]
+    times, order = jobs.submit_time, np.arange(len(jobs), dtype=np.int32)
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable").astype(np.int32)
+        times = times[order]
     same = times[1:] == times[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     begins = np.flatnonzero(np.diff(times[tied], prepend=np.nan))
@@ -334,18 +329,29 @@ def build_truth(
     """
     names, profiles = Names(no_network), _Profiles()
     parts = [_static_jobs(names, profiles, workload) for workload in workloads]
-    columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
-    columns["worth"] = _worths(parts)
+    columns: dict[str, np.ndarray] = {}
+    for name, dtype in _BY_JOB.items():  # one array of all; of a single part the same array
+        own = [part[name] for part in parts]
+        joined = own[0] if len(own) == 1 else np.concatenate([np.zeros(0, dtype), *own])
+        columns[name] = np.ascontiguousarray(joined, dtype)
+    columns["worth"] = np.zeros((0, 4))
+    if any(part["worth"].size for part in parts):
+        rows = [part["worth"] if part["worth"].size else np.zeros((len(part["size"]), 4)) for part in parts]
+        columns["worth"] = np.round(np.nan_to_num(np.concatenate(rows)), DECIMALS)
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
-    return Truth(**columns, **profiles.arrays(), workload_end=ends, **_event_arrays(events)), names
-
-
-def _worths(parts: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
-    """What all jobs are worth, as `Truth` has it."""
-    if not any(part["worth"].size for part in parts):
-        return np.zeros((0, 4))
-    rows = [part["worth"] if part["worth"].size else np.zeros((len(part["size"]), 4)) for part in parts]
-    return np.round(np.nan_to_num(np.concatenate(rows)), DECIMALS)
+    told = [event for listed in events for event in listed]
+    numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in told]
+    truth = Truth(
+        **columns,
+        **profiles.arrays(),
+        workload_end=ends,
+        event_time=np.array([e.timestamp for e in told], np.float64),
+        event_kind=np.array([_EVENT_KIND.get(e.type, 0) for e in told], np.int8),
+        event_host_end=np.cumsum([len(hosts) for hosts in numbers], dtype=np.int64),
+        event_host=np.array([host for hosts in numbers for host in hosts], np.int32),
+        list_end=np.cumsum([len(listed) for listed in events], dtype=np.int64),
+    )
+    return truth, names
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
@@ -391,18 +397,17 @@ _BY_JOB = {
 }
 
 
-def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
-    """One array of all; of a single part the same array."""
-    return np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts]), dtype)
-
-
 def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Mapping[str, np.ndarray]:
     """A workload's part of the columns `_BY_JOB`; its jobs are added to `names`."""
     jobs = submission_order(workload.jobs)
     columns = columns_of(jobs)
     try:
         profile = profiles.of_jobs(columns, workload, names)
-        fine = bool((columns.size > 0).all()) and not _repeated(names, jobs)
+        fine = bool((columns.size > 0).all())
+        # No two jobs share an id, and none has that of an earlier workload; those of columns are of their own.
+        if fine and not isinstance(jobs, JobColumns):
+            ids = {job.id for job in jobs}
+            fine = len(ids) == len(jobs) and not any(job_id in names for job_id in ids)
     except ConfigError:
         fine = False
     if not fine:
@@ -422,14 +427,6 @@ def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Map
         "worth": np.zeros((0, 4)) if columns.worth is None else columns.worth,
         "profile": profile,
     }
-
-
-def _repeated(names: Names, jobs: Sequence[Job]) -> bool:
-    """Whether two jobs share an id, or one has that of an earlier workload; those of columns are of their own."""
-    if isinstance(jobs, JobColumns):
-        return False
-    ids = {job.id for job in jobs}
-    return len(ids) < len(jobs) or any(job_id in names for job_id in ids)
 
 
 def _refuse(names: Names, jobs: Sequence[Job], workload: Workload) -> NoReturn:
@@ -467,7 +464,10 @@ class _Profiles:
         used = jobs.profile.used()
         for code, name in zip(used.codes.tolist(), used, strict=True):
             leaves = names.flat(name, workload)
-            number[code], width[code] = self.add(leaves, is_moldable(name, workload)), _width(leaves)
+            number[code] = self.add(leaves, is_moldable(name, workload))
+            # Hosts that the leaves are for: 0 for any number, -1 where no number fits all.
+            wanted = {len(leaf.flops) for leaf in leaves if leaf.kind is LeafKind.FLOPS_VECTOR}
+            width[code] = -1 if len(wanted) > 1 else sum(wanted)
         widths = width[codes]
         if ((widths != 0) & (widths != jobs.size)).any():
             raise ConfigError(f"{workload.name}: a profile is for another number of hosts than its job")
@@ -524,21 +524,3 @@ class _Profiles:
             "vector": np.array(self._flops, np.float64),
             "matrix": np.array(self._bytes, np.float64),
         }
-
-
-def _width(leaves: tuple[LeafTask, ...]) -> int:
-    """Hosts that the leaves are for: 0 for any number, -1 where no number fits all."""
-    widths = {len(leaf.flops) for leaf in leaves if leaf.kind is LeafKind.FLOPS_VECTOR}
-    return -1 if len(widths) > 1 else sum(widths)
-
-
-def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.ndarray]:
-    events = [event for listed in lists for event in listed]
-    numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in events]
-    return {
-        "event_time": np.array([e.timestamp for e in events], np.float64),
-        "event_kind": np.array([_EVENT_KIND.get(e.type, 0) for e in events], np.int8),
-        "event_host_end": np.cumsum([len(hosts) for hosts in numbers], dtype=np.int64),
-        "event_host": np.array([host for hosts in numbers for host in hosts], np.int32),
-        "list_end": np.cumsum([len(listed) for listed in lists], dtype=np.int64),
-    }

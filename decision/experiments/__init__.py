@@ -19,7 +19,7 @@ such runs. Learning curves are read from the files of trainings, without torch. 
 checkpoints say that nothing else differs; rejected: by the names of folders, which would be a guess.
 
 What logs are: `audit` says what one can answer and a simulation leaves out, `conversion` proposes what
-to leave out, `descriptions` describes, `fetch` brings public ones; `value_bound` is what no schedule of one can exceed.
+to leave out, `descriptions` describes, `fetch_log` brings public ones; `value_bound` is what no schedule can exceed.
 
 A real Batsim writes its tables line by line, so it writes them into a hidden folder in the run's own, from which whole
 files are renamed at the end. What an older run left is replaced then, or stays as it was. Rejected: a new folder in the

@@ -26,9 +26,9 @@ from decision.policies.registry import find_policy
 
 from .audit import Unsimulated, better_command
 from .compare import COPIES
-from .comparison import Runs, change, estimate
-from .groups import GroupFigures, mean_figures
+from .comparison import Runs, change, estimate, first_alike, times_as_long
 from .inputs import writable_folder
+from .metrics import GroupFigures, mean_figures
 from .statistics import Estimate, student
 from .tasks import How, Progress, Result, run_tasks
 from .whole import WEEK, Log, LogRead, WholeRun, counted_text, duration, perform_whole_run
@@ -318,7 +318,8 @@ def find_advice(
     _check(wish)
     runs = writable_folder(folder / "runs")
     asked = expanded(wish.policies, wish.longest_wait)
-    names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *_shipped(wish), *asked]))
+    shipped = [each for name in SHIPPED for each in (name, f"{name},guard={wish.longest_wait:g}x")]
+    names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *shipped, *asked]))
     for name in names:
         find_policy(name)
     read = log.read()
@@ -378,35 +379,24 @@ def _check(wish: Wish) -> None:
             raise ConfigError(f"unknown metric {name!r} (known are {', '.join(METRIC_NAMES)})", field="metrics")
 
 
-def _shipped(wish: Wish) -> list[str]:
-    return [each for name in SHIPPED for each in (name, f"{name},guard={wish.longest_wait:g}x")]
-
-
-def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
-    """Policies whose schedules differ: of those that make the same ones the first counts."""
-    seen: dict[tuple[str, ...], str] = {}
-    for name, results in found.items():
-        seen.setdefault(tuple(result["schedule"] for result in results), name)
-    return list(dict.fromkeys([wish.baseline, *seen.values(), *(name for name in wish.policies if name in found)]))
-
-
 def _candidates(found: Mapping[str, list[Result]], wish: Wish) -> tuple[list[str], int]:
     """Different policies but the baseline, and behind how many of them none is better that may keep the bound.
 
     First come those that were asked for, then the others that may keep the bound, having kept it on every copy so far,
     from the best.
     """
-    names, base, logs, longest = _different(found, wish), found[wish.baseline], {}, {}
+    alike = first_alike({name: tuple(run["schedule"] for run in runs) for name, runs in found.items()})
+    asked = [name for name in wish.policies if name in found]
+    names = list(dict.fromkeys([wish.baseline, *alike.values(), *asked]))
+    base, logs, longest = found[wish.baseline], {}, {}
     for name in names:
-        pairs = zip(found[name], base, strict=True)
-        longest[name] = max(_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs)
+        longest[name] = max(longest_waits(found[name], base))
         logs[name] = [
             math.log(max(mean_over_copies(found[name], metric), 1e-3) / max(mean_over_copies(base, metric), 1e-3))
             for metric in MEAN_METRICS
         ]
     ranked = _ranked({name: logs[name] for name in names if longest[name] <= wish.longest_wait}, wish)
     others = sorted((name for name in names if name not in ranked), key=lambda name: longest[name])
-    asked = [name for name in wish.policies if name in names]
     ordered = [name for name in dict.fromkeys([*asked, *ranked, *others]) if name != wish.baseline]
     better = [at for at, name in enumerate(ordered, 1) if name in ranked and _cost(logs[name], wish) < -_LEAST]
     return ordered, max(better, default=0)
@@ -432,16 +422,12 @@ def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
     return ranked
 
 
-def _ratio(own: float, baseline: float) -> float:
-    return max(own, 1.0) / max(baseline, 1.0)
-
-
 def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> AdviceRow:
-    runs = {metric: _runs(own, metric) for metric in METRIC_NAMES if all(metric in result for result in own)}
-    changes = {metric: change(each, _runs(baseline, metric)) for metric, each in runs.items()}
+    runs = {metric: runs_of(own, metric) for metric in METRIC_NAMES if all(metric in result for result in own)}
+    changes = {metric: change(each, runs_of(baseline, metric)) for metric, each in runs.items()}
     for metric in MEAN_METRICS:
         changes[metric] = changes[metric] or Estimate(math.inf, math.inf, math.inf)  # nothing waits under the baseline
-    longest = [_ratio(mine["max_wait"], theirs["max_wait"]) for mine, theirs in zip(own, baseline, strict=True)]
+    longest = longest_waits(own, baseline)
     return AdviceRow(
         policy=name,
         metrics={metric: estimate(each) for metric, each in runs.items()},
@@ -468,9 +454,14 @@ def _keeps(longest: Sequence[float], bound: float) -> bool:
     return max(float(logs.max()), further) <= limit
 
 
-def _runs(results: Sequence[Result], metric: str) -> Runs:
-    values = np.array([result[metric] for result in results], np.float64)
-    return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
+def longest_waits(own: Sequence[Result], baseline: Sequence[Result]) -> list[float]:
+    """Of results of `perform_whole_run`: the longest waits over the baseline's, by copy."""
+    return times_as_long([result["max_wait"] for result in own], [result["max_wait"] for result in baseline])
+
+
+def runs_of(results: Sequence[Result], metric: str) -> Runs:
+    """Of results of `perform_whole_run`: a metric by copy, and without each block of time."""
+    return Runs.of([result[metric] for result in results], [result["without"].get(metric, []) for result in results])
 
 
 def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:

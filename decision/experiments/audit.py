@@ -16,7 +16,7 @@ import numpy as np
 
 from decision.files.accounting.assemble import sharing
 from decision.files.accounting.records import REASONS
-from decision.model.columns import Labelled
+from decision.model.columns import Labelled, labelled
 from decision.model.dates import DAY
 from decision.model.demand import Recorded, Use, fitted, recorded, runtimes, sizes, submit_times, use_of, walltimes
 from decision.model.errors import ConfigError
@@ -93,7 +93,8 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
     queues: Sequence[str] = ()
     if isinstance(extra, Labelled):
         queues = Labelled([str((fields or {}).get("queue") or "") for fields in extra.labels], extra.codes)
-    held = [reason if _LIMITED.fullmatch(reason) else "" for reason in trace.texts("request", "reason")]
+    reasons = trace.texts("request", "reason")
+    held = Labelled([reason if _LIMITED.fullmatch(reason) else "" for reason in reasons.labels], reasons.codes)
     found = [
         _of_names("partitions", trace.texts("request", "partition"), work),
         _of_names("queues", queues, work),
@@ -106,10 +107,15 @@ def unsimulated(workload: Workload, speed: float | None = None) -> list[Unsimula
 
 def _of_names(what: str, names: Sequence[str], work: Floats, least: int = 2) -> Unsimulated:
     """Of what jobs name: nothing where they name fewer things than `least`."""
-    values = Counter(name for name in names if name)
+    column = names if isinstance(names, Labelled) else labelled(names)
+    used, jobs = column.used(), np.bincount(column.codes, minlength=len(column.labels))
+    values: Counter[str] = Counter()
+    for code, name in zip(used.codes.tolist(), used, strict=True):
+        if name:
+            values[name] += int(jobs[code])
     if len(values) < least:
         return Unsimulated(what=what, jobs=0, share=0.0)
-    found = _of_rows(what, np.array([bool(name) for name in names]), work)
+    found = _of_rows(what, np.array([bool(name) for name in column.labels])[column.codes], work)
     return msgspec.structs.replace(found, values=dict(values.most_common(_MOST_VALUES)))
 
 
@@ -117,7 +123,8 @@ def _touched(workload: Workload, trace: Trace, seconds: Floats) -> list[tuple[st
     """Which jobs each of the other things touches, (J,)."""
     counts_gpus = workload.reading is not None and workload.reading.unit == "gpus"
     gpus = np.fmax(trace.number("recorded", "gpus"), trace.number("request", "gpus"))
-    after = np.array([bool(text) for text in trace.texts("request", "dependency")])
+    named = trace.texts("request", "dependency")
+    after = np.array([bool(text) for text in named.labels])[named.codes]
     shared = None
     nodes = trace.recorded.get("nodes")
     if isinstance(nodes, Labelled):
@@ -321,8 +328,24 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
     reading = workload.reading
     if reading is None:
         raise ConfigError(f"{workload.path}: was made, not read; only what was read from a file can be audited")
-    jobs, lengths = recorded(workload, speed), runtimes(workload, speed)
-    use = use_of(jobs) if jobs is not None else None
+    jobs, lengths, machine = recorded(workload, speed), runtimes(workload, speed), workload.nb_res
+    use = happened = None
+    if jobs is not None:
+        use, wait = use_of(jobs), jobs.start - jobs.submit
+        span = float((jobs.start + jobs.run).max() - jobs.submit.min())
+        happened = RecordedFigures(
+            jobs=len(wait),
+            mean_wait=float(wait.mean()),
+            max_wait=float(wait.max()),
+            mean_bounded_slowdown=float(
+                np.maximum(1.0, (wait + jobs.run) / np.maximum(jobs.run, SHORTEST_RUNTIME)).mean()
+            ),
+            peak=int(use.hosts.max()),
+            machine=machine,
+            over=use.over(machine),
+            fitted=fitted(jobs, use, machine),
+            utilization=float((jobs.size * jobs.run).sum()) / (machine * span),
+        )
     left_out = _left_out(workload)
     return Audit(
         format=reading.format,
@@ -333,14 +356,14 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         unit=reading.unit,
         unit_reason=reading.unit_reason,
         unit_changes=reading.unit_changes,
-        hosts=workload.nb_res,
+        hosts=machine,
         hosts_from=reading.hosts_from,
         walltimes=reading.requested,
         users=len(named_users(workload)),
         host_seconds=float((sizes(workload) * lengths).sum()),
         lost=dict(reading.lost),
         clock=reading.clock,
-        recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
+        recorded=happened,
         edges=_edges(workload, jobs, use),
         cannot=unanswered_questions(workload),
         not_simulated=unsimulated(workload, speed),
@@ -363,24 +386,6 @@ def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
     return found
 
 
-def _figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
-    """What really happened on a machine of so many hosts."""
-    wait, run = jobs.start - jobs.submit, jobs.run
-    slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, SHORTEST_RUNTIME))
-    span = float((jobs.start + run).max() - jobs.submit.min())
-    return RecordedFigures(
-        jobs=len(wait),
-        mean_wait=float(wait.mean()),
-        max_wait=float(wait.max()),
-        mean_bounded_slowdown=float(slowdown.mean()),
-        peak=int(use.hosts.max()),
-        machine=machine,
-        over=use.over(machine),
-        fitted=fitted(jobs, use, machine),
-        utilization=float((jobs.size * run).sum()) / (machine * span),
-    )
-
-
 def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
     submit, nan = submit_times(workload), math.nan
     first, last = float(submit.min()), float(submit.max())
@@ -389,7 +394,11 @@ def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
         rest: dict[str, Any] = dict.fromkeys((*unknown, "warm_up", "cool_down"), nan)
         return Edges(first_submission=first, last_submission=last, submitted_before_first_end=0, **rest)
     end = float(use.time[-1])
-    warm_up, cool_down = _warm(use, first, end)
+    warm_up = cool_down = 0.0  # until a day is as full as most, and since the last such day; none of less than a day
+    if 0 < (whole_days := int((end - first) // DAY)) < _MOST_DAYS:
+        daily = np.diff(_areas(use, first + DAY * np.arange(whole_days + 1)))
+        full = np.flatnonzero(daily >= _FULL * np.median(daily))
+        warm_up, cool_down = float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
     return Edges(
         first_submission=first,
         last_submission=last,
@@ -413,16 +422,6 @@ def _areas(use: Use, edges: Any) -> Floats:
 def _share(use: Use, begin: float, end: float, machine: int) -> float:
     area = _areas(use, np.array([begin, end]))
     return float(area[1] - area[0]) / (machine * (end - begin)) if end > begin else math.nan
-
-
-def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
-    """Seconds until a day is as full as most, and since the last such day; none of a log of less than a day."""
-    days = int((end - first) // DAY)
-    if not 0 < days < _MOST_DAYS:
-        return 0.0, 0.0
-    daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
-    full = np.flatnonzero(daily >= _FULL * np.median(daily))
-    return float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
 
 
 # What really happened, as a run next to those of policies: the same measures, and no simulation.
@@ -471,7 +470,25 @@ def recorded_run(workloads: Sequence[Workload], nb_hosts: int) -> RunRecord:
     Raises:
         ConfigError: if no start is known.
     """
-    parts = [_table(workload, recorded_jobs(workload)) for workload in workloads]
+    parts = []
+    for workload in workloads:
+        known = recorded_jobs(workload)
+        count, chosen = len(known.rows), [workload.jobs[row] for row in known.rows.tolist()]
+        parts.append(
+            JobTable(
+                id=[job.id for job in chosen],
+                profile=[job.profile for job in chosen],
+                submit_time=known.submit,
+                size=known.size.astype(np.int64),
+                walltime=walltimes(workload)[known.rows],
+                final_state=np.full(count, FinalState.COMPLETED_SUCCESSFULLY),
+                start_time=known.start,
+                runtime=known.run,
+                allocation=[""] * count,
+                energy=np.full(count, -1.0),
+                metadata=[""] * count,
+            )
+        )
     columns = {name: [getattr(part, name) for part in parts] for name in JobTable.__struct_fields__}
     joined: dict[str, Any] = {
         name: np.concatenate(some) if isinstance(some[0], np.ndarray) else [item for column in some for item in column]
@@ -485,24 +502,6 @@ def recorded_run(workloads: Sequence[Workload], nb_hosts: int) -> RunRecord:
         jobs=jobs,
         host_states=HostTable(time=np.empty(0), counts=np.empty((0, states), np.int64)),
         time_in_state=np.zeros(states),
-    )
-
-
-def _table(workload: Workload, jobs: Recorded) -> JobTable:
-    rows, count = jobs.rows.tolist(), len(jobs.rows)
-    chosen = [workload.jobs[row] for row in rows]
-    return JobTable(
-        id=[job.id for job in chosen],
-        profile=[job.profile for job in chosen],
-        submit_time=jobs.submit,
-        size=jobs.size.astype(np.int64),
-        walltime=walltimes(workload)[jobs.rows],
-        final_state=np.full(count, FinalState.COMPLETED_SUCCESSFULLY),
-        start_time=jobs.start,
-        runtime=jobs.run,
-        allocation=[""] * count,
-        energy=np.full(count, -1.0),
-        metadata=[""] * count,
     )
 
 

@@ -80,27 +80,24 @@ class DaskWorkers(Executor):
 
     def _pass_on(self, name: str, outer: "Future[Any]", inner: Any) -> None:
         """Give a future what has become of Dask's."""
-        try:
-            outer.set_result(inner.result())  # of a worker that was lost since, it is worked out again
-        except BaseException as error:
-            outer.set_exception(self._error(name, error))
-        finally:
-            self._given.pop(name, None)
-
-    def _error(self, name: str, error: BaseException) -> Exception:
         import distributed
 
-        if isinstance(error, CancelledError):
-            return ConfigError("the Dask scheduler has ended; finished runs are kept: try again")
-        if isinstance(error, distributed.KilledWorker):
+        try:
+            outer.set_result(inner.result())  # of a worker that was lost since, it is worked out again
+        except CancelledError:
+            outer.set_exception(ConfigError("the Dask scheduler has ended; finished runs are kept: try again"))
+        except distributed.KilledWorker as error:
             at = self._over.pop(name, None)
             lost = WorkerLostError(at, self._limit if at is not None else 0.0)
             lost.host = str(error.last_worker.address)
-            return lost
-        if isinstance(error, DecisionError):
-            return error
-        reason = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
-        return ConfigError(f"{reason}; install the same version of decision there")
+            outer.set_exception(lost)
+        except DecisionError as error:
+            outer.set_exception(error)
+        except BaseException as error:
+            reason = f"a worker cannot do this ({type(error).__name__}: {on_one_line(str(error))})"
+            outer.set_exception(ConfigError(f"{reason}; install the same version of decision there"))
+        finally:
+            self._given.pop(name, None)
 
     def _hear(self, event: tuple[float, Any]) -> None:
         _, message = event
@@ -257,12 +254,18 @@ class _Jobs:
                 try:
                     return await super()._submit_job(script_filename)
                 except Exception as error:
-                    refusals.append(_own_words(str(error)))
+                    printed = str(error).partition("stderr:")[2]  # what the batch system's command has said
+                    refusals.append(on_one_line(printed or str(error)))
                     raise
 
         Cluster = type(kind.__name__, (kind,), {"job_cls": Job})  # noqa: N806
         self.refusals, self.job_class = refusals, Job
-        options = _directives(submit)
+        options: list[str] = []  # lines of a script, each an option with its value
+        for word in shlex.split(submit):
+            if word.startswith("-") or not options:
+                options.append(word)
+            else:
+                options[-1] += f" {word}"
         if dask.config.get(f"jobqueue.{on}.walltime", "") == "00:30:00":  # Dask's own default, not the user's
             dask.config.set({f"jobqueue.{on}.walltime": None})
         memory = dask.config.get(f"jobqueue.{on}.memory", None)
@@ -287,20 +290,16 @@ class _Jobs:
         """Return when a worker has begun. Raises ConfigError if none does."""
 
         def words() -> str:
-            return f"{self.on}: no job has begun ({self._state() or 'it says nothing of them'})"
+            command, state = BATCH_SYSTEMS[self.on][1].format(self.name), ""
+            with suppress(Exception):
+                state = on_one_line(str(self.cluster.sync(self.job_class._call, shlex.split(command))))
+            return f"{self.on}: no job has begun ({state or 'it says nothing of them'})"
 
-        _await_worker(client, wait, words, self._check_refused)
+        def check() -> None:
+            if self.refusals:
+                raise ConfigError(f"{self.on}: {self.refusals[0]}", field="submit")
 
-    def _check_refused(self) -> None:
-        if self.refusals:
-            raise ConfigError(f"{self.on}: {self.refusals[0]}", field="submit")
-
-    def _state(self) -> str:
-        """What the batch system says of the jobs."""
-        command = BATCH_SYSTEMS[self.on][1].format(self.name)
-        with suppress(Exception):
-            return on_one_line(str(self.cluster.sync(self.job_class._call, shlex.split(command))))
-        return ""
+        _await_worker(client, wait, words, check)
 
     def close(self) -> None:
         """End all jobs, those that wait in the queue, too."""
@@ -324,17 +323,10 @@ def _jobs(on: str, workers: int, submit: str) -> Iterator[_Jobs]:
         yield jobs
     finally:
         if jobs is not None:
-            with _no_signals():
+            with _kept_signals() as kept:
+                for number in kept:  # a second Ctrl-C would leave jobs in the queue
+                    signal.signal(number, signal.SIG_IGN)
                 jobs.close()
-
-
-@contextmanager
-def _no_signals() -> Iterator[None]:
-    """Let nothing interrupt the block: a second Ctrl-C would leave jobs in the queue."""
-    with _kept_signals() as kept:
-        for number in kept:
-            signal.signal(number, signal.SIG_IGN)
-        yield
 
 
 @contextmanager
@@ -349,23 +341,6 @@ def _kept_signals() -> Iterator[tuple[signal.Signals, ...]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _directives(submit: str) -> list[str]:
-    """Options for lines of a script, each with its value."""
-    found: list[str] = []
-    for word in shlex.split(submit):
-        if word.startswith("-") or not found:
-            found.append(word)
-        else:
-            found[-1] += f" {word}"
-    return found
-
-
-def _own_words(text: str) -> str:
-    """What a batch system's command has printed, of Dask's message about it."""
-    _, _, printed = text.partition("stderr:")
-    return on_one_line(printed or text)
 
 
 def _await_worker(client: Any, wait: float, words: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:

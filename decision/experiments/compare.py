@@ -5,10 +5,10 @@ import datetime
 import functools
 import io
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import msgspec
 import numpy as np
@@ -22,18 +22,16 @@ from decision.files.text import file_facts, utf8, write_files
 from decision.files.workload import is_log
 from decision.model.columns import columns_of
 from decision.model.dates import DAY_LEAD
-from decision.model.demand import runtimes, sizes, submit_times
+from decision.model.demand import find_sessions, runtimes, sizes, submit_times
 from decision.model.errors import ConfigError, DecisionError
-from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text, shake_of
-from decision.model.sessions import find_sessions
 from decision.model.workload import Workload
 
 from .audit import RECORDED, agreement, recorded_jobs, standing
 from .comparison import MeasuredRun, PolicyComparison, compare_runs, default_metrics, judge_runs
-from .groups import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .inputs import Inputs, LoadedInputs, one_speed, writable_folder
 from .metric_list import Metric, measure_run, metric_named
+from .metrics import SHOWN_GROUPS, GroupFigures, Membership, group_figures, memberships
 from .plan import (
     ComparedRun,
     ComparisonPlan,
@@ -93,14 +91,14 @@ def run_comparison(
         for engine in plan.engines
     }
     runs, results_folder = PlannedRuns(plan), writable_folder(folder / RUNS)
-    first = _compiling(runs, kernels)
+    # Those runs come first that compile what has not been compiled yet on this machine
+    first, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
+    for run in runs if cold else ():
+        if compiled := cold.intersection(kernels.get((run.name, run.engine), ())):
+            first.append(run)
+            cold -= compiled
     results = run_tasks(perform_run, runs, results_folder, first=first, progress=progress, **how)
     return [outcome_of(plan, run, result) for run, result in zip(runs, results, strict=True)]
-
-
-def _in_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
-    batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
-    return run_in_batsim(case, run.choice, run.engine, batsim)
 
 
 def perform_run(run: ComparedRun) -> Result:
@@ -112,7 +110,11 @@ def perform_run(run: ComparedRun) -> Result:
     try:
         case = inputs_of(run)
         in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
-        record = _in_batsim(case, run) if in_batsim else run_inputs(case, run.choice, engine=run.engine)
+        if in_batsim:
+            batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
+            record = run_in_batsim(case, run.choice, run.engine, batsim)
+        else:
+            record = run_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise
@@ -220,19 +222,6 @@ def windows_of(plan: ComparisonPlan, workloads: Sequence[Workload]) -> tuple[int
     return plan.length, {workload_name(plan, path): len(workload.jobs) for path, workload in sizes}
 
 
-def _compiling(
-    runs: Iterable[ComparedRun], kernels: Mapping[tuple[str, Engine], list[Callable[..., Any]]]
-) -> list[ComparedRun]:
-    """The runs that compile what has not been compiled yet on this machine."""
-    compiling, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
-    for run in runs if cold else ():
-        compiled = cold.intersection(kernels.get((run.name, run.engine), ()))
-        if compiled:
-            compiling.append(run)
-            cold -= compiled
-    return compiling
-
-
 # What a plan's runs say: windows and days by their interquartile means, whole workloads by their shaken copies.
 
 
@@ -302,10 +291,16 @@ def beside_whole(plan: ComparisonPlan, windowed: PolicyComparison, workloads: Se
         folder: of the comparison.
     """
     caveat = "windows begin with idle hosts and are short: starvation cannot show in them"
-    whole = _finished_whole(plan, workloads, windowed, folder)
-    if whole is None:
+    whole = replace(plan, windows=0, shake=COPIES)  # on the usual copies
+    runs = list(PlannedRuns(whole))
+    with closing(ResultStore(folder / RUNS)) as store:
+        results = [store.get(task_key(run)) for run in runs]
+    outcomes = [outcome_of(whole, run, found) for run, found in zip(runs, results, strict=True) if found is not None]
+    if len(outcomes) < len(runs):
         return f"{caveat}; the same command without --windows judges the whole workloads"
-    verdicts = {(row.metric, row.workload, row.contender): row.verdict for row in whole.rows}
+    metrics = [metric_named(name) for name in dict.fromkeys(row.metric for row in windowed.rows)]
+    judged = judge_plan(whole, outcomes, workloads, windowed.baseline, metrics=metrics)
+    verdicts = {(row.metric, row.workload, row.contender): row.verdict for row in judged.rows}
     apart = []
     for row in windowed.rows:
         other = verdicts.get((row.metric, row.workload, row.contender), row.verdict)
@@ -316,21 +311,6 @@ def beside_whole(plan: ComparisonPlan, windowed: PolicyComparison, workloads: Se
     if not apart:
         return f"{caveat}; the whole workloads say the same of each policy"
     return f"{caveat}; they and the whole workloads disagree on {'; '.join(apart)}"
-
-
-def _finished_whole(
-    plan: ComparisonPlan, workloads: Sequence[Workload], windowed: PolicyComparison, folder: Path
-) -> PolicyComparison | None:
-    """The comparison of the whole workloads on the usual copies, if all of its runs are there."""
-    whole = replace(plan, windows=0, shake=COPIES)
-    runs = list(PlannedRuns(whole))
-    with closing(ResultStore(folder / RUNS)) as store:
-        results = [store.get(task_key(run)) for run in runs]
-    outcomes = [outcome_of(whole, run, found) for run, found in zip(runs, results, strict=True) if found is not None]
-    if len(outcomes) < len(runs):
-        return None
-    metrics = [metric_named(name) for name in dict.fromkeys(row.metric for row in windowed.rows)]
-    return judge_plan(whole, outcomes, workloads, windowed.baseline, metrics=metrics)
 
 
 # How a comparison is set up, in words for its report: what was chosen, and as what.
@@ -344,7 +324,15 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         workloads: those of `read_workloads`.
         command: what the user typed.
     """
-    files = list(zip(plan.workloads, workloads, strict=True))
+    files, selection, logs = (
+        list(zip(plan.workloads, workloads, strict=True)),
+        plan.selection,
+        any(map(is_log, workloads)),
+    )
+    sizes = "of logs, those larger than the machine in the header" if logs else ""
+    walltimes = str(selection.walltime) if logs or selection.walltime != "requested" else ""
+    if walltimes and selection.time_field is not None:
+        walltimes += f", those of logs in field {selection.time_field}"
     facts = {
         "command": command,
         "platform": f"{plan.platform} (sha256 {file_facts(plan.platform).sha256})",
@@ -360,8 +348,8 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         "energy": "simulated" if plan.energy else "not simulated",
         "external events": ", ".join(f"{path} (sha256 {file_facts(path).sha256})" for path in plan.events),
         **{f"notes on {path}": "; ".join(workload.notes) for path, workload in files if workload.notes},
-        "jobs left out": _describe_sizes(plan, workloads),
-        "walltimes": _describe_walltimes(plan, workloads),
+        "jobs left out": sizes if selection.nodes is None else f"those larger than {selection.nodes:,} hosts",
+        "walltimes": walltimes,
         "submissions": "users' later sessions by the ends of their earlier jobs (feedback)" if plan.feedback else "",
         "package": f"decision {__version__}",
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
@@ -381,19 +369,6 @@ def _describe_windows(plan: ComparisonPlan) -> str:
         return f"{every}, on {plan.shake:,} copies with shaken submissions" if plan.shake else every
     each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of {among.removeprefix('jobs ')}"
     return f"{each}, drawn with seed {plan.draw}, the same for all policies"
-
-
-def _describe_sizes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
-    if plan.selection.nodes is not None:
-        return f"those larger than {plan.selection.nodes:,} hosts"
-    return "of logs, those larger than the machine in the header" if any(map(is_log, workloads)) else ""
-
-
-def _describe_walltimes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
-    if plan.selection.walltime == "requested" and not any(map(is_log, workloads)):
-        return ""
-    field = plan.selection.time_field
-    return plan.selection.walltime + ("" if field is None else f", those of logs in field {field}")
 
 
 # ``decision compare --worth``: what predictions do to policies, against walltimes and perfect predictions.
@@ -424,24 +399,22 @@ def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> 
             for engine in plan.engines:
                 three = [found[workload, contender(plan, name, engine)] for name in (plain.name, policy, perfect.name)]
                 for metric in metrics:
-                    values = [float(np.mean([run.metrics.get(metric, math.nan) for run in runs])) for runs in three]
-                    rows.append(_worth(workload, contender(plan, policy, engine), metric, *values))
+                    plainly, predicted, best = (
+                        float(np.mean([run.metrics.get(metric, math.nan) for run in runs])) for runs in three
+                    )
+                    gap = plainly - best
+                    rows.append(
+                        PredictionsWorth(
+                            workload=workload,
+                            policy=contender(plan, policy, engine),
+                            metric=metric,
+                            walltimes=plainly,
+                            predictions=predicted,
+                            perfect=best,
+                            recovered=(plainly - predicted) / gap if gap else math.nan,
+                        )
+                    )
     return rows
-
-
-def _worth(
-    workload: str, policy: str, metric: str, walltimes: float, predictions: float, perfect: float
-) -> PredictionsWorth:
-    gap = walltimes - perfect
-    return PredictionsWorth(
-        workload=workload,
-        policy=policy,
-        metric=metric,
-        walltimes=walltimes,
-        predictions=predictions,
-        perfect=perfect,
-        recovered=(walltimes - predictions) / gap if gap else math.nan,
-    )
 
 
 def write_worth(path: Path, rows: Sequence[PredictionsWorth]) -> None:

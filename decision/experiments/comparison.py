@@ -9,19 +9,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.model.errors import ConfigError
-from decision.model.record import Floats
+from decision.model.record import Floats, Ints
 
 from .audit import RECORDED, Standing
-from .groups import GroupFigures
-from .metric_list import METRICS, Metric, metric_named
+from .metric_list import METRICS, Metric
+from .metrics import GroupFigures
 from .statistics import (
     CONFIDENCE,
+    FEW_BLOCKS,
     Estimate,
     Windows,
     block_deviation,
+    bootstrap_mean,
     exponential,
+    few_blocks,
     find_blocks,
     interquartile_mean,
+    middle_mean,
     precision,
     probability_of_improvement,
     student,
@@ -132,35 +136,46 @@ def compare_runs(
     Raises:
         ConfigError: if the baseline is unknown, or a metric has no value in some run.
     """
-    names = list(dict.fromkeys(outcome.contender for outcome in outcomes))
+    found = _by_workload(outcomes)
+    workloads, names = (list(dict.fromkeys(key[at] for key in found)) for at in (0, 1))
     if baseline not in names:
         raise ConfigError(f"the baseline {baseline!r} is not compared (compared are {', '.join(names)})")
-    workloads = list(dict.fromkeys(outcome.workload for outcome in outcomes))
-    where = None if windows is None else [_windows(outcomes, name, baseline, *windows) for name in workloads]
+    where = None
+    if windows is not None:
+        length, jobs = windows
+        firsts = {name: [run.first_job for run in found[name, baseline]] for name in workloads}
+        where = [Windows(np.array(first), length, jobs[name]) for name, first in firsts.items()]
     rows = []
     for metric in metrics:
-        scores = {name: _scores(outcomes, workloads, name, metric) for name in names}
+        scores = {name: np.array([_values(found[w, name], metric) for w in workloads]).T for name in names}
         scores = {name: own for name, own in scores.items() if not np.isnan(own).any()}  # as of what has no placement
         if baseline not in scores:
             continue
         for at, workload in enumerate(workloads):
             one = {n: s[:, [at]] for n, s in scores.items()}
             rows += _rows(metric, workload, one, baseline, seed, where and where[at : at + 1])
-        if len(workloads) > 1 and (scale := _typical(scores[baseline])).all():
+        scale = np.array([middle_mean(column) for column in scores[baseline].T])
+        if len(workloads) > 1 and scale.all():
             rows += _rows(metric, ALL, {n: s / scale for n, s in scores.items()}, baseline, seed, where)
     return PolicyComparison(baseline=baseline, rows=rows, outcomes=list(outcomes), setup=dict(setup or {}))
 
 
-def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str, metric: Metric) -> Floats:
-    """(runs, workloads) of a contender."""
-    of = [outcome for outcome in outcomes if outcome.contender == name]
-    columns = [
-        [outcome.metrics.get(metric.name, math.nan) for outcome in of if outcome.workload == w] for w in workloads
-    ]
-    scores = np.array(columns).T
-    if np.isnan(scores).any() and not is_recorded(name):
-        raise score_error(metric, name)
-    return scores
+_Runs = dict[tuple[str, str], list[MeasuredRun]]  # by workload and policy
+
+
+def _by_workload(outcomes: Sequence[MeasuredRun]) -> _Runs:
+    found: _Runs = {}
+    for run in outcomes:
+        found.setdefault((run.workload, run.contender), []).append(run)
+    return found
+
+
+def _values(runs: Sequence[MeasuredRun], metric: Metric) -> Floats:
+    """The metric of a contender's runs of a workload, (n,); nan where what really happened has none."""
+    values = np.array([run.metrics.get(metric.name, math.nan) for run in runs])
+    if np.isnan(values).any() and not is_recorded(runs[0].contender):
+        raise score_error(metric, runs[0].contender)
+    return values
 
 
 def score_error(metric: Metric, name: str) -> ConfigError:
@@ -173,65 +188,54 @@ def score_error(metric: Metric, name: str) -> ConfigError:
     )
 
 
-def _windows(
-    outcomes: Sequence[MeasuredRun], workload: str, contender: str, length: int, jobs: Mapping[str, int]
-) -> Windows:
-    """Where a contender's runs of a workload lie."""
-    first = [run.first_job for run in outcomes if (run.workload, run.contender) == (workload, contender)]
-    return Windows(np.array(first), length, jobs[workload])
-
-
-def _typical(scores: Floats) -> Floats:
-    return np.array([interquartile_mean(column[:, None], np.random.default_rng(0)).value for column in scores.T])
-
-
 def _rows(
     metric: Metric, workload: str, scores: dict[str, Floats], baseline: str, seed: int, where: list[Windows] | None
 ) -> list[Row]:
-    return [
-        _row(metric, workload, name, own, scores[baseline], _given_verdict(name, baseline), seed, where)
-        for name, own in scores.items()
-    ]
-
-
-def _given_verdict(name: str, baseline: str) -> Verdict | None:
-    """The verdict of a contender whatever its scores are; None where these decide."""
-    if is_recorded(name) or is_recorded(baseline):
-        return "not comparable"
-    return "baseline" if name == baseline else None
-
-
-def _row(
-    metric: Metric,
-    workload: str,
-    name: str,
-    own: Floats,
-    other: Floats,
-    verdict: Verdict | None,
-    seed: int,
-    where: list[Windows] | None,
-) -> Row:
+    """A row for each contender of its scores (runs, tasks) and those of the baseline."""
     sign = 1 if metric.better == "lower" else -1
-    improvement = probability_of_improvement(sign * own, sign * other, np.random.default_rng(seed), where)
     blocks = None if where is None else min(windows.independent for windows in where)
     # What a score can be: over all workloads it is a multiple of the baseline's
     bounds = (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
-    return Row(
-        metric=metric.name,
-        workload=workload,
-        contender=name,
-        runs=own.size,
-        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*bounds),
-        improvement=improvement,
-        verdict=verdict or _verdict(improvement, len(own) if blocks is None else blocks),
-        blocks=blocks,
-    )
+    rows = []
+    for name, own in scores.items():
+        improvement = probability_of_improvement(
+            sign * own, sign * scores[baseline], np.random.default_rng(seed), where
+        )
+        enough = (len(own) if blocks is None else blocks) >= LEAST_RUNS
+        rows.append(
+            Row(
+                metric=metric.name,
+                workload=workload,
+                contender=name,
+                runs=own.size,
+                score=interquartile_mean(own, np.random.default_rng(seed), where).within(*bounds),
+                improvement=improvement,
+                verdict=_verdict(name, baseline, improvement if enough else None, 0.5, "higher"),
+                blocks=blocks,
+            )
+        )
+    return rows
 
 
-def _verdict(improvement: Estimate, runs: float) -> Verdict:
-    if runs < LEAST_RUNS or improvement.low <= 0.5 <= improvement.high:
+def _verdict(
+    name: str, baseline: str, found: Estimate | None, nothing: float, better: Literal["lower", "higher"]
+) -> Verdict:
+    """What an interval says of a contender: better or worse where it leaves out `nothing`, the value of no change.
+
+    Args:
+        name: of the contender.
+        baseline: that it is compared with.
+        found: what it is against the baseline; None where there is no interval to rely on.
+        nothing: what it is where the two are alike.
+        better: on which side of that.
+    """
+    if is_recorded(name) or is_recorded(baseline):
+        return "not comparable"
+    if name == baseline:
+        return "baseline"
+    if found is None or found.low <= nothing <= found.high:
         return "open"
-    return "better" if improvement.low > 0.5 else "worse"
+    return "better" if (found.value < nothing) == (better == "lower") else "worse"
 
 
 # Intervals from blocks of time and from shaken copies of a whole log together.
@@ -249,6 +253,18 @@ class Runs(NamedTuple):
 
     values: Floats  # (c,)
     without: Floats  # (c, blocks) without the jobs of each block; (c, 0) where it is of a whole run
+
+    @classmethod
+    def of(cls, values: Sequence[float], without: Sequence[Sequence[float]]) -> "Runs":
+        """Of the values by copy, and those without each block, of which copies may have one more or fewer."""
+        blocks = min(map(len, without))
+        left = np.array([each[:blocks] for each in without], np.float64)
+        return cls(np.array(values, np.float64), left.reshape(len(values), blocks))
+
+    @property
+    def sure(self) -> bool:
+        """Whether there is an interval at all."""
+        return len(self.values) > 1 or self.without.shape[1] > 1
 
 
 def estimate(own: Runs) -> Estimate:
@@ -325,8 +341,6 @@ def rounded(found: Estimate) -> tuple[str, str, str]:
 
 # A comparison of policies over whole logs, each on shaken copies: estimates, and changes against a baseline.
 
-_Runs = dict[tuple[str, str], list[MeasuredRun]]  # by workload and policy
-
 
 def judge_runs(
     outcomes: Sequence[MeasuredRun],
@@ -353,51 +367,42 @@ def judge_runs(
     Raises:
         ConfigError: if a metric has no value in some run.
     """
-    found: _Runs = {}
-    for run in outcomes:
-        found.setdefault((run.workload, run.contender), []).append(run)
+    found = _by_workload(outcomes)
     workloads, every = (list(dict.fromkeys(key[at] for key in found)) for at in (0, 1))
-    names, twins = _distinct(found, workloads, every, {*named, baseline})
+    listed = {*named, baseline}
+    schedules = {name: tuple(run.schedule for w in workloads for run in found[w, name]) for name in every}
+    alike = first_alike({name: schedules[name] for name in sorted(every, key=lambda name: name not in listed)})
+    twins = {name: alike[name] for name in every if name not in listed and alike[name] != name}
+    names = [name for name in every if name not in twins]
     rows: list[Row] = []
     for metric in metrics:
         here: list[Row] = []
         for workload in workloads:
-            runs = {name: _runs(found[workload, name], metric, name) for name in names}
-            base = runs[baseline]
-            if base is not None:
-                here += [
-                    _judged_row(metric, workload, n, own, base, baseline) for n, own in runs.items() if own is not None
-                ]
+            runs = {}
+            for name in names:
+                values = _values(found[workload, name], metric)
+                if not np.isnan(values).any():
+                    without = [run.without.get(metric.name, []) for run in found[workload, name]]
+                    runs[name] = Runs.of(values.tolist(), without)
+            if baseline in runs:
+                here += [_judged_row(metric, workload, n, own, runs[baseline], baseline) for n, own in runs.items()]
         rows += here
-        rows += _over_all(here, names, len(workloads))
+        rows += _over_all(metric, here, names, len(workloads), baseline)
     same = [f"{name} makes the schedules of {other}, and is listed once" for name, other in twins.items()]
     kept = [replace(run, without={}) for run in outcomes if run.contender in names]
     lines = [*reading, *same]
     return PolicyComparison(baseline=baseline, rows=rows, outcomes=kept, setup=dict(setup or {}), reading=lines)
 
 
-def _distinct(
-    found: _Runs, workloads: Sequence[str], names: Sequence[str], named: Collection[str]
-) -> tuple[list[str], dict[str, str]]:
-    """The policies that have rows, and of each other one the one that makes the same schedules."""
-    of = {name: tuple(run.schedule for workload in workloads for run in found[workload, name]) for name in names}
+def first_alike(schedules: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Of each policy the first one whose runs have the same schedules, which may be itself."""
     first: dict[tuple[str, ...], str] = {}
-    for name in sorted(names, key=lambda name: name not in named):
-        first.setdefault(of[name], name)
-    twins = {name: first[of[name]] for name in names if name not in named and first[of[name]] != name}
-    return [name for name in names if name not in twins], twins
+    return {name: first.setdefault(each, name) for name, each in schedules.items()}
 
 
-def _runs(outcomes: Sequence[MeasuredRun], metric: Metric, name: str) -> Runs | None:
-    """The metric of a contender's runs of a workload; None where what really happened has none."""
-    values = np.array([run.metrics.get(metric.name, math.nan) for run in outcomes])
-    if np.isnan(values).any():
-        if is_recorded(name):
-            return None
-        raise score_error(metric, name)
-    without = [run.without.get(metric.name, []) for run in outcomes]
-    blocks = min(map(len, without))
-    return Runs(values, np.array([each[:blocks] for each in without], np.float64).reshape(len(values), blocks))
+def times_as_long(own: Sequence[float], baseline: Sequence[float], least: float = 1.0) -> list[float]:
+    """Longest waits over the baseline's on the same copies; those below `least` seconds count as that long."""
+    return [max(mine, least) / max(theirs, least) for mine, theirs in zip(own, baseline, strict=True)]
 
 
 _VAGUE = 100.0  # times as much as the least that a ratio may be
@@ -409,11 +414,6 @@ def _judged_row(metric: Metric, workload: str, name: str, own: Runs, base: Runs,
     if changed is not None and 1 + changed.high > _VAGUE * (1 + changed.low):
         changed = None  # of next to nothing a share says nothing
     apart = changed or difference(own, base)
-    verdict: Verdict = "open" if compared else "not comparable"
-    if compared and name == baseline:
-        verdict = "baseline"
-    elif compared and not apart.low <= 0 <= apart.high and sure(own):
-        verdict = "better" if (apart.value < 0) == (metric.better == "lower") else "worse"
     return Row(
         metric=metric.name,
         workload=workload,
@@ -422,16 +422,11 @@ def _judged_row(metric: Metric, workload: str, name: str, own: Runs, base: Runs,
         score=estimate(own).within(metric.least, metric.most),
         improvement=None,
         change=changed,
-        verdict=verdict,
+        verdict=_verdict(name, baseline, apart if own.sure else None, 0.0, metric.better),
     )
 
 
-def sure(own: Runs) -> bool:
-    """Whether there is an interval at all."""
-    return len(own.values) > 1 or own.without.shape[1] > 1
-
-
-def _over_all(rows: Sequence[Row], names: Sequence[str], workloads: int) -> list[Row]:
+def _over_all(metric: Metric, rows: Sequence[Row], names: Sequence[str], workloads: int, baseline: str) -> list[Row]:
     """A row for each contender that has a change on every one of several workloads."""
     made = []
     for name in names if workloads > 1 else ():
@@ -442,20 +437,51 @@ def _over_all(rows: Sequence[Row], names: Sequence[str], workloads: int) -> list
         value = float(np.mean([log[0] for log in logs]))
         half = math.sqrt(sum(float(log[2] - log[0]) ** 2 for log in logs)) / workloads
         ratio = Estimate(*(exponential(value + side * half) for side in (0, -1, 1)))
-        verdict: Verdict = contender_rows[0].verdict if contender_rows[0].verdict == "baseline" else "open"
-        if verdict == "open" and not ratio.low <= 1 <= ratio.high:
-            lower = metric_named(contender_rows[0].metric).better == "lower"
-            verdict = "better" if (value < 0) == lower else "worse"
         made.append(
             Row(
-                metric=contender_rows[0].metric,
+                metric=metric.name,
                 workload=ALL,
                 contender=name,
                 runs=sum(row.runs for row in contender_rows),
                 score=ratio,
                 improvement=None,
                 change=Estimate(*(each - 1 for each in ratio)),
-                verdict=verdict,
+                verdict=_verdict(name, baseline, ratio, 1.0, metric.better),
             )
         )
     return made
+
+
+# Episodes of a workload, each under every policy: means with intervals, in which those that share jobs count together.
+
+EpisodeMetrics = Mapping[str, Mapping[str, Floats]]  # of each policy and metric, the episodes' values (E,)
+EpisodeMeans = Mapping[str, Mapping[str, Estimate]]  # of each policy and metric
+
+
+def episode_means(metrics: EpisodeMetrics, first: Ints, jobs: int) -> EpisodeMeans:
+    """Means over the episodes; policies by waiting time.
+
+    Args:
+        metrics: of each policy and metric, the episodes' values (E,).
+        first: (E,) the episodes' first jobs.
+        jobs: of the workload; the last is followed by the first.
+    """
+    from decision.rl.envs.environment import RANGES
+
+    found = {}
+    for policy, columns in metrics.items():
+        windows = [Windows(first, int(columns["arrived"].max()), jobs, circular=True)]
+        means = found[policy] = dict.fromkeys(columns, Estimate(math.nan, math.nan, math.nan))
+        for name, values in columns.items():
+            if not np.isnan(values).any():
+                mean = bootstrap_mean(values[:, None], np.random.default_rng(0), windows)
+                means[name] = mean.within(*RANGES.get(name, (0.0, math.inf)))
+    return dict(sorted(found.items(), key=lambda item: item[1]["waiting_time"].value))
+
+
+def few_episodes(metrics: EpisodeMetrics, first: Ints, jobs: int) -> str:
+    """That the episodes are worth too few independent ones, as of `episode_means`; "" where they are enough."""
+    longest = max(int(columns["arrived"].max()) for columns in metrics.values())
+    number = Windows(first, longest, jobs, circular=True).independent
+    enough = len(first) == 1 or number >= FEW_BLOCKS
+    return "" if enough else few_blocks(number, "the episodes", "episodes (--placed)")

@@ -1,27 +1,33 @@
-"""Workloads from files to files: read, reshaped, given other profiles, and written with their origin."""
+"""Workloads from files to files: fetched, read, reshaped, given other profiles, and written with their origin."""
 
 import hashlib
 import math
+import os
+import shutil
+import urllib.error
+import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.files.accounting.known import KNOWN_LOGS, KnownLog
 from decision.files.accounting.read import TraceOptions, recognise
-from decision.files.batsim5_json import converted_lines
 from decision.files.generate.jobs import Tasks, as_tasks
-from decision.files.profiles import workload_lines, write_workload
-from decision.files.swf_write import swf_lines
+from decision.files.profiles import converted_lines, workload_lines, write_workload
+from decision.files.swf import swf_lines
 from decision.files.text import write_files
 from decision.files.workload import read_workload
+from decision.model.computer import unpacked
 from decision.model.dates import DAY, day_name, days, midnight
 from decision.model.demand import Recorded, Use, fitted, offered_load, recorded, runtimes, sizes, submit_times, use_of
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, InputError
+from decision.model.hosts import nearest
 from decision.model.record import Floats
 from decision.model.reshape import Filters, by_day, dropped_text, reshape
 from decision.model.workload import Workload
@@ -117,11 +123,15 @@ def find_oddities(workload: Workload, speed: float | None = None) -> Oddities:
         sizes(workload)[order],
         runtimes(workload, speed)[order],
     )
+    busy = set(days(workload).tolist())
+    given, started = sizes(workload), recorded(workload)
+    if started is not None:
+        given[started.rows] = np.maximum(given[started.rows], started.size)
     return Oddities(
         flurries=_flurries(jobs),
-        days_without_jobs=_empty_days(workload),
+        days_without_jobs=[day_name(workload, day) for day in range(min(busy), max(busy)) if day not in busy],
         changes=_changes(workload),
-        over_machine=_over(workload),
+        over_machine=[workload.jobs[row].name for row in np.flatnonzero(given > workload.nb_res).tolist()],
         bursts=_bursts(jobs),
     )
 
@@ -131,40 +141,30 @@ def _flurries(jobs: _Jobs) -> list[Flurry]:
     for row, user in enumerate(jobs.user):
         if user:
             rows.setdefault(user, []).append(row)
-    found = []
+    found, area = [], jobs.size * jobs.run
     for user, of_user in rows.items():
         if len(of_user) < _LEAST:
             continue
         gaps = np.flatnonzero(np.diff(jobs.submit[of_user]) >= _GAP) + 1
         for part in np.split(np.array(of_user), gaps):
-            if len(part) >= _LEAST and (flurry := _flurry(jobs, user, part)) is not None:
-                found.append((int(part[0]), flurry))
+            meanwhile = int(part[-1] - part[0]) + 1
+            alike = Counter(jobs.size[part].tolist()).most_common(1)[0][1] / len(part)
+            if len(part) < max(_LEAST, SHARE * meanwhile) or alike < ALIKE:
+                continue
+            minutes = np.round(jobs.run[part] / 60.0).tolist()
+            flurry = Flurry(
+                user=user,
+                first=jobs.name[part[0]],
+                last=jobs.name[part[-1]],
+                jobs=len(part),
+                hours=float(jobs.submit[part[-1]] - jobs.submit[part[0]]) / _HOUR,
+                share_of_jobs=len(part) / len(jobs.user),
+                share_of_host_seconds=float(area[part].sum() / area.sum()),
+                alike=alike,
+                alike_in_time=Counter(minutes).most_common(1)[0][1] / len(part),
+            )
+            found.append((int(part[0]), flurry))
     return [flurry for _, flurry in sorted(found, key=lambda pair: pair[0])]
-
-
-def _flurry(jobs: _Jobs, user: str, rows: np.ndarray) -> Flurry | None:
-    meanwhile = int(rows[-1] - rows[0]) + 1
-    alike = Counter(jobs.size[rows].tolist()).most_common(1)[0][1] / len(rows)
-    if len(rows) < SHARE * meanwhile or alike < ALIKE:
-        return None
-    minutes = np.round(jobs.run[rows] / 60.0).tolist()
-    area = jobs.size * jobs.run
-    return Flurry(
-        user=user,
-        first=jobs.name[rows[0]],
-        last=jobs.name[rows[-1]],
-        jobs=len(rows),
-        hours=float(jobs.submit[rows[-1]] - jobs.submit[rows[0]]) / _HOUR,
-        share_of_jobs=len(rows) / len(jobs.user),
-        share_of_host_seconds=float(area[rows].sum() / area.sum()),
-        alike=alike,
-        alike_in_time=Counter(minutes).most_common(1)[0][1] / len(rows),
-    )
-
-
-def _empty_days(workload: Workload) -> list[str]:
-    busy = np.unique(days(workload))
-    return [day_name(workload, day) for day in range(int(busy[0]), int(busy[-1])) if day not in set(busy.tolist())]
 
 
 def _changes(workload: Workload) -> list[Step]:
@@ -183,14 +183,6 @@ def _changes(workload: Workload) -> list[Step]:
             name = day_name(workload, int(days(workload).min()) + 30 * each)
             found.append(Step(day=name, before=int(before), after=int(peak)))
     return found
-
-
-def _over(workload: Workload) -> list[str]:
-    jobs = recorded(workload)
-    size = sizes(workload)
-    if jobs is not None:
-        size[jobs.rows] = np.maximum(size[jobs.rows], jobs.size)
-    return [workload.jobs[row].name for row in np.flatnonzero(size > workload.nb_res).tolist()]
 
 
 def _bursts(jobs: _Jobs) -> list[Burst]:
@@ -227,13 +219,20 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
     Few are fewer than half the median over the time from the first start to the last end.
     """
     use, running = use_of(jobs), use_of(jobs._replace(size=np.ones(len(jobs.size))))
-    few = FEW * _median(running)
+    # The median over time, each value weighted by how long it held
+    order = np.argsort(running.hosts[:-1], kind="stable")
+    passed = np.cumsum(np.diff(running.time)[order])
+    few = FEW * float(running.hosts[:-1][order][np.searchsorted(passed, passed[-1] / 2)]) if len(passed) else 0.0
     starts = np.unique(jobs.start)
     found = []
     for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         if end - begin < _LEAST_OUTAGE:
             continue
-        quiet = _first_quiet(running, begin, end, few)
+        first, last = np.searchsorted(running.time, [begin, end], side="right") - 1
+        below = np.flatnonzero(running.hosts[first:last] < few)
+        if not len(below):
+            continue
+        quiet = max(begin, float(running.time[first + below[0]]))  # since then few run
         if end - quiet < _LEAST_OUTAGE:
             continue
         waited = jobs.size[(jobs.submit <= end - _LEAST_OUTAGE) & (jobs.start >= end)]
@@ -241,21 +240,6 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
         if len(waited) and waited.min() <= free:
             found.append(Outage(quiet, end, int(free)))
     return found
-
-
-def _median(running: Use) -> float:
-    """The median of running hosts over time, each value weighted by how long it held."""
-    lasts = np.diff(running.time)
-    order = np.argsort(running.hosts[:-1], kind="stable")
-    passed = np.cumsum(lasts[order])
-    return float(running.hosts[:-1][order][np.searchsorted(passed, passed[-1] / 2)]) if len(lasts) else 0.0
-
-
-def _first_quiet(running: Use, begin: float, end: float, few: float) -> float:
-    """Since when fewer jobs than `few` run until `end`; `end` if never."""
-    first, last = np.searchsorted(running.time, [begin, end], side="right") - 1
-    quiet = np.flatnonzero(running.hosts[first:last] < few)
-    return max(begin, float(running.time[first + quiet[0]])) if len(quiet) else end
 
 
 def fitted_beside(jobs: Recorded, machine: int, outages: Sequence[Outage]) -> tuple[float, float]:
@@ -358,7 +342,11 @@ def convert(conversion: Conversion) -> Converted:
         return Converted(
             source=source, workload=workload, files=[WrittenFile(path=conversion.target, workload=workload, load=load)]
         )
-    written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
+    target = conversion.target
+    parts = [(target, workload)]
+    if conversion.daily:
+        parts = [(target.with_stem(f"{target.stem}_{day}"), part) for day, part in by_day(workload)]
+    written = [_written(path, part, conversion, digest) for path, part in parts]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
     return Converted(source=source, workload=workload, files=written)
 
@@ -421,14 +409,6 @@ def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
     return apply_estimates(exact, conversion.estimates, np.random.default_rng(conversion.seed), filters.speed)
 
 
-def _parts(workload: Workload, conversion: Conversion) -> Iterator[tuple[Path, Workload]]:
-    if not conversion.daily:
-        yield conversion.target, workload
-        return
-    for day, part in by_day(workload):
-        yield conversion.target.with_stem(f"{conversion.target.stem}_{day}"), part
-
-
 def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
     if conversion.to_swf:
         return swf_lines(workload, runtimes(workload, conversion.filters.speed))
@@ -439,8 +419,18 @@ def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
 
 
 def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> WrittenFile:
+    """The workload with a description of its origin, in front of the description of the source itself."""
     load = _known_load(workload, conversion.filters.speed)
-    return WrittenFile(path=path, workload=_described(workload, conversion, digest, load), load=load)
+    total = len(workload.jobs) + sum(workload.dropped.values())
+    lines = [
+        f"From {', '.join(source.name for source in conversion.sources)} (sha256 {digest}) by decision {__version__}, "
+        + (f"options {conversion.options}." if conversion.options else "no options."),
+        f"{len(workload.jobs):,} of {total:,} jobs; left out: {dropped_text(workload) or 'none'}.",
+    ]
+    if load is not None and math.isfinite(load):
+        lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
+    described = replace(workload, description="\n".join([*lines, workload.description]).strip())
+    return WrittenFile(path=path, workload=described, load=load)
 
 
 def _known_load(workload: Workload, speed: float | None) -> float | None:
@@ -451,22 +441,79 @@ def _known_load(workload: Workload, speed: float | None) -> float | None:
         return None
 
 
-def _described(workload: Workload, conversion: Conversion, digest: str, load: float | None) -> Workload:
-    """The workload with a description of its origin, in front of the description of the source itself."""
-    total = len(workload.jobs) + sum(workload.dropped.values())
-    lines = [
-        f"From {', '.join(source.name for source in conversion.sources)} (sha256 {digest}) by decision {__version__}, "
-        + (f"options {conversion.options}." if conversion.options else "no options."),
-        f"{len(workload.jobs):,} of {total:,} jobs; left out: {dropped_text(workload) or 'none'}.",
-    ]
-    if load is not None and math.isfinite(load):
-        lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
-    return replace(workload, description="\n".join([*lines, workload.description]).strip())
-
-
 def _sha256(path: Path) -> str:
     """Of a file; what came through a pipe cannot be read again."""
     if not path.is_file():
         return "unknown"
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Logs of the Parallel Workloads Archive, fetched by name, checked and kept.
+
+_SECONDS = 60.0  # without an answer
+_ENDINGS = (".swf.gz", ".swf")
+
+
+def find_log(name: str) -> KnownLog:
+    """The log of this name. Raises ConfigError if none is known."""
+    known = KNOWN_LOGS.get(name.removesuffix(".gz").removesuffix(".swf"))
+    if known is None:
+        raise ConfigError(f"{name}: no such log is known{nearest(name, KNOWN_LOGS)}")
+    return known
+
+
+def fetch_log(name: str, source: str | None = None, target: Path | None = None) -> Path:
+    """Fetch a log, unpack it and check its SHA-256.
+
+    Args:
+        name: one of `KNOWN_LOGS`.
+        source: a folder or a URL where NAME.swf.gz or NAME.swf is; the archive if None.
+        target: the file to write; by default one in the user's cache, where a log that is there already is kept.
+
+    Raises:
+        ConfigError: if the name is unknown or a file cannot be written.
+        InputError: if the log cannot be fetched, or is another one; then nothing is left behind.
+    """
+    log = find_log(name)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = cache / "decision" / "logs" / f"{log.name}.swf"
+    target = target or kept
+    if source is None and kept.is_file() and _sha256(kept) == log.sha256:
+        content, where = kept.read_bytes(), str(kept)
+    else:
+        content, where = _content(log, source)
+    found = hashlib.sha256(content).hexdigest()
+    if found != log.sha256:
+        raise InputError(f"{where}: SHA-256 {found}, but that of {log.name} is {log.sha256}: another file; not kept")
+    write_files({path: [content] for path in {target, kept} if path != Path(where)})
+    return target
+
+
+def _content(log: KnownLog, source: str | None) -> tuple[bytes, str]:
+    """The unpacked log, and where it was."""
+    import tempfile
+
+    if source is not None and "://" not in source:
+        files = [Path(source) / f"{log.name}{ending}" for ending in _ENDINGS]
+        path = next((file for file in files if file.is_file()), None)
+        if path is None:
+            raise InputError(f"{source}: there is neither {files[0].name} nor {files[1].name}")
+        return _unpacked(path), str(path)
+    urls = [log.url] if source is None else [f"{source.rstrip('/')}/{log.name}{ending}" for ending in _ENDINGS]
+    with tempfile.TemporaryDirectory(prefix="decision-") as folder:
+        for url in urls:
+            path = Path(folder) / url.rpartition("/")[2]
+            try:
+                with urllib.request.urlopen(url, timeout=_SECONDS) as answer, path.open("wb") as file:
+                    shutil.copyfileobj(cast(BinaryIO, answer), file)
+                return _unpacked(path), url
+            except (urllib.error.URLError, OSError, ValueError) as error:
+                reason = str(getattr(error, "reason", error))
+    raise InputError(f"{urls[-1]}: cannot be fetched ({reason}); give a copy's folder or URL", field="source")
+
+
+def _unpacked(path: Path) -> bytes:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return (unpacked(path) if packed else path).read_bytes()

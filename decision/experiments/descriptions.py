@@ -98,7 +98,13 @@ def workload_figures(workload: Workload, runtimes: Floats) -> WorkloadFigures:
     size, submitted, limit = sizes(workload), np.sort(submit_times(workload)), walltimes(workload)
     limited = np.isfinite(limit)
     limit, run = limit[limited], runtimes[limited]
-    jobs_by_user, area_by_user = _by_user(workload, size * np.minimum(runtimes, walltimes(workload)))
+    # Jobs and host-seconds of each user, by number of jobs; jobs without a user are left out
+    named = [job.user for job in workload.jobs]
+    known, area = np.array([bool(user) for user in named], bool), size * np.minimum(runtimes, walltimes(workload))
+    users, user = np.unique([user for user in named if user], return_inverse=True)
+    jobs_by_user: Ints = np.bincount(user, minlength=len(users)).astype(np.int64)
+    area_by_user: Floats = np.bincount(user, weights=area[known], minlength=len(users)).astype(np.float64)
+    most = np.argsort(-jobs_by_user, kind="stable")
     return WorkloadFigures(
         jobs=len(size),
         nb_res=workload.nb_res,
@@ -116,8 +122,8 @@ def workload_figures(workload: Workload, runtimes: Floats) -> WorkloadFigures:
         stopped=share(run > limit),
         by_hour=np.bincount(hours(workload), minlength=24) / len(size),
         by_weekday=np.bincount(weekdays(workload), minlength=7) / len(size),
-        jobs_by_user=jobs_by_user,
-        area_by_user=area_by_user,
+        jobs_by_user=jobs_by_user[most],
+        area_by_user=area_by_user[most],
     )
 
 
@@ -132,13 +138,3 @@ def seven_figures(values: Floats) -> SevenFigures:
 def share(holds: NDArray[np.bool_]) -> float:
     """In how many cases something holds, relative to all; nan without cases."""
     return float(holds.mean()) if len(holds) else np.nan
-
-
-def _by_user(workload: Workload, area: Floats) -> tuple[Ints, Floats]:
-    """Jobs and host-seconds of each user, by number of jobs; jobs without a user are left out."""
-    known = np.array([bool(job.user) for job in workload.jobs], bool)
-    names, user = np.unique([job.user for job in workload.jobs if job.user], return_inverse=True)
-    jobs: Ints = np.bincount(user, minlength=len(names)).astype(np.int64)
-    area_of_user: Floats = np.bincount(user, weights=area[known], minlength=len(names)).astype(np.float64)
-    order = np.argsort(-jobs, kind="stable")
-    return jobs[order], area_of_user[order]

@@ -187,9 +187,13 @@ def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Fl
 
 def _joules(stays: _Stays, uses: HostUses) -> Floats:
     """Joules of the stays by state, (6,); while a job runs on it a host is not idle."""
-    seconds = stays.end - stays.begin
+    seconds, everyone = stays.end - stays.begin, np.unique(stays.host)
+    busy = np.zeros(len(stays.host))  # seconds of each stay in which a job runs on the host
+    for stay, at in zip(_groups(stays.host, everyone), _groups(uses.host, everyone), strict=True):
+        busy[stay] = _busy_until(uses.start[at], uses.runtime[at], stays.end[stay])
+        busy[stay] -= _busy_until(uses.start[at], uses.runtime[at], stays.begin[stay])
     computes = stays.state == HostState.IDLE
-    seconds[computes] -= _busy(stays, uses)[computes]
+    seconds[computes] -= busy[computes]
     joules: Floats = np.bincount(stays.state, weights=seconds * stays.watts, minlength=len(HostState)).astype(float)
     return joules
 
@@ -235,7 +239,9 @@ def host_uses(jobs: JobTable) -> HostUses:
     job, host = _pairs(jobs.allocation)
     order = np.lexsort((jobs.start_time[job], host))
     uses = HostUses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
-    if not _overlap(uses):
+    # Whether two jobs ran on one host at a time; what is less than a microsecond is rounding
+    begins_early = uses.start[1:] < (uses.start + uses.runtime)[:-1] - 1e-6
+    if not (begins_early & (uses.host[1:] == uses.host[:-1])).any():
         return uses
     owner, begin, end = busy_periods(uses, np.arange(int(host.max()) + 1))
     return HostUses(owner, begin, end - begin)
@@ -244,22 +250,6 @@ def host_uses(jobs: JobTable) -> HostUses:
 def _shared(uses: HostUses, jobs: JobTable) -> bool:
     """Whether the uses of some jobs are fewer than their hosts."""
     return len(uses.host) < len(_pairs(jobs.allocation)[0])
-
-
-def _overlap(uses: HostUses) -> bool:
-    """Whether two jobs ran on one host at a time; what is less than a microsecond is rounding."""
-    begins_early = uses.start[1:] < (uses.start + uses.runtime)[:-1] - 1e-6
-    return bool((begins_early & (uses.host[1:] == uses.host[:-1])).any())
-
-
-def _busy(stays: _Stays, uses: HostUses) -> Floats:
-    """Seconds of each stay in which a job runs on the host."""
-    everyone = np.unique(stays.host)
-    busy = np.zeros(len(stays.host))
-    for stay, at in zip(_groups(stays.host, everyone), _groups(uses.host, everyone), strict=True):
-        busy[stay] = _busy_until(uses.start[at], uses.runtime[at], stays.end[stay])
-        busy[stay] -= _busy_until(uses.start[at], uses.runtime[at], stays.begin[stay])
-    return busy
 
 
 def _groups(ascending: Ints, values: Ints) -> Iterator[slice]:
@@ -342,7 +332,10 @@ def waste_bound(record: RunRecord, platform: Platform, begin: float | None = Non
     last = float((jobs.start_time + jobs.runtime).max())
     drained = (any(platform.servers) or begin is not None) and all_off(record.pstates, platform) > 0.0
     server = server_numbers(platform)
-    owner, start, end = busy_periods(_uses_of_hosts(host_uses(jobs), len(server)), server)
+    uses = host_uses(jobs)
+    compute = uses.host < len(server)  # those of storage come after them
+    uses = HostUses(uses.host[compute], uses.start[compute], uses.runtime[compute])
+    owner, start, end = busy_periods(uses, server)
     kinds = _ServerKinds.of(platform, server)
     born = float(record.pstates.time.min())
     free_from = np.full(len(kinds.idle), born)
@@ -357,12 +350,6 @@ def waste_bound(record: RunRecord, platform: Platform, begin: float | None = Non
         waste += np.minimum(idle, kinds.falling(free_from, np.full(len(free_from), last), first)).sum()
     storage = sum(host.pstates[host.initial_pstate].idle for host in platform.storage)
     return float(waste + storage * (last - first))
-
-
-def _uses_of_hosts(uses: HostUses, hosts: int) -> HostUses:
-    """The uses of compute hosts, which come before those of storage."""
-    kept = uses.host < hosts
-    return HostUses(uses.host[kept], uses.start[kept], uses.runtime[kept])
 
 
 class _ServerKinds(NamedTuple):

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from decision import __version__
 from decision.batsim.agent import Agent
@@ -45,6 +44,7 @@ from decision.rl.learning.checkpoint import Gate, GateCheck, read_checkpoint, re
 from decision.rl.schedulers import Scheduler, find_scheduler
 from decision.simulation import simulate_workloads
 
+from .comparison import times_as_long
 from .energy import count_switches, split_energy
 from .inputs import LogOnHosts
 from .metrics import bounded_slowdowns, only_ran, waiting_times
@@ -83,21 +83,19 @@ def idle_room(ran: JobTable, nb_hosts: int) -> float:
     return 1.0 - float(ran.runtime @ ran.size) / room if room > 0 else 0.0
 
 
-def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
-    """The gates of one run, of a policy's measures against those of FCFS with EASY."""
-    return (
-        make_gate("mean wait", own.wait, easy.wait),
-        make_gate("mean bounded slowdown", own.slowdown, easy.slowdown),
-        make_gate("longest wait", own.longest, LONGEST_WAIT * easy.longest),
-    )
-
-
 def gates_over(own: Sequence[Measures], easy: Sequence[Measures]) -> tuple[Gate, ...]:
     """The gates over copies of a log, of a policy's measures against those of FCFS with EASY on the same ones."""
-    times = [(mine.longest + NO_WAIT) / (other.longest + NO_WAIT) for mine, other in zip(own, easy, strict=True)]
+    times = times_as_long([each.longest for each in own], [each.longest for each in easy], NO_WAIT)
     return (
         make_gate("mean wait", mean_of("wait", own), mean_of("wait", easy)),
         make_gate("mean bounded slowdown", mean_of("slowdown", own), mean_of("slowdown", easy)),
+        *longest_gates(times),
+    )
+
+
+def longest_gates(times: Sequence[float]) -> tuple[Gate, Gate]:
+    """The gates of the longest waits over those of FCFS with EASY, by copy of a log."""
+    return (
         make_gate("longest wait, times EASY's, median of the copies", float(np.median(times)), LONGEST_WAIT),
         make_gate("longest wait, times EASY's, largest of the copies", max(times), LONGEST_OF_ALL),
     )
@@ -214,17 +212,15 @@ def _jobs_of(check: GateCheck) -> tuple[object, ...]:
 
 def idle_gate(policy: str, platform: Platform, workload: Workload) -> Gate:
     """The gate on a nearly idle machine with the same jobs."""
-    idle = _nearly_idle(platform, workload)
-    waits, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
+    speed, idle = platform.hosts[0].pstates[0].speed, workload
+    if offered_load(workload, runtimes(workload, speed)) > _IDLE:
+        idle = at_load(workload, _IDLE, speed)
+    tables = [simulate_workloads(platform, [idle], name).jobs for name in (policy, "easy")]
+    # By the jobs' ids; 0 s where a job was rejected
+    waits, easy = (
+        np.nan_to_num(waiting_times(table))[np.argsort(np.array(list(table.id), dtype=object))] for table in tables
+    )
     return make_gate("jobs that wait on a nearly idle machine", ((waits > NO_WAIT) & (easy <= NO_WAIT)).sum(), 0)
-
-
-def _nearly_idle(platform: Platform, workload: Workload) -> Workload:
-    """The same jobs, so far apart that they take a small share of the machine's time."""
-    speed = platform.hosts[0].pstates[0].speed
-    if offered_load(workload, runtimes(workload, speed)) <= _IDLE:
-        return workload
-    return at_load(workload, _IDLE, speed)
 
 
 def _same_everywhere(
@@ -327,9 +323,3 @@ def _gates_on_value(policy: str, log: LogOnHosts, in_batsim: InBatsim | None) ->
             policy, log, [log.workload], _first(log.workload), (_PLAIN, _SUSPENDING), _CLOCK, in_batsim=in_batsim
         ),
     )
-
-
-def _waits(table: JobTable) -> NDArray[np.float64]:
-    """(n,) seconds, by the jobs' ids; 0 where a job was rejected."""
-    waits = np.nan_to_num(table.start_time - table.submit_time)
-    return waits[np.argsort(np.array(list(table.id), dtype=object))]

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from decision.engine.rules import check_events
 from decision.files import load_platform, write_workload
 from decision.files.accounting.read import recognise
-from decision.files.batsim5_json import converted_lines, is_of_5
 from decision.files.batsim_json import without_trace
 from decision.files.events import check_supply, converted_events, load_placed_events
+from decision.files.profiles import converted_lines, is_of_5
 from decision.files.text import InputFacts, file_facts, make_folder, read_bytes
 from decision.files.workload import ZONELESS, Selection, no_local_times, no_time_field
 from decision.model.computer import find_workload
@@ -21,7 +21,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.runtimes.walltimes import fill_missing, missing_text
-from decision.policies.spec import PolicySpec, read_spec
+from decision.policies.traits import PolicySpec, read_spec
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,18 +106,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     check_reading(inputs.workloads, inputs.selection)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
-    _refuse_parts(workloads)
-    events = read_events(inputs.events, len(platform.hosts), supply=True)
-    check_supply(events, len(platform.hosts), workloads)
-    return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
-
-
-def _refuse_parts(workloads: Sequence[Workload]) -> None:
-    """Refuse several files of accounting records: each would begin at 0 s, and a job that is in two of them run twice.
-
-    Raises:
-        ConfigError: naming the files.
-    """
+    # Each of several files of accounting records would begin at 0 s, and a job that is in two of them run twice
     records = [each.path for each in workloads if each.reading is not None and each.reading.format not in _TIMED_FROM_0]
     if len(records) > 1:
         files = " ".join(records)
@@ -127,6 +116,9 @@ def _refuse_parts(workloads: Sequence[Workload]) -> None:
             f"(decision workload convert {files} -o log.json), or one of each where they are of different machines",
             field="workload",
         )
+    events = read_events(inputs.events, len(platform.hosts), supply=True)
+    check_supply(events, len(platform.hosts), workloads)
+    return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
 
 
 def input_files(inputs: Inputs) -> list[InputFacts]:

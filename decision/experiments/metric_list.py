@@ -195,8 +195,24 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    figures = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
-    return figures | _of_predictions(record) | _of_energy(record, platform, begin)
+    jobs, split = join_parts(record.jobs), split_energy(record, platform, begin)
+    return {
+        **_of_jobs(record, platform, users, recorded or {}),
+        "value": total_value(jobs, record.worth),
+        "value_share": value_share(jobs, record.worth),
+        "violations": missed_deadlines(jobs, record.worth),
+        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
+        **_of_predictions(record),
+        "energy": split.total,
+        "carbon": emitted(record),
+        "cost": paid(record),
+        "peak_power": peak_power(record),
+        "idle_energy": split.idle,
+        "switching_energy": split.switching,
+        "energy_waste": split.waste,
+        "waste_bound": waste_bound(record, platform, begin),
+        "switches": count_switches(record, platform, begin),
+    }
 
 
 def _of_jobs(
@@ -231,16 +247,6 @@ def _of_jobs(
     }
 
 
-def _of_worth(record: RunRecord) -> dict[str, float]:
-    jobs = join_parts(record.jobs)
-    return {
-        "value": total_value(jobs, record.worth),
-        "value_share": value_share(jobs, record.worth),
-        "violations": missed_deadlines(jobs, record.worth),
-        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
-    }
-
-
 def _of_predictions(record: RunRecord) -> dict[str, float]:
     if record.predictions is None:
         return dict.fromkeys(("prediction_error", "underpredicted", "corrections", "broken"), math.nan)
@@ -261,21 +267,6 @@ def _hops_metric(jobs: JobTable, platform: Platform) -> Floats:
         return m.communication_hops(jobs, platform.distance)
     places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
     return m.tree_hops(jobs, platform.topology.down, places)
-
-
-def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> dict[str, float]:
-    split = split_energy(record, platform, begin)
-    return {
-        "energy": split.total,
-        "carbon": emitted(record),
-        "cost": paid(record),
-        "peak_power": peak_power(record),
-        "idle_energy": split.idle,
-        "switching_energy": split.switching,
-        "energy_waste": split.waste,
-        "waste_bound": waste_bound(record, platform, begin),
-        "switches": count_switches(record, platform, begin),
-    }
 
 
 # What a schedule comes to: the figures of ``decision run``'s table.
@@ -421,14 +412,15 @@ def summarise(
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     pieces, jobs = only_ran(jobs), join_parts(jobs)
     ran, known = only_ran(jobs), known or Context()
+    waits = waiting_times(ran)
     return Summary(
         jobs=len(ran.id),
         rejected=len(jobs.id) - len(ran.id),
         makespan=makespan_from_submission(ran),
-        wait=mean(waiting_times(ran)),
-        p95_wait=percentile(waiting_times(ran), 95),
-        p99_wait=percentile(waiting_times(ran), 99),
-        max_wait=largest(waiting_times(ran)),
+        wait=mean(waits),
+        p95_wait=percentile(waits, 95),
+        p99_wait=percentile(waits, 99),
+        max_wait=largest(waits),
         bounded_slowdown=mean(bounded_slowdowns(ran)),
         late_starts=late_starts(ran),
         utilization=utilization(ran, nb_hosts),

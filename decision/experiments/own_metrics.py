@@ -14,7 +14,7 @@ from decision.model.columns import Column
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import FinalState, Floats, JobTable
 from decision.policies.loading import find_class, in_words
-from decision.policies.spec import read_spec
+from decision.policies.traits import read_spec
 
 from . import metrics as m
 from .metric_list import METRICS, OWN, Metric
@@ -133,11 +133,7 @@ def own_metric(given: str | OwnFunction) -> OwnMetric:
         float(getattr(function, "most", math.inf)),
     )
     if isinstance(given, str):
-        return OwnMetric(name=name, place=_absolute(given))
+        file, _, attribute = given.rpartition(":")  # the same place for processes that work in another folder
+        place = f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else given
+        return OwnMetric(name=name, place=place)
     return OwnMetric(name=name, place="", function=given)
-
-
-def _absolute(place: str) -> str:
-    """The same place for processes that work in another folder."""
-    file, _, attribute = place.rpartition(":")
-    return f"{Path(file).resolve()}:{attribute}" if file.endswith(".py") else place

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.files.outputs_read import read_run_record
-from decision.files.run_facts import RUN, RunFacts, read_facts
+from decision.files.outputs_read import RUN, RunFacts, read_facts, read_run_record
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import without_folders
@@ -20,9 +19,8 @@ from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import emitted, paid, split_energy, waste_bound
-from .groups import GROUPS_FILE, GroupFigures, read_groups
 from .metric_list import Summary, summarise
-from .metrics import makespan, only_ran
+from .metrics import GROUPS_FILE, GroupFigures, makespan, only_ran, read_groups
 from .worth import later_record
 
 JOBS_FILE = "*jobs.csv"  # in a run's folder
@@ -75,8 +73,12 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
         InputError: if a place has no run, its files cannot be read, or no job ran in it.
     """
     found, facts = _found(places)
-    names = run_names(found, facts)
-    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
+    runs = []
+    for place, name, made in zip(found, run_names(found, facts), facts, strict=True):
+        has_groups = made is not None and GROUPS_FILE in made.files and place.is_dir()
+        run = named_run(name, _record(place), made)
+        runs.append(run._replace(groups=read_groups(place) if has_groups else ()))
+    return runs
 
 
 def records_of(places: Sequence[Path]) -> dict[str, RunRecord]:
@@ -102,12 +104,6 @@ def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[
     ]
 
 
-def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
-    record = _record(place)
-    known = facts is not None and GROUPS_FILE in facts.files
-    return named_run(name, record, facts)._replace(groups=read_groups(place) if known and place.is_dir() else ())
-
-
 def _record(place: Path) -> RunRecord:
     record = read_run_record(place)
     if not only_ran(record.jobs).id:
@@ -117,13 +113,9 @@ def _record(place: Path) -> RunRecord:
 
 def runs_in(place: Path) -> list[Path]:
     """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
-    described = [folder for folder in folders_with(RUN, place) if not _is_training(folder)]
+    made = {folder: read_facts(folder) for folder in folders_with(RUN, place)}
+    described = [folder for folder, facts in made.items() if facts is None or facts.kind != "training"]
     return sorted({*folders_with(JOBS_FILE, place), *described})
-
-
-def _is_training(folder: Path) -> bool:
-    facts = read_facts(folder)
-    return facts is not None and facts.kind == "training"
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:
@@ -240,14 +232,14 @@ def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable |
     kinds: dict[Hashable, list[tuple[str, Columns]]] = {}
     for folder, name in zip(folders, short_names(folders), strict=True):
         kinds.setdefault(kind_of(folder) or folder, []).append((name, read_curves(folder / CURVES)))
-    return [training for members in kinds.values() for training in _together(members)]
-
-
-def _together(members: list[tuple[str, Columns]]) -> list[LearningCurve]:
-    if len(members) < _LEAST_SEEDS:
-        return [LearningCurve(name, [curves]) for name, curves in members]
-    name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
-    return [LearningCurve(name, [curves for _, curves in members])]
+    found = []
+    for members in kinds.values():
+        if len(members) < _LEAST_SEEDS:
+            found += [LearningCurve(name, [curves]) for name, curves in members]
+        else:
+            name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
+            found.append(LearningCurve(name, [curves for _, curves in members]))
+    return found
 
 
 def read_curves(path: Path) -> Columns:
@@ -285,7 +277,11 @@ def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats
     Returns:
         Steps (n,) and values (seeds, n); n is 0 where a training has no value, or without a common step.
     """
-    own = [_values(columns, name) for columns in seeds]
+    own = []
+    for columns in seeds:
+        values = columns.get(name, np.zeros(0))
+        known = np.flatnonzero(np.isfinite(values))
+        own.append((columns["steps"][known], values[known]))
     if not all(len(steps) for steps, _ in own):
         return np.zeros(0), np.zeros((len(seeds), 0))
     every = np.unique(np.concatenate([steps for steps, _ in own]))
@@ -293,14 +289,7 @@ def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats
     return common, np.array([np.interp(common, steps, values) for steps, values in own])
 
 
-def _values(columns: Columns, name: str) -> tuple[Floats, Floats]:
-    """Steps and values where there is a value."""
-    values = columns.get(name, np.zeros(0))
-    known = np.flatnonzero(np.isfinite(values))
-    return columns["steps"][known], values[known]
-
-
-# What the trials of a search for settings came to (`decision.experiments.search`).
+# What the trials of a search for settings came to (`decision.experiments.training`).
 
 
 class SearchTrial(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,11 +23,10 @@ from decision.files import write_run, write_workload
 from decision.files.outputs_read import read_jobs, read_joules, read_run_record
 from decision.files.outputs_write import remove_older, write_green_files, write_predictions
 from decision.files.workload import Selection
-from decision.model.demand import context
+from decision.model.demand import context, find_sessions, of_fixed
 from decision.model.errors import ConfigError, DeadlockError, InputError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import Context, JobTable, PredictionTable, RunRecord, lost_work
-from decision.model.sessions import find_sessions, of_fixed
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
@@ -51,9 +50,9 @@ from decision.state.cluster import ClusterState
 from .audit import RECORDED, recorded_run
 from .energy import emitted, paid
 from .folder import ReportingResponder, describe_run, live_status, run_folder
-from .groups import write_groups
 from .inputs import LoadedInputs, PolicyChoice, event_files, one_speed, workload_files
 from .metric_list import Summary, summarise
+from .metrics import write_groups
 from .results import waste_of
 
 if TYPE_CHECKING:
@@ -414,7 +413,12 @@ def run_to_folder(
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = run_on_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
+            with watched(output, case, choice, show) as progress:
+                record = run_inputs(case, choice, engine=engine, progress=progress)
+            jobs, joules, gap = record.jobs, record.joules, record.window_gap
+            files = write_run(output / FILE_PREFIX, record)
+            files += write_predictions_of(output, jobs, record.predictions)
+            del record  # of a long run it is gigabytes
         written += files + write_green_files(output, known) + write_groups(output, jobs, case.workloads)
         written.window_gap = None if math.isnan(gap) else gap
         written.lost_work = lost = lost_work(jobs, case.workloads)
@@ -523,13 +527,3 @@ def _known(case: LoadedInputs, choice: PolicyChoice) -> Context:
     if policy is None and BATTERY in choice.spec.options:
         policy = find_policy(choice.spec)
     return context(case.workloads, case.events, None if policy is None else battery_table(policy))
-
-
-def _simulate_to_files(
-    case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
-) -> tuple[list[Path], JobTable, float, float]:
-    """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
-    with watched(folder, case, choice, show) as progress:
-        record = run_inputs(case, choice, engine=engine, progress=progress)
-    files = write_run(folder / FILE_PREFIX, record) + write_predictions_of(folder, record.jobs, record.predictions)
-    return files, record.jobs, record.joules, record.window_gap

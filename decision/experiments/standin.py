@@ -10,10 +10,10 @@ import msgspec
 from decision.batsim.zeromq import ask_all, check_endpoint
 from decision.engine.rules import EngineOptions
 from decision.files import load_workload, write_run
-from decision.files.batsim5_json import is_of_4, is_of_5
 from decision.files.events import load_texts
+from decision.files.outputs_read import forget_run
 from decision.files.outputs_write import write_run_of_5
-from decision.files.run_facts import forget_run
+from decision.files.profiles import is_of_4, is_of_5
 from decision.files.text import read_bytes
 from decision.model.computer import find_workload
 from decision.model.errors import ConfigError, InputError
@@ -44,7 +44,7 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     if inputs.options.profile_reuse and not inputs.options.dynamic_jobs:
         raise ConfigError("profile reuse needs dynamic jobs, as in Batsim; enable them too", field="dynamic_jobs")
     writable_folder(Path(prefix).parent)
-    workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
+    workloads = [_workload(path, f"w{i}", 4) for i, path in enumerate(inputs.workloads)]
     platform = inputs.load_platform(workloads, energy=inputs.options.energy)
     events = read_events(inputs.events, len(platform.hosts), inputs.options.forward_unknown_events)
     engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
@@ -52,11 +52,12 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     forget_run(Path(prefix).parent)
 
 
-def _workload(path: Path, name: str) -> Workload:
+def _workload(path: Path, name: str, version: int) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
-    if is_of_5(read_bytes(find_workload(path))):
-        advice = "decision workload convert --to 4 converts it"
-        raise InputError(f"{path}: a workload of Batsim 5, and this is a Batsim 4; {advice}")
+    other, is_of_other = (5, is_of_5) if version == 4 else (4, is_of_4)
+    if is_of_other(read_bytes(find_workload(path))):
+        advice = f"decision workload convert --to {version} converts it"
+        raise InputError(f"{path}: a workload of Batsim {other}, and this is a Batsim {version}; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
 
 
@@ -97,13 +98,13 @@ def run_standin5(
     from decision.batsim.decision_component import ask_peer
     from decision.batsim.zeromq import check_endpoint
     from decision.engine.batsim5 import Batsim5Engine
-    from decision.engine.batsim5_words import own_facts
+    from decision.engine.batsim_words import own_facts
 
     began = time.perf_counter()
     if not peer.is_library:
         check_endpoint(peer.place)  # before all that takes longer
     writable_folder(Path(f"{prefix}x").parent)
-    workloads = [_workload5(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
+    workloads = [_workload(path, f"w{number}", 5) for number, path in enumerate(inputs.workloads)]
     names = {f"ee{number}": path for number, path in enumerate(inputs.events)}
     events = [event for name, path in names.items() for event in load_texts(path, name)]
     for host, role in inputs.roles.items():
@@ -130,11 +131,3 @@ def run_standin5(
         forget_run(Path(f"{prefix}x").parent)
 
     ask_peer(engine, peer.place, peer.text, keep, library=peer.is_library, schema=schema, timeout=timeout)
-
-
-def _workload5(path: Path, name: str) -> Workload:
-    """The workload under its absolute path, which is what Batsim sends to the decision process."""
-    if is_of_4(read_bytes(find_workload(path))):
-        advice = "decision workload convert --to 5 converts it"
-        raise InputError(f"{path}: a workload of Batsim 4, and this is a Batsim 5; {advice}")
-    return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))

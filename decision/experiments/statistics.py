@@ -94,7 +94,11 @@ def find_blocks(influence: Floats, windows: Windows) -> Blocks:
 def _blocks_of(wanted: int, order: Ints, overlap: int) -> Blocks:
     n = len(order)
     length = max(1, min(wanted, n // 2))
-    return Blocks(order, length, n / wanted, _seen(length, overlap))
+    # The variance of a mean over blocks over its true one, for correlations of ``1 - k / overlap`` at distance k
+    distance = np.arange(1 - overlap, overlap)
+    correlation = 1 - np.abs(distance) / overlap
+    seen = float(np.sum(np.maximum(0, 1 - np.abs(distance) / length) * correlation) / np.sum(correlation))
+    return Blocks(order, length, n / wanted, seen)
 
 
 def _alike_apart(influence: Floats, blocks: Blocks, overlap: int) -> float:
@@ -113,13 +117,6 @@ def _alike_apart(influence: Floats, blocks: Blocks, overlap: int) -> float:
     return min(max((apart + of_mean) / (variance + of_mean), 0.0), _MOST_ALIKE)
 
 
-def _seen(length: int, overlap: int) -> float:
-    """The variance of a mean over blocks, over its true one, for correlations of ``1 - k / overlap`` at distance k."""
-    distance = np.arange(1 - overlap, overlap)
-    correlation = 1 - np.abs(distance) / overlap
-    return float(np.sum(np.maximum(0, 1 - np.abs(distance) / length) * correlation) / np.sum(correlation))
-
-
 def block_length(series: Floats) -> int:
     """Politis and White's length of a circular block for the mean of a series (n,), at least 1.
 
@@ -133,7 +130,11 @@ def block_length(series: Floats) -> int:
     if n < 2 * in_a_row or covariance[0] <= 1e-12 * np.square(series).mean():
         return 1
     chance = 2 * math.sqrt(math.log10(n) / n)
-    distances = np.arange(-(bandwidth := min(2 * _reach(covariance, chance, in_a_row), most)), bandwidth + 1)
+    # The distance after which so many correlations in a row are chance; at least 1
+    large = np.abs(covariance[1:] / covariance[0]) >= chance
+    quiet = (start for start in range(len(large) - in_a_row + 1) if not large[start : start + in_a_row].any())
+    reach = max(1, next(quiet, int(np.max(np.flatnonzero(large), initial=0)) + 1))
+    distances = np.arange(-(bandwidth := min(2 * reach, most)), bandwidth + 1)
     window = np.minimum(1, 2 * (1 - np.abs(distances) / bandwidth))
     weighted = window * covariance[np.abs(distances)]
     spectrum, slope = weighted.sum(), (np.abs(distances) * weighted).sum()
@@ -141,13 +142,6 @@ def block_length(series: Floats) -> int:
         return 1
     best = (1.5 * (slope / spectrum) ** 2 * n) ** (1 / 3)  # 2 G^2 / D with D = 4/3 g(0)^2
     return max(1, min(math.ceil(best), math.ceil(min(3 * math.sqrt(n), n / 3))))
-
-
-def _reach(covariance: Floats, chance: float, in_a_row: int) -> int:
-    """The distance after which so many correlations in a row are below `chance`; at least 1."""
-    large = np.abs(covariance[1:] / covariance[0]) >= chance
-    quiet = (start for start in range(len(large) - in_a_row + 1) if not large[start : start + in_a_row].any())
-    return max(1, next(quiet, int(np.max(np.flatnonzero(large), initial=0)) + 1))
 
 
 def few_blocks(number: float, what: str, shorter: str) -> str:

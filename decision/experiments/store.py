@@ -25,9 +25,8 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from decision import __version__
-from decision.files.json_text import json_bytes
-from decision.files.run_facts import CAMPAIGN, RUN
-from decision.files.text import make_folder, printable, write_files
+from decision.files.outputs_read import CAMPAIGN, RUN
+from decision.files.text import json_bytes, make_folder, printable, write_files
 from decision.model.errors import ConfigError, InputError
 
 Result = dict[str, Any]
@@ -97,8 +96,16 @@ class ResultStore:
         self._older = {path.stem: path for place in (folder.parent, folder) for path in place.glob(f"{'?' * 24}.json")}
         self._open: dict[int, BinaryIO] = {}
         self._own: BinaryIO | None = None
-        for number in range(len(self._files)):
-            self._read(number)
+        for number, path in enumerate(self._files):
+            try:
+                with path.open("rb") as file:
+                    offset = 0
+                    for line in file:
+                        if line.startswith(_BEGIN) and line.endswith(b"}\n"):
+                            self._note(line[_KEY].decode(), _Line(number, offset, len(line)))
+                        offset += len(line)
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
     def __contains__(self, key: str) -> bool:
         return key in self._index or self._of_before(key) is not None
@@ -171,18 +178,6 @@ class ResultStore:
         self._own.write(json_bytes(_Head(writer)) + b"\n")
         self._files.append(path)
         return self._own
-
-    def _read(self, number: int) -> None:
-        """Take the lines of a file into the index."""
-        try:
-            with self._files[number].open("rb") as file:
-                offset = 0
-                for line in file:
-                    if line.startswith(_BEGIN) and line.endswith(b"}\n"):
-                        self._note(line[_KEY].decode(), _Line(number, offset, len(line)))
-                    offset += len(line)
-        except OSError as error:
-            raise InputError(f"{self._files[number]}: cannot be read ({error.strerror})") from None
 
     def _note(self, key: str, line: _Line) -> None:
         before = self._index.setdefault(key, _packed(line))
@@ -330,7 +325,11 @@ def _write_parquet(path: Path, kinds: dict[str, set[type]], rows: Iterator[Row])
     except ImportError:
         advice = "pip install pyarrow, or write a .csv file"
         raise ConfigError(f"Parquet needs pyarrow; {advice}", field="output") from None
-    types = {name: _arrow_type(pa, some - {type(None)}) for name, some in kinds.items()}
+    types = {}
+    for name, some in kinds.items():
+        known = some - {type(None)}
+        number = pa.float64() if float in known else pa.int64()
+        types[name] = number if known and known <= {int, float} else pa.bool_() if known == {bool} else pa.string()
     schema = pa.schema(list(types.items()))
     texts = [name for name, kind in types.items() if kind == pa.string()]
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -342,9 +341,3 @@ def _write_parquet(path: Path, kinds: dict[str, set[type]], rows: Iterator[Row])
                 writer.write_table(pa.Table.from_pylist(batch, schema))
                 batch = []
         writer.write_table(pa.Table.from_pylist(batch, schema))
-
-
-def _arrow_type(pa: Any, kinds: set[type]) -> Any:
-    if kinds and kinds <= {int, float}:
-        return pa.float64() if float in kinds else pa.int64()
-    return pa.bool_() if kinds == {bool} else pa.string()

@@ -26,8 +26,7 @@ import msgspec
 
 from decision import __version__
 from decision.batsim.signals import StopRequest, stop_on_signals
-from decision.files.json_text import json_bytes
-from decision.files.text import file_facts, utf8, write_files
+from decision.files.text import file_facts, json_bytes, utf8, write_files
 from decision.model.errors import ConfigError, DecisionError, Failure, RunsFailedError, ShareDone, log
 
 from .store import Result, ResultStore, host_name
@@ -136,23 +135,20 @@ def do_tasks(work: Callable[[Any], Result], tasks: Sequence[Any], files: Sequenc
     outcomes, began = [], time.monotonic()
     for number, task in enumerate(tasks):
         mark(number)
-        outcomes.append(_outcome(work, task))
+        try:
+            outcome = _Outcome(work(task))
+        except DecisionError as error:
+            trace = "" if error.__cause__ is None else "".join(traceback.format_exception(error))
+            outcome = _Outcome(None, str(error), trace)
+        except Exception as error:
+            outcome = _Outcome(None, f"{type(error).__name__}: {error}", traceback.format_exc())
+        outcomes.append(outcome)
         if time.monotonic() - began > CHUNK:
             break
     seconds = time.monotonic() - began
     mark(None)
     check_files(files)
     return Done(outcomes, host_name(), this_worker(), seconds)
-
-
-def _outcome(work: Callable[[Any], Result], task: Any) -> _Outcome:
-    try:
-        return _Outcome(work(task))
-    except DecisionError as error:
-        trace = "" if error.__cause__ is None else "".join(traceback.format_exception(error))
-        return _Outcome(None, str(error), trace)
-    except Exception as error:
-        return _Outcome(None, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def check_same(sources: WorkerSources) -> None:
@@ -230,9 +226,9 @@ class Dispatch(Generic[AnyTask]):
             at_once: chunks under way; 0 for as many as the workers need.
             stop: whether to stop.
         """
-        return self._do_here(tasks, stop) if crew is None else self._share_out(crew, tasks, count, at_once, stop)
-
-    def _do_here(self, tasks: Iterator["OpenTask[AnyTask]"], stop: StopRequest) -> Iterator[Failure | None]:
+        if crew is not None:
+            yield from self._share_out(crew, tasks, count, at_once, stop)
+            return
         while not stop.signal and (chunk := [*islice(itertools.chain(_emptied(self._alone), tasks), 1)]):
             files = self._files(chunk)
             check_files(files)
@@ -245,7 +241,7 @@ class Dispatch(Generic[AnyTask]):
         while True:
             slots = working_at_once(crew)
             while not stop.signal and len(under_way) < (at_once or AHEAD * slots):
-                if under_way and (self._has_suspect() or any(map(self._is_suspect, under_way.values()))):
+                if under_way and any(map(self._is_suspect, ([*self._alone][:1], *under_way.values()))):
                     break  # whose worker is lost next is known for certain only when nothing else is under way
                 waiting = itertools.chain(_emptied(self._back), tasks)
                 chunk = [self._alone.popleft()] if self._alone else [*islice(waiting, self._size(left, slots))]
@@ -261,9 +257,6 @@ class Dispatch(Generic[AnyTask]):
                 for ended in self._ended(future, under_way.pop(future)):
                     left -= 1
                     yield ended
-
-    def _has_suspect(self) -> bool:
-        return bool(self._alone) and self._is_suspect([self._alone[0]])
 
     def _is_suspect(self, chunk: Sequence["OpenTask[AnyTask]"]) -> bool:
         """Whether it is set aside when its worker is lost once more."""
@@ -326,7 +319,7 @@ class Dispatch(Generic[AnyTask]):
             if result is None:
                 self.trace = self.trace or trace
                 yield Failure(run=_title(each.task), reason=reason, host=done.host)
-            elif self._is_audited(each.key) and each.key not in self._found:
+            elif int(each.key[:8], 16) < self._audit * 2**32 and each.key not in self._found:
                 self._found[each.key] = done, result
                 self._alone.append(each)
             elif (before := self._found.pop(each.key, None)) and _as_stored(before[1]) != _as_stored(result):
@@ -335,9 +328,6 @@ class Dispatch(Generic[AnyTask]):
                 self._store.add(each.key, definition_of(each.task), _title(each.task), result, done.host)
                 log.info("done: %s", _title(each.task))
                 yield None
-
-    def _is_audited(self, key: str) -> bool:
-        return int(key[:8], 16) < self._audit * 2**32
 
 
 def _emptied(some: "deque[OpenTask[AnyTask]]") -> Iterator["OpenTask[AnyTask]"]:

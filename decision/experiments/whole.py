@@ -22,13 +22,13 @@ from decision.model.record import Floats, Ints, JobTable
 from decision.model.reshape import shaken
 from decision.model.workload import Workload
 from decision.policies.runtimes.walltimes import fill_missing
-from decision.policies.spec import read_spec
+from decision.policies.traits import read_spec
 from decision.rl.learning import find_checkpoint
 from decision.simulation import simulate_workloads
 
 from . import metrics as m
 from .audit import Unsimulated, unsimulated
-from .groups import SHOWN_GROUPS, Membership, group_figures, memberships
+from .metrics import SHOWN_GROUPS, Membership, group_figures, memberships
 from .tasks import Result, file_digest
 from .worth import join_parts
 
@@ -184,7 +184,9 @@ def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
         sums, jobs_in = np.bincount(block, values, number), np.bincount(block, minlength=number)
         without[name] = (sums.sum() - sums) / np.maximum(len(block) - jobs_in, 1)
     wait = m.waiting_times(counted)
-    ranks = _ranks(wait, block, number)
+    # Of each block, where its waits are among all in ascending order, ascending
+    blocks = block[np.argsort(wait, kind="stable")]
+    ranks = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks, minlength=number))[:-1])
     ascending = np.sort(wait)
     for name, share in PERCENTILES.items():
         metrics[name] = m.percentile(wait, 100 * share)
@@ -198,13 +200,6 @@ def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
         without["arrival_utilization"] = (used.sum() - used) / np.maximum(room.sum() - room, 1.0)
     kept = {name: each.tolist() for name, each in without.items() if number > 1 and np.isfinite(each).all()}
     return JudgedRun(metrics, kept, schedule)
-
-
-def _ranks(values: Floats, block: Ints, number: int) -> list[Ints]:
-    """Of each block, where its values are among all in ascending order, ascending."""
-    blocks = block[np.argsort(values, kind="stable")]
-    order = np.argsort(blocks, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(blocks, minlength=number))[:-1])
 
 
 def _percentile_without(ascending: Floats, own: Ints, share: float) -> float:

@@ -238,14 +238,12 @@ def _serve(connection: Connection, place: Any, level: int) -> None:
         except Exception as error:
             answer = False, error
         mark(None)
-        connection.send_bytes(_pickled(answer))
-
-
-def _pickled(answer: tuple[bool, Any]) -> bytes:
-    try:
-        return pickle.dumps(answer)
-    except Exception as error:
-        return pickle.dumps((False, ConfigError(f"what was found cannot be sent ({type(error).__name__}: {error})")))
+        try:
+            content = pickle.dumps(answer)
+        except Exception as error:
+            why = f"what was found cannot be sent ({type(error).__name__}: {error})"
+            content = pickle.dumps((False, ConfigError(why)))
+        connection.send_bytes(content)
 
 
 def _end_with_parent() -> None:

@@ -5,10 +5,10 @@ the place in it and what to do. Writers write to a temporary file and rename it,
 
 Design
 ------
-`workload` finds the reader that a file's content asks for: `batsim_json` and `batsim5_json` (with `profiles`), `swf`,
-`oar`, and `accounting` for logs of other batch systems. `simgrid` reads and writes platforms, `platform_check` says
-what is wrong in one, `generate` makes inputs of a seed. `events` are Batsim's external events, `outputs_read` and
-`outputs_write` its output files, `run_facts` the ``run.json`` beside them. All go through `text`.
+`workload` finds the reader that a file's content asks for: `batsim_json` (with `profiles`), `swf`, `oar`, and
+`accounting` for logs of other batch systems. `simgrid` reads and writes platforms, `platform_check` says what is wrong
+in one, `generate` makes inputs of a seed. `events` are Batsim's external events, `outputs_read` and `outputs_write` its
+output files, with the ``run.json`` beside them. All go through `text`.
 
 Readers accept what Batsim 4.2.1 accepts and refuse what it refuses, so that a file that loads here also loads there.
 They are stricter only where Batsim would hang or crash later: composed profiles that contain themselves, jobs on zero
@@ -27,8 +27,7 @@ from .events import load_events
 from .oar import load_oar
 from .outputs_write import write_run
 from .profiles import write_workload
-from .swf import load_swf
-from .swf_write import write_swf
+from .swf import load_swf, write_swf
 from .workload import load_workload
 
 __all__ = [

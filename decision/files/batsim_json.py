@@ -2,7 +2,7 @@
 
 Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
 absent where a job has none; fields that Batsim does not know are kept for the decision process). A workload of Batsim 5
-is converted first (`decision.files.batsim5_json`).
+is converted first (`decision.files.profiles`).
 """
 
 import math
@@ -10,6 +10,7 @@ import os
 import re
 from array import array
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
@@ -25,8 +26,8 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.trace import Trace, join_traces, read_trace
 from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
-from .batsim5_json import as_batsim4
-from .json_text import (
+from .profiles import INT32_MAX, Int32, as_batsim4, check_sequences, read_profile
+from .text import (
     DECODE_ERRORS,
     ArrayInParts,
     ArrayPart,
@@ -37,10 +38,11 @@ from .json_text import (
     explain_value,
     field_value,
     found_text,
+    is_plain_number,
+    opened,
+    read_bytes,
     split_error,
 )
-from .profiles import INT32_MAX, Int32, check_sequences, read_profile
-from .text import is_plain_number, opened, read_bytes
 
 # The objects of a workload file as its JSON has them, and what is wrong with one.
 
@@ -87,25 +89,18 @@ def decode_workload(data: bytes, path: str) -> RawWorkload:
     except DECODE_ERRORS as error:
         if _LOG.match(data):
             raise InputError(f"{path}: this looks like a log in the Standard Workload Format; {_AS_LOG}") from None
-        if isinstance(error, msgspec.ValidationError):
-            raise InputError(f"{path}: {_explain(error, data)}") from None
-        raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
-
-
-def _explain(error: msgspec.ValidationError, data: bytes) -> str:
-    text, where = split_error(error)
-    match = re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", where)
-    if not match:
-        return f"field {where!r}: {text}{found_text(field_value(data, where))}" if where else text
-    job = _loose_job(data, int(match[1]))
-    name = f"job {job['id']!r}" if "id" in job else f"job number {int(match[1]) + 1}"
-    return f"{name}, field {match[2]!r}: {text}{found_text(job.get(match[2]))}" if match[2] else f"{name}: {text}"
-
-
-def _loose_job(data: bytes, index: int) -> dict[str, Any]:
-    """The job as far as it can be read, for an error message."""
-    jobs = field_value(data, "jobs")
-    return jobs[index] if jobs and isinstance(jobs[index], dict) else {}
+        if not isinstance(error, msgspec.ValidationError):
+            raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
+        text, field = split_error(error)
+        found = field_value(data, field) if field else None
+        place = f"field {field!r}: " if field else ""
+        if match := re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", field):
+            jobs, at, field = field_value(data, "jobs"), int(match[1]), match[2]
+            job = jobs[at] if jobs and isinstance(jobs[at], dict) else {}  # as far as it can be read
+            found = job.get(field)
+            place = f"job {job['id']!r}" if "id" in job else f"job number {at + 1}"
+            place += f", field {field!r}: " if field else ": "
+        raise InputError(f"{path}: {place}{text}{found_text(found) if field else ''}") from None
 
 
 def full_job_ids(jobs: Sequence[RawJob], name: str, path: str) -> list[str]:
@@ -116,20 +111,19 @@ def full_job_ids(jobs: Sequence[RawJob], name: str, path: str) -> list[str]:
         if odd := unloadable_part(short):
             reason = f"Batsim cannot load a job whose id contains {odd!r}; rename the job"
             raise InputError(f"{path}: job {short!r}, field 'id': {reason}")
-        ids.append(f"{name}!{short}" if name not in short and "!" not in short else _given_id(short, name, path))
+        if name not in short and "!" not in short:
+            ids.append(f"{name}!{short}")
+            continue
+        prefix, _, rest = short.partition("!")
+        if prefix != name or not rest or "!" in rest:
+            reason = f"neither a name without '!' and {name!r}, nor '{name}!' and a name; rename the job"
+            raise InputError(f"{path}: job {short!r}, field 'id': {reason}")
+        ids.append(short)
     if len(set(ids)) != len(ids):
         seen: set[str] = set()
         twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
         raise InputError(f"{path}: job {twice!r}, field 'id': used by more than one job; make ids unique")
     return ids
-
-
-def _given_id(text: str, name: str, path: str) -> str:
-    prefix, _, rest = text.partition("!")
-    if prefix == name and rest and "!" not in rest:
-        return text
-    reason = f"neither a name without '!' and {name!r}, nor '{name}!' and a name; rename the job"
-    raise InputError(f"{path}: job {text!r}, field 'id': {reason}")
 
 
 def given_walltime(job: RawJob, full: str, path: str) -> float:
@@ -302,6 +296,10 @@ class GrowingJobs:
         ids = numbered(self._name, numbers)
         places = np.array(self._begin), np.array(self._length)
         estimate = np.array(self._estimate)
+        worth = None
+        if any(rows is not None for _, rows in self.given_worth):
+            parts = (np.full((n, 4), math.nan) if rows is None else rows for n, rows in self.given_worth)
+            worth = np.concatenate(list(parts))
         return JobColumns(
             id=ids,
             submit_time=np.array(self._submit),
@@ -310,7 +308,7 @@ class GrowingJobs:
             profile=Labelled(list(self._profiles), small(np.array(self._profile))),
             user=Labelled(list(self._users), small(np.array(self._user))),
             estimate=None if np.isnan(estimate).all() else estimate,
-            worth=self._all_worth(),
+            worth=worth,
             source=SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
 
@@ -318,12 +316,6 @@ class GrowingJobs:
         """What was recorded of the jobs; None where nothing was."""
         trace = join_traces(self._traces, jobs.id)
         return trace if trace.recorded or trace.request or not np.isnan(trace.wait).all() else None
-
-    def _all_worth(self) -> NDArray[np.float64] | None:
-        """What the jobs of all parts are worth."""
-        if all(rows is None for _, rows in self.given_worth):
-            return None
-        return np.concatenate([np.full((n, 4), math.nan) if rows is None else rows for n, rows in self.given_worth])
 
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
@@ -348,12 +340,20 @@ def load_json(
         InputError: if Batsim would refuse the file; one line with file, job or profile, and field.
     """
     where = str(path)
-    if not keep_extra and (large := _load_large(where, name, keep_source)):
-        return large
+    if not keep_extra:
+        with suppress(NotInPartsError, InputError, *DECODE_ERRORS), opened(where) as opened_file:
+            if os.fstat(opened_file.fileno()).st_size >= LARGE:
+                return _read_parts(opened_file, where, name, keep_source)
+    # it is small, or is read as a whole for its error
     data = as_batsim4(as_rapidjson(read_bytes(path)), where)
     file = decode_workload(data, where)
     profiles = _read_profiles(file.profiles, where)
-    used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))
+    named = {job.profile for job in file.jobs}
+    if missing := named - profiles.keys():
+        job = next(job for job in file.jobs if job.profile in missing)
+        mistake = f"the profile {job.profile!r} does not exist; add it"
+        raise InputError(f"{where}: job {job.id!r}, field 'profile': {mistake}")
+    used = used_profiles(profiles, named)
     ids = full_job_ids(file.jobs, name, where)
     jobs = _jobs(
         file.jobs,
@@ -402,16 +402,6 @@ def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
     return profiles
 
 
-def _named_profiles(jobs: Sequence[RawJob], profiles: Mapping[str, Profile], path: str) -> set[str]:
-    """The names of the profiles that jobs use."""
-    named = {job.profile for job in jobs}
-    missing = named - profiles.keys()
-    if missing:
-        job = next(job for job in jobs if job.profile in missing)
-        raise InputError(f"{path}: job {job.id!r}, field 'profile': the profile {job.profile!r} does not exist; add it")
-    return named
-
-
 def _jobs(
     jobs: Sequence[RawJob],
     ids: Sequence[str],
@@ -456,16 +446,6 @@ def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
 
 
 # --- Large files --------------------------------------------------------------------------------------------------
-
-
-def _load_large(path: str, name: str, keep_source: bool) -> Workload | None:
-    """A workload with its jobs as columns; None where the file is small, or is to be read as a whole for its error."""
-    try:
-        with opened(path) as file:
-            large = os.fstat(file.fileno()).st_size >= LARGE
-            return _read_parts(file, path, name, keep_source) if large else None
-    except (NotInPartsError, InputError, *DECODE_ERRORS):
-        return None
 
 
 def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Workload:

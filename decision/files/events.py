@@ -7,7 +7,7 @@ Those of Batsim 5 are all generic, with a text that it does not read. Where the 
 import csv
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,16 +16,15 @@ import numpy as np
 from msgspec import Meta
 
 from decision.files.accounting.read import recognise
+from decision.files.accounting.records import Clock
 from decision.files.accounting.tables import header_of, parquet_columns, parquet_table
-from decision.files.accounting.values import Clock
 from decision.model.demand import submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest, parse_hosts
 from decision.model.record import Floats
 from decision.model.workload import FORWARDED, GENERIC, POWER_SUPPLY, MachineEvent, Workload
 
-from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
-from .text import read_bytes
+from .text import DECODE_ERRORS, compact, explain_text, explain_value, read_bytes
 
 _MOST = 1 << 30  # hosts
 _RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of events at one instant
@@ -104,16 +103,26 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
     hosts: tuple[int, ...] = ()
     known, value = supply or forward_unknown, 0.0
     if fields.type in _RANK:
-        hosts = _hosts(fields.resources, where)
+        listed = fields.resources
+        if not isinstance(listed, str) or not listed.strip():
+            raise InputError(f"{where}, field 'resources': must be a host set like \"0-3 7\"; found {listed!r}")
+        try:
+            hosts = tuple(parse_hosts(listed))
+        except ConfigError as error:
+            raise InputError(f"{where}, field 'resources': {error}") from None
     elif fields.type == POWER_SUPPLY and known:
         hosts = read_forecast(fields.hosts, fields.forecast, where)
     elif fields.type in FORWARDED and known:
-        value = _rate(fields.value, where)
+        value = fields.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise InputError(f"{where}, field 'value': must be a finite number; found {value!r}")
     elif not forward_unknown and not (fields.type == GENERIC and isinstance(fields.data, str)):
         known_types = " or ".join(_RANK)
         reason = f"{fields.type!r} is unknown; use {known_types}, or forward unknown events"
         raise InputError(f"{where}, field 'type': {reason}")
-    return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, value=value, source=compact(line))
+    return MachineEvent(
+        timestamp=fields.timestamp, type=fields.type, hosts=hosts, value=float(value), source=compact(line)
+    )
 
 
 def _meant(fields: _Event) -> bytes | None:
@@ -181,15 +190,6 @@ def _decode(line: bytes, where: str) -> _Event:
         raise InputError(f"{where}: not a JSON event: {explain_text(error, line)}") from None
 
 
-def _hosts(text: Any, where: str) -> tuple[int, ...]:
-    if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{where}, field 'resources': must be a host set like \"0-3 7\"; found {text!r}")
-    try:
-        return tuple(parse_hosts(text))
-    except ConfigError as error:
-        raise InputError(f"{where}, field 'resources': {error}") from None
-
-
 def read_forecast(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
     """How many hosts have power, and how many will by step, as a ``power_supply`` says.
 
@@ -201,12 +201,6 @@ def read_forecast(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
     if not isinstance(forecast, list | tuple) or not all(map(_is_number_of_hosts, forecast)):
         raise InputError(f"{where}, field 'forecast': must be a list of whole numbers, 0 or more; found {forecast!r}")
     return (hosts, *forecast)
-
-
-def _rate(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"{where}, field 'value': must be a finite number; found {value!r}")
-    return float(value)
 
 
 def _is_number_of_hosts(value: Any) -> bool:
@@ -269,7 +263,18 @@ def read_series(
     time_column = _find(path, names, layout.time_column, _TIMES, "time_column")
     others = [name for name in names if name != time_column]
     column = _find(path, others, layout.column, tuple(usual), "column")
-    rows = parquet_table(path, (time_column, column), Clock()) if packed else _rows(path, time_column, column)
+    rows: Mapping[str, Sequence[str] | Floats]
+    if packed:
+        rows = parquet_table(path, (time_column, column), Clock())
+    else:
+        header, delimiter = header_of(path)
+        at = [header.index(name) for name in (time_column, column)]
+        text = read_bytes(path).decode("utf-8-sig", errors="replace").splitlines()
+        lines = [row for row in csv.reader(text, delimiter=delimiter) if row][1:]
+        for number, row in enumerate(lines):
+            if len(row) <= max(at):
+                raise InputError(f"{_place(path, number)}: has {len(row)} fields, and the header {len(header)}")
+        rows = {name: [row[i].strip() for row in lines] for name, i in zip((time_column, column), at, strict=True)}
     time, value = _times(path, time_column, rows[time_column]), _values(path, column, rows[column], negative)
     if len(time) == 0:
         raise InputError(f"{path}: has no rows")
@@ -295,18 +300,6 @@ def _find(path: Path, names: Sequence[str], wanted: str, usual: Sequence[str], f
     if len(candidates) != 1:
         raise ConfigError(f"{path}: has the columns {', '.join(names)}; say which one is meant", field=field)
     return candidates[0]
-
-
-def _rows(path: Path, *names: str) -> dict[str, list[str]]:
-    """Those columns of a CSV file, as texts."""
-    header, delimiter = header_of(path)
-    at = [header.index(name) for name in names]
-    text = read_bytes(path).decode("utf-8-sig", errors="replace").splitlines()
-    lines = [row for row in csv.reader(text, delimiter=delimiter) if row][1:]
-    for number, row in enumerate(lines):
-        if len(row) <= max(at):
-            raise InputError(f"{_place(path, number)}: has {len(row)} fields, and the header {len(header)}")
-    return {name: [row[i].strip() for row in lines] for name, i in zip(names, at, strict=True)}
 
 
 def _place(path: Path, row: int) -> str:

@@ -5,10 +5,9 @@ import io
 import math
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,9 +18,8 @@ from decision.model.reshape import refuse_empty
 from decision.model.trace import Reading, Trace
 from decision.model.workload import Job, Workload
 
-from .json_text import DECODE_ERRORS, explain_text, found_text
 from .profiles import INT32_MAX, delay_profiles
-from .text import read_blocks, read_bytes
+from .text import DECODE_ERRORS, explain_text, found_text, read_blocks, read_bytes
 
 # The records of OAR's exports: a job of an export, whatever the format and the names of its fields.
 #
@@ -64,13 +62,28 @@ class Record(msgspec.Struct, frozen=True):
 
 def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """The records of a table with a header. Raises InputError."""
-    text = _text(read_bytes(path, _LONGEST_LINE), path)
+    data = read_bytes(path, _LONGEST_LINE)
+    if not data.strip():
+        raise InputError(f"{path}: the file is empty")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: text that is not UTF-8; is it the right file?") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
     csv.field_size_limit(_LONGEST_LINE)
     delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(rows)]
-        _check_columns(header, path)
+        for names in (_ID, _SUBMISSION, _START, _STOP):
+            if not set(names) & set(header):
+                mistake = f"the column {names[0]!r} is missing; the first line must name the columns"
+                raise InputError(f"{path}, line 1: {mistake}")
+        if not set(_RESOURCES + _COUNT) & set(header):
+            raise InputError(f"{path}, line 1: there is neither a column 'resources' nor 'resource_count'; add one")
         for row in rows:
             place = f"{ROW_PLACE}{rows.line_num}"
             if len(row) not in (0, len(header)):
@@ -88,30 +101,6 @@ def is_oar_table(path: str | os.PathLike[str]) -> bool:
     return bool(names & set(_SUBMISSION)) or len(names) < 2 or "\0" in first
 
 
-def _check_columns(header: Sequence[str], path: str | os.PathLike[str]) -> None:
-    for names in (_ID, _SUBMISSION, _START, _STOP):
-        if not set(names) & set(header):
-            raise InputError(
-                f"{path}, line 1: the column {names[0]!r} is missing; the first line must name the columns"
-            )
-    if not set(_RESOURCES + _COUNT) & set(header):
-        raise InputError(f"{path}, line 1: there is neither a column 'resources' nor 'resource_count'; add one")
-
-
-def _text(data: bytes, path: str | os.PathLike[str]) -> str:
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: text that is not UTF-8; is it the right file?") from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
-    return text
-
-
 def json_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     """The records of a JSON export. Raises InputError."""
     data = read_bytes(path)
@@ -119,49 +108,51 @@ def json_records(path: str | os.PathLike[str]) -> Iterator[Record]:
         content = msgspec.json.decode(data)
     except DECODE_ERRORS as error:
         raise InputError(f"{path}: not JSON: {explain_text(error, data)}") from None
-    for number, (key, fields) in enumerate(_jobs(content, path), 1):
+    # jobs by id, ``{"8": {...}}``, the same under ``jobs``, or a list, alone or under ``items``
+    if isinstance(content, dict):
+        content = content.get("jobs", content.get("items", content))
+    if not isinstance(content, dict | list):
+        raise InputError(f"{path}: must be jobs by id, or a list of jobs{found_text(content)}")
+    jobs = content.items() if isinstance(content, dict) else (("", fields) for fields in content)
+    for number, (key, fields) in enumerate(jobs, 1):
         place = f": job {key!r}" if key else f": job number {number}"
         if not isinstance(fields, dict):
             raise InputError(f"{path}{place}: must be an object {{...}}{found_text(fields)}")
         yield _record({"job_id": key, **fields} if key else fields, path, place)
 
 
-def _jobs(content: Any, path: str | os.PathLike[str]) -> Iterator[tuple[str, Any]]:
-    """Jobs with their keys: ``{"8": {...}}``, the same under ``jobs``, or a list, alone or under ``items``."""
-    if isinstance(content, dict):
-        content = content.get("jobs", content.get("items", content))
-    if isinstance(content, dict):
-        yield from content.items()
-    elif isinstance(content, list):
-        yield from (("", fields) for fields in content)
-    else:
-        raise InputError(f"{path}: must be jobs by id, or a list of jobs{found_text(content)}")
-
-
 def _record(fields: Fields, path: str | os.PathLike[str], place: str) -> Record:
     where = f"{path}{place}"
-    resources = _resources(fields, where)
+    # ``2 3 4``, ``[2, 3, 4]`` or ``[{"id": 2}, ...]``; empty if unknown
+    name, listed = _find(fields, _RESOURCES)
+    if listed is not None and not isinstance(listed, str | list):
+        raise InputError(f"{where}, field {name!r}: must be a list of resources{found_text(listed)}")
+    items = listed.split() if isinstance(listed, str) else listed or []
+    resources = [str(item.get("id", item)) if isinstance(item, dict) else str(item) for item in items]
     count = _number(fields, _COUNT, where, default=float(len(resources)))
+    if not resources and (count % 1 or count > INT32_MAX):
+        reason = f"must be a whole number of at most {INT32_MAX}"
+        raise InputError(f"{where}, field 'resource_count': {reason}; found {count:g}")
     walltime = _number(fields, _WALLTIME, where, default=0.0)
+    name, job_id = _find(fields, _ID)
+    if job_id is None:
+        raise InputError(f"{where}: the field {name!r} is missing; add it")
+    if isinstance(job_id, bool) or not isinstance(job_id, int | str) or not str(job_id).strip():
+        raise InputError(f"{where}, field {name!r}: must be a whole number or text{found_text(job_id)}")
+    if "!" in str(job_id):
+        raise InputError(f"{where}, field {name!r}: must not contain '!'{found_text(job_id)}")
     return Record(
-        id=_id(fields, where),
+        id=str(job_id).strip(),
         submission=_number(fields, _SUBMISSION, where),
         start=_number(fields, _START, where),
         stop=_number(fields, _STOP, where),
         walltime=walltime if walltime > 0 else math.inf,
-        size=len(resources) if resources else _whole(count, where),
+        size=len(resources) or int(count),
         resources=resources,
         user=_label(fields, _USER),
         queue=_label(fields, _QUEUE),
         place=place,
     )
-
-
-def _whole(count: float, where: str) -> int:
-    if count % 1 or count > INT32_MAX:
-        reason = f"must be a whole number of at most {INT32_MAX}"
-        raise InputError(f"{where}, field 'resource_count': {reason}; found {count:g}")
-    return int(count)
 
 
 def _find(fields: Fields, names: Sequence[str]) -> tuple[str, Any]:
@@ -184,29 +175,6 @@ def _number(fields: Fields, names: Sequence[str], where: str, default: float | N
     return number
 
 
-def _id(fields: Fields, where: str) -> str:
-    name, value = _find(fields, _ID)
-    if value is None:
-        raise InputError(f"{where}: the field {name!r} is missing; add it")
-    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
-        raise InputError(f"{where}, field {name!r}: must be a whole number or text{found_text(value)}")
-    if "!" in str(value):
-        raise InputError(f"{where}, field {name!r}: must not contain '!'{found_text(value)}")
-    return str(value).strip()
-
-
-def _resources(fields: Fields, where: str) -> list[str]:
-    """The ids of a job's resources, from ``2 3 4``, ``[2, 3, 4]`` or ``[{"id": 2}, ...]``; empty if unknown."""
-    name, value = _find(fields, _RESOURCES)
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return value.split()
-    if not isinstance(value, list):
-        raise InputError(f"{where}, field {name!r}: must be a list of resources{found_text(value)}")
-    return [str(item.get("id", item)) if isinstance(item, dict) else str(item) for item in value]
-
-
 def _label(fields: Fields, names: Sequence[str]) -> str:
     value = _find(fields, names)[1]
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -216,14 +184,6 @@ _NAMED = 5  # lines of a reason whose numbers are kept
 
 
 _REASONS = ("that never started", "that did not end", "that ended when they started, or before", "without resources")
-
-
-class _Ran(NamedTuple):
-    """Jobs that ran, and why the others are left out."""
-
-    records: list[Record]
-    dropped: dict[str, int]
-    lines: dict[str, tuple[int, ...]]  # the first of them, in a table
 
 
 def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
@@ -245,21 +205,46 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
     """
     read = json_records if Path(path).suffix.lower() == ".json" else csv_records
     records = list(read(path))
-    _check_ids(records, path)
-    ran = _ran(records)
-    jobs = sorted(ran.records, key=lambda record: record.submission)
+    jobs: list[Record] = []
+    seen: set[str] = set()
+    dropped = dict.fromkeys(_REASONS, 0)
+    lines: dict[str, tuple[int, ...]] = dict.fromkeys(_REASONS, ())  # the first of them, in a table
+    for record in records:
+        if record.id in seen:
+            raise InputError(f"{path}{record.place}: job {record.id!r} is there twice; make ids unique")
+        seen.add(record.id)
+        wrong = (record.start <= 0, record.stop <= 0, record.stop <= record.start, record.size < 1)
+        if not any(wrong):
+            jobs.append(record)
+            continue
+        why = _REASONS[wrong.index(True)]
+        dropped[why] += 1
+        if record.place.startswith(ROW_PLACE):
+            lines[why] = (*lines[why], int(record.place.removeprefix(ROW_PLACE)))[:_NAMED]
+    jobs.sort(key=lambda record: record.submission)
     first = jobs[0].submission if jobs else 0.0
     names, profiles = delay_profiles(np.array([job.stop - job.start for job in jobs], np.float64))
     # as large as what the jobs used; where resources are not named, as the largest job
     named = {resource for record in jobs for resource in record.resources}
     workload = Workload(
         name=name,
-        jobs=tuple(_job(record, first, profile, name) for record, profile in zip(jobs, names, strict=True)),
+        jobs=tuple(
+            Job(
+                id=f"{name}!{record.id}",
+                submit_time=record.submission - first,
+                size=record.size,
+                walltime=record.walltime,
+                profile=profile,
+                user=record.user,
+                extra={"queue": record.queue} if record.queue else None,
+            )
+            for record, profile in zip(jobs, names, strict=True)
+        ),
         profiles=profiles,
         nb_res=max(len(named), max((record.size for record in jobs), default=1)),
         path=str(path),
-        dropped=ran.dropped,
-        dropped_lines=ran.lines,
+        dropped={why: count for why, count in dropped.items() if count},
+        dropped_lines={why: places for why, places in lines.items() if places},
         unix_start=first,
         trace=_trace(jobs, name),
         reading=Reading(
@@ -274,43 +259,6 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
     )
     refuse_empty(workload)
     return workload
-
-
-def _check_ids(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
-    seen: set[str] = set()
-    for record in records:
-        if record.id in seen:
-            raise InputError(f"{path}{record.place}: job {record.id!r} is there twice; make ids unique")
-        seen.add(record.id)
-
-
-def _ran(records: Iterable[Record]) -> _Ran:
-    reasons = [(record, _why_not(record)) for record in records]
-    dropped = Counter(why for _, why in reasons if why)
-    lines: dict[str, tuple[int, ...]] = {}
-    for record, why in reasons:
-        if why and record.place.startswith(ROW_PLACE):
-            lines[why] = (*lines.get(why, ()), int(record.place.removeprefix(ROW_PLACE)))[:_NAMED]
-    kept = [record for record, why in reasons if not why]
-    return _Ran(kept, {why: dropped[why] for why in _REASONS if dropped[why]}, lines)
-
-
-def _why_not(record: Record) -> str:
-    """Why a job is left out; empty if it is not."""
-    wrong = (record.start <= 0, record.stop <= 0, record.stop <= record.start, record.size < 1)
-    return next((reason for reason, holds in zip(_REASONS, wrong, strict=True) if holds), "")
-
-
-def _job(record: Record, first: float, profile: str, name: str) -> Job:
-    return Job(
-        id=f"{name}!{record.id}",
-        submit_time=record.submission - first,
-        size=record.size,
-        walltime=record.walltime,
-        profile=profile,
-        user=record.user,
-        extra={"queue": record.queue} if record.queue else None,
-    )
 
 
 def _trace(records: Sequence[Record], name: str) -> Trace:

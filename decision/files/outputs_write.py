@@ -1,4 +1,7 @@
-"""Batsim 4.2.1's output files: same columns, same number formats, same formulas."""
+"""Batsim 4.2.1's output files: same columns, same number formats, same formulas.
+
+Many rows of jobs are written at once in machine code, which takes longer to load than a small table to write.
+"""
 
 import csv
 import math
@@ -15,6 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
+from decision.compiling.bundle import I1, I4, I8, Bundle, F8x2, I8x2
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import nearest_millionths
+from decision.model.columns import HostSets
+from decision.model.computer import forget_rows
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import (
     NULL_RUNTIME,
@@ -33,7 +42,6 @@ from decision.model.record import (
     WorthTable,
 )
 
-from .rows import csv_rows
 from .text import read_bytes, write_files
 
 JOB_HEADER = (
@@ -92,9 +100,13 @@ def write_run(
 def run_tables(record: RunRecord, version: str = f"decision-{__version__}") -> dict[str, Iterable[bytes]]:
     """The files of a run in chunks, by the ends of their names: ``jobs``, ``schedule``, ``machine_states`` ..."""
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    values = job_values(jobs) | host_values(record)
+    cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
+    cells["batsim_version"] = _cells([version])[0]
+    names = sorted(cells)
     parts: dict[str, Iterable[bytes]] = {
         "jobs": _job_chunks(jobs),
-        "schedule": [_schedule(record, version).encode()],
+        "schedule": [f"{','.join(names)}\n{','.join(cells[name] for name in names)}\n".encode()],
         "machine_states": table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states)),
     }
     if energy is not None:
@@ -134,12 +146,13 @@ def _job_chunks(jobs: JobTable) -> Iterator[bytes]:
     for begin in range(0, len(jobs.id), _CHUNK):
         columns = _job_columns(jobs, slice(begin, begin + _CHUNK))
         written = csv_rows(columns) if len(jobs.id) >= _MANY and "REJECTED" not in columns[_STATE] else None
-        yield "".join(_job_rows(columns)).encode() if written is None else written
-
-
-def _job_rows(columns: Iterable[Sequence[str] | NDArray[Any]]) -> Iterator[str]:
-    for row in _cells_by_row(columns):
-        yield _JOB_ROW % row if row[_STATE] != "REJECTED" else _REJECTED_ROW % (*row[:6], row[-1])
+        if written is None:
+            rows = (
+                _JOB_ROW % row if row[_STATE] != "REJECTED" else _REJECTED_ROW % (*row[:6], row[-1])
+                for row in _cells_by_row(columns)
+            )
+            written = "".join(rows).encode()
+        yield written
 
 
 def _cells_by_row(columns: Iterable[Sequence[str] | NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -193,7 +206,10 @@ def _cells(column: Sequence[str]) -> Sequence[str]:
 def state_rows(table: HostTable, rows: slice) -> Iterator[str]:
     """The rows of the trace of hosts."""
     columns = [table.counts[rows, state].tolist() for state in range(HostState.UNAVAILABLE)]
-    return map(_STATE_ROW.__mod__, zip(table.time[rows].tolist(), *columns, strict=True))
+    times = table.time[rows].tolist()
+    if table.in_file:
+        forget_rows(table.time, rows.start, min(rows.stop, len(table.time)))
+    return map(_STATE_ROW.__mod__, zip(times, *columns, strict=True))
 
 
 def energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
@@ -216,14 +232,6 @@ def pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
 # ----------------------------------------------------------------------------------------------- schedule
 
 
-def _schedule(record: RunRecord, version: str) -> str:
-    values = job_values(record.jobs) | host_values(record)
-    cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
-    cells["batsim_version"] = _cells([version])[0]
-    keys = sorted(cells)
-    return ",".join(keys) + "\n" + ",".join(cells[key] for key in keys) + "\n"
-
-
 def job_values(jobs: JobTable) -> dict[str, int | float]:
     """Batsim's metrics: means are over all jobs, and rejected jobs add nothing to the sums."""
     ran = jobs.final_state != FinalState.REJECTED
@@ -242,14 +250,15 @@ def job_values(jobs: JobTable) -> dict[str, int | float]:
         "success_rate": _mean(nb_success, nb_jobs),
         "makespan": _largest(finish),
     }
-    measures = {
-        "waiting_time": start - submit,
-        "turnaround_time": finish - submit,
-        "slowdown": (finish - submit) / runtime,
-    }
-    for name, column in measures.items():
+
+    def add(name: str, column: NDArray[np.float64]) -> None:
         values[f"mean_{name}"] = _mean(float(column.sum(dtype=np.longdouble)), nb_jobs)
         values[f"max_{name}"] = _largest(column)
+
+    # one after the other, so that not all of them stand in memory
+    add("waiting_time", start - submit)
+    add("turnaround_time", finish - submit)
+    add("slowdown", (finish - submit) / runtime)
     return values
 
 
@@ -309,10 +318,20 @@ def write_run_of_5(
         ConfigError: if a folder is read-only, or the disk is full.
     """
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
+    figures = {"batsim_version": f'"{version}"'}
+    for name, value in (job_values(jobs) | host_values(record)).items():
+        if isinstance(value, int | np.integer):
+            figures[name] = str(value)
+        elif name not in _TIMES:  # as C writes it, of whose 0 / 0 the sign is negative
+            figures[name] = "-nan" if math.isnan(value) else f"{value:f}"
+    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, kilobytes elsewhere
+    peak = str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
+    used = {"memory_VmHWM_kB": peak, "memory_VmPeak_kB": peak}
+    used |= {"time_in_edc_seconds": f"{seconds[0]:f}", "time_in_simu_seconds": f"{seconds[1]:f}"}
     parts: dict[str, Iterable[bytes]] = {
         "jobs.csv": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows5, jobs)),
-        "schedule.json": [_object(_figures(record, version))],
-        "real_exec_info.json": [_object(_own_figures(seconds))],
+        "schedule.json": [_object(figures)],
+        "real_exec_info.json": [_object(used)],
     }
     if machine_states:
         parts["machine_states.csv"] = table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states))
@@ -332,26 +351,6 @@ def _job_rows5(jobs: JobTable, rows: slice) -> Iterator[str]:
         full = profile if "!" in str(profile) else f"{workload}!{profile}"
         cells = [job_id, workload, full, *rest]
         yield _REJECTED % tuple(cells[:6]) if cells[7] == FinalState.REJECTED.name else _ROW % tuple(cells)
-
-
-def _figures(record: RunRecord, version: str) -> dict[str, str]:
-    values = job_values(record.jobs) | host_values(record)
-    cells = {name: _number(value) for name, value in values.items() if name not in _TIMES}
-    return {**cells, "batsim_version": f'"{version}"'}
-
-
-def _number(value: int | float) -> str:
-    """As C writes it, of whose 0 / 0 the sign is negative."""
-    if isinstance(value, int | np.integer):
-        return str(value)
-    return "-nan" if math.isnan(value) else f"{value:f}"
-
-
-def _own_figures(seconds: tuple[float, float]) -> dict[str, str]:
-    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, kilobytes elsewhere
-    peak = str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)
-    cells = {"memory_VmHWM_kB": peak, "memory_VmPeak_kB": peak}
-    return {**cells, "time_in_edc_seconds": f"{seconds[0]:f}", "time_in_simu_seconds": f"{seconds[1]:f}"}
 
 
 def _object(cells: dict[str, str]) -> bytes:
@@ -427,23 +426,175 @@ def read_green_files(folder: Path) -> Context:
     Raises:
         InputError: if a file is of another kind.
     """
-    return Context(**{name: _read(_file(folder, name), *kind) for name, kind in _TABLES.items()})
+    tables: dict[str, Any] = {}
+    for part, (kind, names) in _TABLES.items():
+        path = _file(folder, part)
+        if path.is_file():
+            rows = list(csv.DictReader(read_bytes(path).decode(errors="replace").splitlines()))
+            try:
+                columns = {name: [row[name] for row in rows] for name in names}
+                values = [c if name == "job_id" else np.array(c, np.float64) for name, c in columns.items()]
+            except (KeyError, ValueError, TypeError):
+                raise InputError(f"{path}: not a table of {', '.join(names)}; run the policy again") from None
+            tables[part] = kind(**dict(zip(kind.__struct_fields__, values, strict=True)))  # type: ignore[attr-defined]
+    return Context(**tables)
 
 
 def _file(folder: Path, name: str) -> Path:
     return folder / f"{name}.csv"
 
 
-def _read(path: Path, kind: type, names: tuple[str, ...]) -> Any:
-    if not path.is_file():
+# Rows of a table as CSV, many at once, in machine code: texts, whole numbers, and numbers as C's ``%f`` writes them.
+
+_TEXT, _WHOLE, _FIXED = range(3)  # forms of a cell
+_LIMIT = 2.0**53  # numbers beyond are not written here
+_DIGITS = 16  # of a number below `_LIMIT`
+_DIGITS_OF_HOST = 10  # of the largest of four bytes
+_MILLION = 1_000_000
+_COMMA, _LINE_END, _BLANK, _MINUS, _POINT, _ZERO = (ord(sign) for sign in ",\n -.0")
+
+
+class TableRows(Bundle):
+    """n rows of cells; texts and numbers by column."""
+
+    form: I8  # (cells,) _TEXT, _WHOLE or _FIXED
+    column: I8  # (cells,) which column of the texts or of the numbers
+    text: I1  # the bytes of all texts, column by column
+    text_end: I8x2  # (columns of texts, n + 1) where the text before a row ends, and so that of the row begins
+    number: F8x2  # (columns of numbers, n)
+    out: I1  # what is written
+
+
+class SetsOfHosts(Bundle):
+    """Intervals of hosts, set by set."""
+
+    first: I4  # (m,) hosts
+    last: I4  # (m,)
+    count: I4  # (n,) intervals of each set
+    end: I8  # (n,) where the text of each set ends
+    out: I1  # what is written
+
+
+Cells = Sequence[str] | NDArray[np.generic]
+
+
+def csv_rows(columns: Sequence[Cells]) -> bytes | None:
+    """The rows, cells between commas; None where a number is nan, infinite or not below 2**53.
+
+    Args:
+        columns: the texts, as they are to stand there, or an array of numbers, written as ``%d`` where its type is a
+            whole one and as ``%f`` else; all of one length n.
+    """
+    number = np.array([column for column in columns if isinstance(column, np.ndarray)], np.float64)
+    if not np.all(np.abs(number) < _LIMIT):  # so are nan
         return None
-    rows = list(csv.DictReader(read_bytes(path).decode(errors="replace").splitlines()))
-    try:
-        columns = [[row[name] for row in rows] for name in names]
-        values = [
-            column if name == "job_id" else np.array(column, np.float64)
-            for name, column in zip(names, columns, strict=True)
+    texts = [_bytes_of(column) for column in columns if not isinstance(column, np.ndarray)]
+    text_end = np.zeros((len(texts), number.shape[1] + 1), np.int64)
+    first = 0
+    for at, (text, ends) in enumerate(texts):
+        text_end[at, 0], text_end[at, 1:] = first, first + ends
+        first += len(text)
+    form = np.array(
+        [
+            _TEXT if not isinstance(column, np.ndarray) else _WHOLE if column.dtype.kind in "iub" else _FIXED
+            for column in columns
         ]
-    except (KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: not a table of {', '.join(names)}; run the policy again") from None
-    return kind(**dict(zip(kind.__struct_fields__, values, strict=True)))  # type: ignore[attr-defined]
+    )
+    place = np.where(form == _TEXT, np.cumsum(form == _TEXT), np.cumsum(form != _TEXT)) - 1
+    rows = TableRows(
+        form=form,
+        column=place,
+        text=np.concatenate([np.zeros(0, np.int8), *(text for text, _ in texts)]),
+        text_end=text_end,
+        number=number,
+        out=np.empty(first + number.size * (_DIGITS + len("-.000000")) + number.shape[1] * len(columns), np.int8),
+    )
+    return rows.out[: write_rows.from_python(rows.address)].tobytes()
+
+
+def _bytes_of(column: Sequence[str]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+    """The bytes of all texts (n,), one behind the other, and where each ends (n,)."""
+    if isinstance(column, HostSets):
+        # What waited in a file comes as the fields of its rows, which do not lie side by side
+        first, last, count = (np.ascontiguousarray(of) for of in column.intervals())
+        out = np.empty(len(first) * 2 * (_DIGITS_OF_HOST + 1), np.int8)
+        sets = SetsOfHosts(first=first, last=last, count=count, end=np.empty(len(count), np.int64), out=out)
+        return out[: write_sets.from_python(sets.address)], sets.end
+    text = "".join(column).encode()
+    lengths = np.fromiter(map(len, column), np.int64, len(column))
+    if lengths.sum() < len(text):  # not all is ASCII
+        lengths = np.fromiter((len(cell.encode()) for cell in column), np.int64, len(column))
+    return np.frombuffer(text, np.int8), np.cumsum(lengths)
+
+
+@Interface(int, SetsOfHosts).entry
+def write_sets(sets):
+    """Write all sets of hosts as ``0-3 7``, one behind the other; how many bytes that are."""
+    out, at, interval = sets.out, 0, 0
+    for row in range(len(sets.count)):
+        for i in range(sets.count[row]):
+            if i > 0:
+                out[at] = _BLANK
+                at += 1
+            at = _put_digits(out, at, np.int64(sets.first[interval]))
+            if sets.first[interval] < sets.last[interval]:
+                out[at] = _MINUS
+                at = _put_digits(out, at + 1, np.int64(sets.last[interval]))
+            interval += 1
+        sets.end[row] = at
+    return at
+
+
+@Interface(int, TableRows).entry
+def write_rows(rows):
+    """Write all rows; how many bytes that are."""
+    out, at = rows.out, 0
+    cells = len(rows.form)
+    for row in range(rows.number.shape[1]):
+        for cell in range(cells):
+            column = rows.column[cell]
+            if rows.form[cell] == _TEXT:
+                for i in range(rows.text_end[column, row], rows.text_end[column, row + 1]):
+                    out[at] = rows.text[i]
+                    at += 1
+            elif rows.form[cell] == _WHOLE:
+                number = rows.number[column, row]
+                if number < 0:
+                    out[at] = _MINUS
+                    at += 1
+                at = _put_digits(out, at, abs(int(number)))
+            else:
+                at = _put_fixed(out, at, rows.number[column, row])
+            out[at] = _COMMA if cell < cells - 1 else _LINE_END
+            at += 1
+    return at
+
+
+@kernel
+def _put_fixed(out, at, number):
+    """As C's ``%f`` does: the nearest, of two as near the one whose last digit is even; -0.0 has its sign."""
+    if math.copysign(1.0, number) < 0:
+        out[at] = _MINUS
+        at += 1
+    whole = math.floor(abs(number))
+    millionths = int(nearest_millionths(abs(number) - whole))
+    if millionths == _MILLION:
+        whole, millionths = whole + 1, 0
+    at = _put_digits(out, at, int(whole))
+    out[at] = _POINT
+    for i in range(6, 0, -1):
+        out[at + i] = _ZERO + millionths % 10
+        millionths //= 10
+    return at + 7
+
+
+@kernel
+def _put_digits(out, at, number):
+    """A whole number from 0 on."""
+    length, rest = 1, number // 10
+    while rest > 0:
+        length, rest = length + 1, rest // 10
+    for i in range(length - 1, -1, -1):
+        out[at + i] = _ZERO + number % 10
+        number //= 10
+    return at + length

@@ -8,10 +8,12 @@ use are left out, counted by reason in `Workload.dropped`, with the numbers of t
 
 import codecs
 import datetime
+import math
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,16 +22,19 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow, numbered, small
+from decision import __version__
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, coded, joined, narrow, numbered
+from decision.model.computer import return_freed_memory
 from decision.model.dates import LAST_DATE
-from decision.model.demand import recorded, use_of
+from decision.model.demand import Floats, recorded, use_of
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, Walltimes, at_most, refuse_empty, reshape, too_large
-from decision.model.trace import Field, Reading, Trace, says
+from decision.model.trace import Field, Reading, Trace, of_jobs, says
 from decision.model.workload import Workload
 
+from .batsim_json import label
 from .profiles import INT32_MAX, delay_profiles
-from .text import read_blocks
+from .text import is_plain_number, read_blocks, utf8, write_files
 
 Header = Mapping[str, str]
 Table = NDArray[np.float64]
@@ -102,8 +107,12 @@ def read_swf(
         {**job_columns(table, time_field), "rest": rest, "line": narrow(lines)} for table, rest, lines in log.tables()
     ]
     # tables are taken from `parts`, and columns from the tables, so that no column stands in memory twice
-    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
-    columns = _in_order(log.without_repeats(columns))
+    columns = {name: joined([part.pop(name) for part in parts]) for name in list(parts[0])}
+    columns = log.without_repeats(columns)
+    if not (np.diff(columns["submit"]) >= 0).all():  # by submission; at one time in the order of the log
+        order = np.argsort(columns["submit"], kind="stable")
+        columns = {name: columns.pop(name)[order] for name in list(columns)}
+    return_freed_memory()
     lines = columns.pop("line")
     ids = numbered(name, columns["number"])
     trace, has_limit = log.trace(ids, columns), np.isfinite(columns["walltime"])
@@ -114,7 +123,7 @@ def read_swf(
         profiles=profiles,
         nb_res=int(jobs.size.max(initial=1)),
         path=str(path),
-        description=origin(log.header),
+        description="; ".join(f"{key}: {log.header[key]}" for key in _ORIGIN if log.header.get(key)),
         dropped=log.dropped,
         dropped_lines=log.dropped_lines,
         unix_start=unix_start(log.header),
@@ -143,8 +152,13 @@ def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, .
     """The number of hosts, where it is from, and what is to be said of it."""
     if stated := machine_size(header):
         return stated, "header", ()
-    if listed := _machines_file(f"{workload.path}.machines"):
-        return listed, f"{Path(workload.path).name}.machines", ()
+    beside = Path(f"{workload.path}.machines")  # Alea's file of clusters: id, name, nodes, processors of each
+    try:
+        rows = [line.split() for line in beside.read_text("utf-8", "replace").splitlines() if line.strip()]
+        if listed := sum(int(row[2]) * int(row[3]) for row in rows):
+            return listed, beside.name, ()
+    except (OSError, ValueError, IndexError):
+        pass  # there is none
     jobs, largest = recorded(workload), workload.nb_res
     if jobs is not None:
         peak = max(int(use_of(jobs).hosts.max()), largest)
@@ -154,26 +168,20 @@ def _machine(header: Header, workload: Workload) -> tuple[int, str, tuple[str, .
     return largest, "largest job", (f"warning: {why}; {largest:,}, the largest job (give it with --machine)",)
 
 
-def _machines_file(path: str) -> int:
-    """The processors of a file of clusters next to a log, as Alea has it: id, name, nodes, processors of each; or 0."""
-    try:
-        rows = [line.split() for line in Path(path).read_text("utf-8", "replace").splitlines() if line.strip()]
-        return sum(int(row[2]) * int(row[3]) for row in rows)
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _in_order(columns: Columns) -> Columns:
-    """By submission; at one time in the order of the log."""
-    if (np.diff(columns["submit"]) >= 0).all():
-        return columns
-    order = np.argsort(columns["submit"], kind="stable")
-    return {name: columns.pop(name)[order] for name in list(columns)}
-
-
 def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]) -> tuple[JobColumns, DelayProfiles]:
     """The jobs, and the profiles of all."""
     profile, profiles = delay_profiles(columns.pop("run"))
+    # each job's group, executable and queue, as far as they are known: one mapping for all jobs of the same ones
+    known = [labels(columns.pop(name)) for name in TEXT_FIELDS]
+    sizes = [len(column.labels) for column in known]
+    number = np.zeros(len(ids), np.min_scalar_type(math.prod(sizes)))  # of a job's three texts among all that could be
+    for column, size in zip(known, sizes, strict=True):
+        number *= size
+        number += column.codes
+    numbers, which = coded(number)
+    codes = np.unravel_index(numbers, sizes)
+    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
+    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
     jobs = JobColumns(
         id=ids,
         submit_time=columns["submit"].astype(np.float64),
@@ -181,28 +189,17 @@ def _jobs(columns: Columns, ids: Texts, labels: Callable[[Table], Labelled[str]]
         walltime=columns["walltime"].astype(np.float64),
         profile=profile,
         user=labels(columns["user"]),
-        extra=_extras([labels(columns.pop(name)) for name in TEXT_FIELDS]),
+        extra=Labelled[Mapping[str, str] | None](extras, which),
     )
     return jobs, profiles
 
 
-def _extras(known: Sequence[Labelled[str]]) -> Labelled[Mapping[str, str] | None]:
-    """Each job's group, executable and queue, as far as they are known."""
-    sizes = [len(column.labels) for column in known]
-    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
-    codes = np.unravel_index(distinct, sizes)
-    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
-    extras = [{name: text for name, text in zip(TEXT_FIELDS, row, strict=True) if text} or None for row in rows]
-    return Labelled(extras, small(which))
-
-
 # What the comments above a log in the Standard Workload Format say: the machine, and when and where the log began.
-
 
 _COMMENT = re.compile(rb"^[ \t]*[;#][ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MACHINE = re.compile(rb"[;#][ \t]*(UnixStartTime|MaxProcs|MaxNodes|Computer|Version|MaxJobs|MaxRecords):")
-_ORIGIN = ("Computer", "Installation", "Acknowledge")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")  # which machine the log is of, and whom to thank for it
 
 
 def read_header(data: bytes) -> dict[str, str]:
@@ -234,25 +231,16 @@ def time_zone(header: Header) -> float:
     TimeZoneString names a zone; the number TimeZone is deprecated (it does not know of summer time) and is used where
     the name is missing or unknown to this computer. Without either it is UTC.
     """
-    zone = _named_zone(header.get("TimeZoneString", ""))
-    start = unix_start(header)
+    name, start = header.get("TimeZoneString", ""), unix_start(header)
+    try:
+        zone = ZoneInfo(name) if name else None
+    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
+        zone = None
     if zone is not None and start is not None:
         offset = datetime.datetime.fromtimestamp(start, zone).utcoffset()
         return offset.total_seconds() if offset else 0.0
     seconds = _number(header, "TimeZone")
     return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
-
-
-def origin(header: Header) -> str:
-    """Which machine the log is of, and whom to thank for it."""
-    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
-
-
-def _named_zone(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name) if name else None
-    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
-        return None
 
 
 def _number(header: Header, key: str) -> float | None:
@@ -263,12 +251,10 @@ def _number(header: Header, key: str) -> float | None:
 
 # The lines of a log in the Standard Workload Format, or in the Grid Workload Format, as tables of numbers.
 
-
 _FIELDS = 18
 GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
-_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
-_USER, _PARTITION = 11, 15
+_ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS, _USER, _PARTITION = 0, 1, 2, 3, 4, 7, 10, 11, 15
 TEXT_FIELDS = {"group": 12, "executable": 13, "queue": 14}
 _NAMES = range(_USER, _PARTITION + 1)  # fields that may be texts
 _FIRST_NAME = -1e9  # the number that stands for the first of them; the next is lower by one
@@ -305,7 +291,10 @@ class LogLines:
         newlines = count = 0
         for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
             text = block if part else block.removeprefix(codecs.BOM_UTF8)
-            _check_text(text, newlines, self._path)
+            if b"\0" in text:
+                line = newlines + text.count(b"\n", 0, text.index(b"\0")) + 1
+                mistake = "a zero byte, so this is not a text file; is it the right file?"
+                raise InputError(f"{self._path}, line {line}: {mistake}")
             lines = text.splitlines()
             if b";" in text or b"#" in text:
                 self.header = {**read_header(text), **self.header}
@@ -339,21 +328,19 @@ class LogLines:
 
     def without_repeats(self, columns: Columns) -> Columns:
         """The first row of each job number; of columns ``number``, ``line``, and others."""
-        lines = columns["line"]
-        _, first = np.unique(columns["number"], return_index=True)
-        if len(first) == len(lines):
+        if (np.diff(columns["number"]) > 0).all():  # as in nearly all logs
             return columns
-        repeated = np.ones(len(lines), bool)
-        repeated[first] = False
-        self._drop(_REPEATED, lines[repeated])
+        repeated = np.ones(len(columns["number"]), bool)
+        repeated[np.unique(columns["number"], return_index=True)[1]] = False
+        self._drop(_REPEATED, columns["line"][repeated])
         return {name: column[~repeated] for name, column in columns.items()}
 
     def labels(self, numbers: Table) -> Labelled[str]:
         """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
         names = {number: text for text, number in self._names.items()}
-        distinct, which = np.unique(numbers, return_inverse=True)
-        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in distinct.tolist()]
-        return Labelled(texts, small(which))
+        values, which = coded(numbers)
+        texts = [f"{number:.0f}" if number >= 0 else names.get(number, "") for number in values.tolist()]
+        return Labelled(texts, which)
 
     def trace(self, ids: Sequence[str], columns: Columns) -> Trace:
         """What was recorded besides the jobs; takes its columns out of `columns`."""
@@ -363,14 +350,13 @@ class LogLines:
         asked = taken.pop("request walltime")
         request["walltime"] = np.where((asked <= 0) & (asked != -1), asked, np.nan)
         request["partition"] = self.labels(taken.pop("request partition"))
-        states, which = np.unique(taken.pop("recorded state"), return_inverse=True)
+        states, which = coded(taken.pop("recorded state"))
         texts = [STATES.get(state, "" if state == -1 else f"{state:.0f}") for state in states.tolist()]
-        recorded["state"] = Labelled(texts, small(which))
+        recorded["state"] = Labelled(texts, which)
         recorded["fields"] = Labelled(list(self._rests), columns.pop("rest"))
-        wait = columns.pop("wait").astype(np.float64)
         return Trace(
             id=ids,
-            wait=np.where(wait == -1, np.nan, wait),
+            wait=_known(columns.pop("wait")),
             recorded={name: field for name, field in recorded.items() if says(field)},
             request={name: field for name, field in request.items() if says(field)},
         )
@@ -393,31 +379,32 @@ class LogLines:
         rows = [texts[at] for at in records] if len(records) < len(texts) else texts
         numbers = records + before + 1
         # nearly all logs are plain numbers, which NumPy reads at once; others are read line by line
-        table = _numbers(rows) if not self._grid else np.empty((0, 0))
+        table = np.empty((0, 0 if self._grid else _FIELDS))
+        if rows and not self._grid:
+            with suppress(ValueError):
+                table = np.loadtxt(rows, comments=None, ndmin=2)
         if table.shape == (len(rows), _FIELDS):
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
-        table, rests, is_row = self._parse_each(rows)
-        return table, rests, numbers[is_row], numbers[~is_row]
+        table, rest, is_row = self._parse_each(rows)
+        return table, rest, numbers[is_row], numbers[~is_row]
 
     def _parse_each(self, rows: list[str]) -> tuple[Table, Codes, np.ndarray]:
         """The lines of numbers one by one, what follows, and which lines these are."""
-        split = [self._split(text) for text in rows]
+        split = []
+        for text in rows:
+            fields = text.split()
+            if len(fields) < _FIELDS or ";" in text:
+                parted = [field.strip() for field in text.split(";")]
+                fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
+            split.append(fields)
         if split and not self._usual:
-            count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
+            ((count, lines_of_it),) = Counter(map(len, split)).most_common(1)
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]
         usable = [row for row in parsed if row is not None]
-        table = np.array([row[0] for row in usable], np.float64).reshape(-1, _FIELDS)
-        rests = np.array([row[1] for row in usable], np.int32)
-        return table, rests, np.array([row is not None for row in parsed], bool)
-
-    def _split(self, text: str) -> list[str]:
-        fields = text.split()
-        if len(fields) < _FIELDS or ";" in text:
-            parted = [field.strip() for field in text.split(";")]
-            fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
-        return fields
+        table = np.array([numbers for numbers, _ in usable], np.float64).reshape(-1, _FIELDS)
+        return table, np.array([rest for _, rest in usable], np.int32), np.array([*map(bool, parsed)], bool)
 
     def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
         """The 18 numbers of a line and the code of what follows them; None where it is not that.
@@ -444,22 +431,10 @@ class LogLines:
 
 def _known(numbers: Table) -> Table:
     """Numbers with nan for the unknown, -1."""
-    return np.where(numbers == -1, np.nan, numbers.astype(np.float64))
-
-
-def _numbers(lines: list[str]) -> Table:
-    """The lines as a table of numbers; empty where they are no such table."""
-    try:
-        return np.loadtxt(lines, comments=None, ndmin=2) if lines else np.empty((0, _FIELDS))
-    except ValueError:
-        return np.empty((0, 0))
-
-
-def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
-    """Refuse a part of the file that is not text; `lines` come before it."""
-    if b"\0" in block:
-        line = lines + block.count(b"\n", 0, block.index(b"\0")) + 1
-        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
+    unknown = numbers == -1
+    if unknown.all():
+        return np.broadcast_to(np.nan, len(numbers))
+    return np.where(unknown, np.nan, numbers) if unknown.any() else numbers
 
 
 def requested_sizes(table: Table) -> Table:
@@ -500,4 +475,117 @@ def job_columns(table: Table, time_field: int) -> Columns:
         **{f"request {name}": table[:, column] for name, column in _REQUEST.items()},
         **{name: table[:, column] for name, column in TEXT_FIELDS.items()},
     }
-    return {name: narrow(column) for name, column in columns.items()}
+    return {name: joined([narrow(column)]) for name, column in columns.items()}
+
+
+# Workloads as logs in the Standard Workload Format 2.2, written.
+
+_STATUS_OF = {"COMPLETED": 1, "CANCELLED": 5, "DEADLINE": 5}  # the standard's status by state; of others 0: failed
+
+
+def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
+    """Write a workload as a log, with what was recorded of its jobs; other jobs' waiting times are unknown.
+
+    Lines come in order of submission. Job numbers are the jobs' names where all of these are numbers, or else counted
+    from 1; users, groups, executables and queues likewise, with the names in the header.
+
+    Args:
+        path: the file.
+        workload: the jobs.
+        runtimes: how long each takes, (J,) seconds (see `decision.model.demand.runtimes`).
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    write_files({Path(path): swf_lines(workload, runtimes)})
+
+
+def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
+    """The content of the file that `write_swf` writes."""
+    order = np.argsort([job.submit_time for job in workload.jobs], kind="stable").tolist()
+    jobs = [workload.jobs[i] for i in order]
+    numbers, names = _numbers([job.name for job in jobs])
+    notes = ["Note: jobs are numbered from 1"] if names else []
+    labels = {"user": [job.user for job in jobs]}
+    labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in TEXT_FIELDS}
+    columns = []
+    for kind, texts in labels.items():
+        column, names = _numbers(texts)
+        columns.append(column)
+        notes += [f"Note: {kind} {number} is {name!r}" for name, number in names.items()]
+    beside = _Beside(workload, order)
+    notes += [f"Note: partition {number} is {name!r}" for name, number in beside.partitions.items()]
+    head = ["Version: 2.2", f"Conversion: decision {__version__}", f"MaxJobs: {len(jobs)}", f"MaxRecords: {len(jobs)}"]
+    if workload.unix_start is not None:
+        head += [f"UnixStartTime: {_text(workload.unix_start)}", f"TimeZone: {_text(workload.time_zone)}"]
+    head += [f"MaxNodes: {workload.nb_res}", f"MaxProcs: {workload.nb_res}"]
+    head += [f"Note: {line}" for line in workload.description.splitlines() if line.strip()]
+    yield from (utf8(f"; {line}\n") for line in (*head, *notes))
+    rows = zip(numbers, jobs, runtimes[order].tolist(), *columns, strict=True)
+    for at, (number, job, runtime, user, *names_of_job) in enumerate(rows):
+        walltime = beside.walltime[at] if job.walltime == np.inf else _text(job.walltime)
+        allocated, requested = beside.sizes(at, job.size)
+        fields = (
+            *(number, _text(job.submit_time), beside.wait[at], _text(runtime), allocated, beside.cpu_time[at]),
+            *(beside.used_memory[at], requested, walltime, beside.memory[at]),
+            *(beside.status(at, workload.profiles[job.profile].exit_code), user, *names_of_job),
+            *(beside.partition[at], beside.preceding[at], beside.think_time[at]),
+        )
+        yield f"{' '.join(map(str, fields))} {beside.rest[at]}".rstrip().encode() + b"\n"
+
+
+class _Beside:
+    """What a log's fields say that jobs do not, from the jobs' records; -1 where it is not known.
+
+    Args:
+        workload: the jobs.
+        order: in which they are written.
+    """
+
+    def __init__(self, workload: Workload, order: Sequence[int]) -> None:
+        jobs = len(workload.jobs)
+        self._is_recorded = workload.trace is not None
+        trace = of_jobs(workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan)), workload.jobs)
+
+        def numbers(part: str, name: str) -> list[str]:
+            return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
+
+        def texts(part: str, name: str) -> list[str]:
+            return list(trace.texts(part, name).take(np.array(order, np.int64)))
+
+        self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
+        self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
+        self.cpu_time, self.used_memory = numbers("recorded", "cpu_time"), numbers("recorded", "memory")
+        self.walltime, self.memory = numbers("request", "walltime"), numbers("request", "memory")
+        self.think_time = numbers("request", "think_time")
+        self.state, self.rest = texts("recorded", "state"), texts("recorded", "fields")
+        self.partition, self.partitions = _numbers(texts("request", "partition"))
+        self.preceding = numbers("request", "dependency")
+
+    def sizes(self, at: int, size: int) -> tuple[str, str]:
+        """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""
+        requested, allocated = self.requested[at], self.allocated[at]
+        if (float(requested) if float(requested) > 0 else float(allocated)) == size:
+            return allocated, requested
+        return "-1", str(size)
+
+    def status(self, at: int, exit_code: int) -> str:
+        """The standard's status of a job."""
+        state = self.state[at]
+        if not state:
+            return "-1" if self._is_recorded else str(0 if exit_code else 1)
+        return state if state.isdigit() else str(_STATUS_OF.get(state, 0))
+
+
+def _numbers(texts: Sequence[str]) -> tuple[list[int], Mapping[str, int]]:
+    """A number for each text, -1 for none, and what the numbers mean where the texts are no numbers themselves."""
+    named = [text for text in dict.fromkeys(texts) if text]
+    if all(map(is_plain_number, named)):
+        return [int(text) if text else -1 for text in texts], {}
+    names = {text: number for number, text in enumerate(named, 1)}
+    return [names.get(text, -1) for text in texts], names
+
+
+def _text(value: float) -> str:
+    """A number as it is read again, without decimals where it has none."""
+    return f"{value:.0f}" if value % 1 == 0 else repr(value)

@@ -72,10 +72,10 @@ def load_workload(
     if jobs is not None and not isinstance(jobs, slice):
         raise ConfigError(f"jobs: must be a range like slice(0, 5000); found {jobs!r}", field="jobs")
     nodes, name = None if nodes is None else whole("nodes", nodes, 1), text("name", name)
-    if speed is not None:
-        speed = amount("speed", speed, 1e-9, 1e30)
     if not isinstance(options, TraceOptions):
         raise ConfigError(f"options: must be TraceOptions; found {options!r}", field="options")
+    if speed is not None:
+        speed = amount("speed", speed, 1e-9, 1e30)
     keep_source, path = flag("keep_source", keep_source), find_workload(source)
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
     return _read_filtered(path, name, filters, keep_source, options, time_field, time_zone)
@@ -154,8 +154,21 @@ def _read_as(
     elif format in ("swf", "gwf"):
         field = options.time_field or REQUESTED_TIME
         return read_swf(path, machine=options.machine, time_field=field, grid=format == "gwf", name=name)
+    elif format == "oar":
+        workload = load_oar(path, name)
     else:
-        workload = load_oar(path, name) if format == "oar" else _read_json(path, name, keep_extra, keep_source)
+        if path.suffix.lower() != ".json" and not begins_as_json(path):
+            mistake = "neither JSON nor a log or table of a known format; name its format, or give the table a header"
+            raise InputError(f"{path}: {mistake}", field="format")
+        workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
+        reading = Reading(
+            format="json",
+            records=len(workload.jobs),
+            unit_reason="the file counts hosts",
+            hosts_from="nb_res",
+            requested=int(np.isfinite(walltimes(workload)).sum()),
+        )
+        workload = replace(workload, reading=reading)
     return at_most(workload, options.machine) if options.machine and format != "json" else workload
 
 
@@ -168,23 +181,6 @@ def no_time_field(names: str) -> ConfigError:
 def no_local_times(names: str) -> ConfigError:
     """The error of a time zone where no time is a local one."""
     return ConfigError(f"{names}: times are seconds, and not local times; leave out the zone", field="time_zone")
-
-
-def _read_json(path: Path, name: str, keep_extra: bool, keep_source: bool) -> Workload:
-    if path.suffix.lower() != ".json" and not begins_as_json(path):
-        raise InputError(
-            f"{path}: neither JSON nor a log or table of a known format; name its format, or give the table a header",
-            field="format",
-        )
-    workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
-    reading = Reading(
-        format="json",
-        records=len(workload.jobs),
-        unit_reason="the file counts hosts",
-        hosts_from="nb_res",
-        requested=int(np.isfinite(walltimes(workload)).sum()),
-    )
-    return replace(workload, reading=reading)
 
 
 def is_log(workload: Workload) -> bool:
@@ -276,12 +272,17 @@ def frame_workload(frame: "DataFrame", name: str = "w0") -> Workload:
         raise ConfigError("workload: the table has no jobs", field="workload")
     submit, size, runtime = (_numbers(frame, column) for column in _NEEDED)
     walltime = _numbers(frame, "walltime") if "walltime" in frame.columns else np.full(len(frame), math.inf)
+    # a workload's name that ids begin with is replaced
+    given = frame["id"] if "id" in frame.columns else range(1, len(frame) + 1)
+    ids = [f"{name}!{str(job_id).rpartition('!')[2]}" for job_id in given]
+    if len(set(ids)) < len(ids):
+        raise ConfigError("workload: two jobs have the same id", field="workload")
     durations, which = np.unique(runtime, return_inverse=True)
     names = [f"{seconds:.17g}" for seconds in durations.tolist()]
     return Workload(
         name=name,
         jobs=JobColumns(
-            id=Labelled(_ids(frame, name), np.arange(len(frame))),
+            id=Labelled(ids, np.arange(len(frame))),
             submit_time=submit,
             size=size.astype(np.int32),
             walltime=walltime,
@@ -316,12 +317,3 @@ def _numbers(frame: "DataFrame", column: str) -> Floats:
         where = f"row {row} (counted from 0), column {column}"
         raise ConfigError(f"workload: {where}: must be {wanted}; found {numbers[row]:g}", field="workload")
     return numbers
-
-
-def _ids(frame: "DataFrame", name: str) -> list[str]:
-    """The jobs' ids in this workload; a workload's name that they begin with is replaced."""
-    given = frame["id"] if "id" in frame.columns else range(1, len(frame) + 1)
-    ids = [f"{name}!{str(job_id).rpartition('!')[2]}" for job_id in given]
-    if len(set(ids)) < len(ids):
-        raise ConfigError("workload: two jobs have the same id", field="workload")
-    return ids

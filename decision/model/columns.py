@@ -6,6 +6,7 @@ lists that they stand for, and are equal to them.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
@@ -162,8 +163,11 @@ class Labelled(Column[Item], Generic[Item]):
 
     def used(self) -> "Labelled[Item]":
         """The labels that items have, in the order in which they come first."""
-        used, first = np.unique(self.codes, return_index=True)
-        return Labelled(self.labels, used[np.argsort(first)])
+        found: dict[int, None] = {}
+        for begin in range(0, len(self.codes), 16 * _CHUNK):  # in parts, since `np.unique` takes 30 bytes for each code
+            used, first = np.unique(self.codes[begin : begin + 16 * _CHUNK], return_index=True)
+            found.update(dict.fromkeys(used[np.argsort(first)].tolist()))
+        return Labelled(self.labels, np.array(list(found), self.codes.dtype))
 
 
 def labelled(items: Sequence[str]) -> Labelled[str]:
@@ -178,6 +182,20 @@ def small(codes: Numbers) -> Numbers:
     return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
 
 
+def coded(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """The different ones of numbers (n,), in order, and which of these each number is (n,), in the smallest type."""
+    if numbers.dtype.kind in "iu" and len(numbers):
+        low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
+        # A table takes a byte to four for each value between; `np.unique` takes 30 bytes for each number.
+        if span <= max(len(numbers), _CHUNK):
+            there = np.zeros(span, np.bool_)
+            there[numbers - low] = True
+            code = small(np.cumsum(there) - 1)
+            return np.flatnonzero(there) + low, code[numbers - low]
+    values, which = np.unique(numbers, return_inverse=True)
+    return values, small(which)
+
+
 def narrow(numbers: Numbers) -> Numbers:
     """The same numbers as 32-bit integers where they are that."""
     with np.errstate(invalid="ignore"):
@@ -185,27 +203,28 @@ def narrow(numbers: Numbers) -> Numbers:
     return numbers if (whole != numbers).any() or np.signbit(numbers[whole == 0]).any() else whole
 
 
+def joined(parts: Sequence[Numbers]) -> Numbers:
+    """All parts, one after the other; numbers that are all the same take the memory of one, and are to be read only."""
+    first = parts[0][:1].copy()
+    if len(first) and all((part == first).all() for part in parts):
+        return np.broadcast_to(first, sum(map(len, parts)))
+    return np.concatenate(parts)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class JobColumns(Column[Job]):
     """Jobs of different ids as columns of length n; see `Job`."""
 
-    def __init__(
-        self,
-        *,
-        id: Column[str],
-        submit_time: NDArray[np.float64],
-        size: NDArray[np.int32],
-        walltime: NDArray[np.float64],
-        profile: Labelled[str],
-        user: Labelled[str],
-        estimate: NDArray[np.float64] | None = None,
-        worth: NDArray[np.float64] | None = None,
-        extra: Column[Mapping[str, Any] | None] | None = None,
-        source: Column[bytes] | None = None,
-    ) -> None:
-        self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
-        self.profile, self.user, self.extra, self.source = profile, user, extra, source
-        self.estimate = estimate  # None: no job has one
-        self.worth = worth  # (n, 4) as `Worth`, nan where a job does not say it; None: no job says any
+    id: Column[str]
+    submit_time: NDArray[np.float64]
+    size: NDArray[np.int32]
+    walltime: NDArray[np.float64]
+    profile: Labelled[str]
+    user: Labelled[str]
+    estimate: NDArray[np.float64] | None = None  # None: no job has one
+    worth: NDArray[np.float64] | None = None  # (n, 4) as `Worth`, nan where a job says nothing; None: none does
+    extra: Column[Mapping[str, Any] | None] | None = None
+    source: Column[bytes] | None = None
 
     def __len__(self) -> int:
         return len(self.size)

@@ -114,6 +114,7 @@ class HostTable(msgspec.Struct, kw_only=True):
 
     time: Floats  # seconds
     counts: NDArray[np.integer]  # (n, 6) hosts in each HostState
+    in_file: bool = False  # the columns are those of a file, of which what was read need not stay in memory
 
 
 class EnergyTable(msgspec.Struct, kw_only=True):

@@ -67,14 +67,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def number(self, part: str, name: str) -> Floats:
-        """A field of ``recorded`` or ``request``, (n,), nan where it is not known."""
+        """A field of ``recorded`` or ``request``, (n,), nan where it is not known; to be read only."""
         field = getattr(self, part).get(name)
-        return field if isinstance(field, np.ndarray) else np.full(len(self.wait), np.nan)
+        return field if isinstance(field, np.ndarray) else np.broadcast_to(np.nan, len(self.wait))
 
-    def texts(self, part: str, name: str) -> Sequence[str]:
+    def texts(self, part: str, name: str) -> Labelled[str]:
         """A field of ``recorded`` or ``request`` as texts, "" where it is not known."""
         field = getattr(self, part).get(name)
-        return field if isinstance(field, Labelled) else [""] * len(self.wait)
+        return field if isinstance(field, Labelled) else Labelled([""], np.zeros(len(self.wait), np.uint8))
 
     def without_times(self) -> "Trace":
         """The same with no start known, for jobs that come at other times than they came."""

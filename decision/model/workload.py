@@ -171,7 +171,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ConfigError: if pandas is not installed.
         """
-        from .notebook import job_frame
+        from .demand import job_frame
 
         return job_frame(self, speed)
 
@@ -180,7 +180,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.name}{where}, {len(self.jobs):,} jobs for {self.nb_res:,} hosts>"
 
     def _repr_html_(self) -> str:
-        from .notebook import jobs_html
+        from .demand import jobs_html
 
         return jobs_html(self)
 

@@ -271,7 +271,7 @@ class TrainingHours(NamedTuple):
     """What the trainings of a paper's own agent take, by speeds that were measured."""
 
     steps: float  # of one, or updates
-    per_core: float  # in a second of one core
+    per_core: float  # in a second of one core, as `scripts/gpu-check --device cpu` measures it
     per_gpu: float  # in a second of one H200; 0 where that was not measured
 
     def hours(self, trainings: float) -> tuple[float, float]:
@@ -287,14 +287,16 @@ def price_line(prices: Sequence[tuple[TrainingHours, float]]) -> str:
         prices: of each kind of training, and how many of these there are still to do, of one that was begun its rest.
     """
     left = math.fsum(number for _, number in prices)
+    return f"the paper's own trainings that are left: {left:,.4g}; {hours_of(prices)}"
+
+
+def hours_of(prices: Sequence[tuple[TrainingHours, float]]) -> str:
+    """What so many of each kind of training take, in words."""
     hours = [price.hours(number) for price, number in prices if number]
     cores, gpus = (math.fsum(column) for column in zip(*hours, strict=True)) if hours else (0.0, 0.0)
-    gpu = "hours of one H200 not measured" if math.isnan(gpus) else f"{_number(gpus)} hours of one H200"
-    return f"the paper's own trainings that are left: {left:,.4g}; {_number(cores)} hours of two cores, {gpu}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+    texts = [f"{value:,.0f}" if value >= 100 else f"{value:.2g}" for value in (cores, gpus)]
+    gpu = "hours of one H200 not measured" if math.isnan(gpus) else f"{texts[1]} hours of one H200"
+    return f"{texts[0]} hours of two cores, {gpu}"
 
 
 RUNS_OF_A_VERDICT = 3  # the interval of fewer says nothing of the next one

@@ -14,7 +14,7 @@ from rich.table import Table
 from decision.cli.command import Drawing
 from decision.cli.declared import Option
 from decision.cli.options import JsonOption, Spread, TimeFieldOption
-from decision.cli.tables import print_json, simple_table
+from decision.cli.tables import FittedTable, print_json
 from decision.cli.terminal import announce_compilation, counting, stdout
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _print_findings(findings: "Findings", as_json: bool) -> None:
 
 def _result_table(found: "ResultTable", whole: bool) -> Table:
     """`whole`: no cell wraps; otherwise those of the first column do not."""
-    table = simple_table(title=found.title)
+    table = FittedTable(title=found.title)
     table.collapse_padding = True
     columns = zip(*found.rows, strict=True) if found.rows else [()] * len(found.columns)  # of what has no rows yet
     for at, (header, cells) in enumerate(zip(found.columns, columns, strict=True)):

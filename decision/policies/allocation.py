@@ -12,7 +12,7 @@ which can sleep only when all of them are idle. Where each host is a server of i
 when a job starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may
 be given prices of free hosts, which say what they are worth to jobs that come later
 (`decision.policies.placement.windows`). `hops` takes hosts that are few hops apart on any network
-(`decision.state.hops`), which on trees `tree` does better.
+(`choose_near`), which on trees `tree` does better.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import first_word, next_word, uniform
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError, InternalError, PolicyError
 from decision.model.platform import Platform
 from decision.policies.placement.tree import count_lowest, place_as_slurm, place_best, place_priced
 from decision.policies.placement.windows import fill_worth
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
-from decision.state.hops import choose_near
+from decision.state.cluster import count_hops
 from decision.state.plan_arrays import START, add, add_interval
 
 from .options import Allocation
@@ -38,10 +38,27 @@ def plan_start(plan, state, facts, config, job):
     """Plan to start `job` on some of the plan's free hosts, which must be enough; without a look at a tree."""
     action, size = add(plan, START, job), state.size[job]
     if config.allocation == Allocation.SCATTERED:
-        _take_scattered(plan, action, size, first_word(config.seed, job))
+        # A uniform choice, Knuth's selection sampling (algorithm S): each free host is taken with the chance of being
+        # one of those still wanted; one pass, no list of hosts.
+        word, left = first_word(config.seed, job), count_hosts(plan.free)
+        if left < size:
+            raise PolicyError(_TOO_FEW)
+        host = next_in(plan.free, 0)
+        while size > 0:
+            if uniform(word) * left < size:
+                _take(plan, action, host, host)
+                size -= 1
+            word = next_word(word)
+            left -= 1
+            host = next_in(plan.free, host + 1)
         return
     if config.allocation == Allocation.PACK:
-        _take_packed(plan, facts, action, size)
+        picked = np.zeros(len(plan.free), np.uint64)
+        pick_fullest(facts, plan.free, size, picked)
+        host = next_in(picked, 0)
+        while host < len(facts.server):
+            _take(plan, action, host, host)
+            host = next_in(picked, host + 1)
         return
     # Runs of neighbours are a preference: where there is none the job starts all the same, on the lowest hosts.
     first = -1
@@ -150,16 +167,6 @@ def take_near(plan, state, facts, action):
 
 
 @kernel
-def _take_packed(plan, facts, action, size):
-    picked = np.zeros(len(plan.free), np.uint64)
-    pick_fullest(facts, plan.free, size, picked)
-    host = next_in(picked, 0)
-    while host < len(facts.server):
-        _take(plan, action, host, host)
-        host = next_in(picked, host + 1)
-
-
-@kernel
 def pick_fullest(facts, free, size, picked):
     """Put `size` of the free hosts into the bitmap: those of the server with the fewest of them first, then by id."""
     hosts = np.zeros(len(facts.server_begin) - 1, np.int64)  # free ones by server
@@ -237,18 +244,50 @@ def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> N
         raise ConfigError(f"{who} is for trees of {len(prices) + 1} levels, and {given}", field="platform")
 
 
+# Free hosts that are few hops apart.
+#
+# `choose_near` is the heuristic of Krumke, Marathe, Noltemeier, Radhakrishnan, Ravi and Rosenkrantz, "Compact location
+# problems" (Theoretical Computer Science 181, 1997), which Bender et al. use on grids ("Communication-aware processor
+# allocation for supercomputers", Algorithmica 50, 2008): for each free host the nearest free ones are tried, and those
+# win whose hops to it are fewest in sum. Hops are a metric, so all pairs of n such hosts are at most 2 - 2 / n times as
+# many hops apart as those of the best n.
+#
+# On trees `decision.policies.placement.tree` has the best hosts exactly. On a torus and on a dragonfly nobody knows how
+# to find them in a reasonable time.
+
+
 @kernel
-def _take_scattered(plan, action, size, word):
-    """A uniform choice among the free hosts: each is taken with the chance of being one of those still wanted."""
-    left = count_hosts(plan.free)
-    host = next_in(plan.free, 0)
-    if left < size:
-        raise PolicyError(_TOO_FEW)
-    while size > 0:
-        # Knuth's selection sampling (algorithm S): one pass, no list of hosts.
-        if uniform(word) * left < size:
-            _take(plan, action, host, host)
-            size -= 1
-        word = next_word(word)
-        left -= 1
-        host = next_in(plan.free, host + 1)
+def choose_near(network, places, size, chosen):
+    """Write which of the free hosts a job gets.
+
+    Args:
+        network: `network_codes` the platform.
+        places: (F,) of the free hosts; ties go to those that come first.
+        size: hosts of the job, at most F.
+        chosen: (F,) bool, receives the choice.
+    """
+    # Hops by how many hosts are so far: counting takes one pass for a centre, sorting would take more.
+    longest = 0  # hops: no way is longer than twice that from the first one
+    for place in places:
+        longest = max(longest, 2 * count_hops(network, places[0], place))
+    number = np.zeros(longest + 1, np.int64)  # of free hosts, by hops
+    if size > len(places):
+        raise InternalError("a job is to be placed on more hosts than are free")
+    best, least, radius, at_radius = 0, np.int64(2**62), 0, 0
+    for centre in range(len(places)):
+        number[:] = 0
+        for place in places:
+            number[count_hops(network, places[centre], place)] += 1
+        # The nearest `size` hosts of this centre, ring by ring.
+        hops, left, total = 0, size - number[0], 0
+        while left > 0:
+            hops += 1
+            total += hops * min(number[hops], left)
+            left -= number[hops]
+        if total < least:
+            best, least, radius, at_radius = centre, total, hops, left + number[hops]
+    # All within the radius, and of those at its edge as many as are needed, the first ones.
+    for i in range(len(places)):
+        hops = count_hops(network, places[best], places[i])
+        chosen[i] = hops < radius or (hops == radius and at_radius > 0)
+        at_radius -= hops == radius

@@ -17,9 +17,7 @@ from decision.state.plan_arrays import START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
 from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
-from .booking import decide_booked
-from .conservative import choose_reserved, next_call
-from .easy import choose_starts
+from .backfill import choose_reserved, choose_starts, next_call
 from .guard import (
     OPTION,
     GuardLimit,
@@ -47,7 +45,7 @@ from .options import (
     refuse_unknown,
 )
 from .order import density_of, sort_queue
-from .power import manage_power
+from .power import decide_booked, manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
 # Running jobs that give their hosts to a waiting one that is worth more.
@@ -59,15 +57,15 @@ from .prepared import DECIDE, DECIDED, CompiledPolicy
 # are as many as it takes.
 
 
-@kernel
-def suspend_for_others(state, memory, plan, length):
+@SLOT.entry
+def suspend_for_others(state, facts, memory, plan, length):
     """Suspend running jobs for those of ``memory.sorted``, which has this length, that are worth more.
 
-    False where there is none to suspend: then those that others were suspended for are first in ``memory.sorted``.
+    0 where there is none to suspend: then those that others were suspended for are first in ``memory.sorted``.
     """
     running = state.running[: state.nb_running]
     if state.suspended[running].any():
-        return True  # their hosts are not free yet, and they are somebody's
+        return 1.0  # their hosts are not free yet, and they are somebody's
     # Else a job that ranks before them could take the hosts that others were suspended for, and so on for ever.
     _put_heirs_first(state, memory, length)
     # A supply of power may be shorter than the hosts that are free.
@@ -89,7 +87,7 @@ def suspend_for_others(state, memory, plan, length):
         if goes[i]:
             add(plan, SUSPEND, running[i])
     memory.nb_heirs = heirs
-    return heirs > 0
+    return 1.0 if heirs > 0 else 0.0
 
 
 @kernel
@@ -121,7 +119,13 @@ def _choose_victims(state, config, running, goes, job, wanted):
     chosen, picked = np.zeros(len(running), np.int64), 0
     # Greedy: the least worth first, until there are enough hosts.
     while gained < wanted:
-        least = _least_of(state, config, running, goes, limit)
+        # Of equals the last one goes.
+        least, lowest = -1, limit
+        for i in range(len(running)):
+            if not goes[i]:
+                worth = _worth_of(state, config, running[i])
+                if worth < lowest or (least >= 0 and worth == lowest and running[i] > running[least]):
+                    least, lowest = i, worth
         if least < 0:
             break
         goes[least] = True
@@ -136,18 +140,6 @@ def _choose_victims(state, config, running, goes, job, wanted):
             goes[chosen[i]] = False
             gained -= hosts
     return gained
-
-
-@kernel
-def _least_of(state, config, running, goes, limit):
-    """Index of the running job that is worth least and below `limit`, the last one of equals; -1 where none is."""
-    least, lowest = -1, limit
-    for i in range(len(running)):
-        if not goes[i]:
-            worth = _worth_of(state, config, running[i])
-            if worth < lowest or (least >= 0 and worth == lowest and running[i] > running[least]):
-                least, lowest = i, worth
-    return least
 
 
 @kernel
@@ -279,7 +271,12 @@ def decide(state, facts, memory, plan):
     else:
         chosen = choose_starts(state, facts, memory, queue, length)
     if is_guarded(memory):
-        call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
+        # A job that starts has its reservation from now on, so that its end is known as booked (`booked_end`).
+        free = state.nb_free
+        for i in range(chosen):
+            memory.reserved[memory.chosen[i]] = state.now
+            free -= state.size[memory.chosen[i]]
+        call = min(call, guard_call(state, memory, guarded, chosen, free))
     # On which hosts: the rule has counted, so that every allocation finds enough.
     for i in range(chosen):
         if memory.network_slot != 0:
@@ -291,17 +288,6 @@ def decide(state, facts, memory, plan):
         call = min(call, manage_power(state, facts, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
-
-
-@kernel
-def _note_starts(state, memory, chosen):
-    """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
-    free = state.nb_free
-    # A job that starts has its reservation from now on, so that its end is known as booked (`booked_end`).
-    for i in range(chosen):
-        memory.reserved[memory.chosen[i]] = state.now
-        free -= state.size[memory.chosen[i]]
-    return free
 
 
 @SLOT.entry
@@ -326,12 +312,6 @@ def _decide_booked(state, facts, memory, plan, length):
     return decide_booked(state, facts, memory, plan, memory.sorted, length)
 
 
-@SLOT.entry
-def _suspend_for_others(state, facts, memory, plan, length):
-    """1 where `suspend_for_others` plans something, 0 where it does not."""
-    return 1.0 * suspend_for_others(state, memory, plan, length)
-
-
 @DECIDE.entry
 @without_vectors
 def decide_composed(state, facts, memory, plan):
@@ -350,7 +330,7 @@ def used_slots(config: PolicyConfig) -> dict[str, Entry]:
     if config.start == StartHosts.BOOKED:
         used["booked_slot"] = _decide_booked
     if config.suspend != Suspend.NEVER:
-        used["suspension_slot"] = _suspend_for_others
+        used["suspension_slot"] = suspend_for_others
     return used
 
 
@@ -392,6 +372,7 @@ class ComposedPolicy(CompiledPolicy):
     """
 
     entry = decide_composed
+    recalls = False  # users' shares and run times are counted as jobs end
 
     def __init__(
         self,
@@ -494,8 +475,12 @@ class ComposedPolicy(CompiledPolicy):
         if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
             refuse_sleepless(self.name, platform)
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
-        # A guard that decides nothing would only cost time: the shadow alone is a second simulation.
-        if _needs_no_guard(self._given):
+        # A guard that decides nothing would only cost time, the shadow alone is a second simulation: with conservative
+        # backfilling every job has a reservation, and plain EASY is what the guard is relative to.
+        order, backfill = self._given.order, self._given.backfill
+        is_easy = order == Order.FCFS and backfill == Backfill.EASY and self._given.backfill_order < 0
+        is_relative_to_itself = self._given.guard_times > 0 and is_easy and self._given.power == Power.NEVER
+        if backfill == Backfill.CONSERVATIVE or is_relative_to_itself:
             self.config = self.config._replace(**GuardLimit()._asdict())
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
@@ -506,11 +491,3 @@ class ComposedPolicy(CompiledPolicy):
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
-
-
-def _needs_no_guard(config: PolicyConfig) -> bool:
-    """Whether every job has a reservation anyway, or the policy is what the guard is relative to."""
-    is_easy = config.order == Order.FCFS and config.backfill == Backfill.EASY and config.backfill_order < 0
-    return config.backfill == Backfill.CONSERVATIVE or (
-        config.guard_times > 0 and is_easy and config.power == Power.NEVER
-    )

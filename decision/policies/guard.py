@@ -1,7 +1,7 @@
 """A bound on waiting: a job that has waited for long gets a reservation that nothing may delay.
 
 A job is guarded from the first decision on at which it has waited for as long as the limit, until it starts. Guarded
-jobs have reservations as conservative backfilling makes them (`conservative`), among themselves, in order of
+jobs have reservations as conservative backfilling makes them (`backfill`), among themselves, in order of
 submission: each begins as early as running jobs and the guarded jobs before it allow, and never moves to a later time,
 as long as jobs end by their walltime and hosts stay. Any other job starts only where it delays none of them.
 
@@ -28,8 +28,7 @@ from decision.model.platform import Platform
 from decision.state.cluster import platform_facts
 from decision.state.plan_arrays import CALL_AT, add
 
-from .conservative import keep_reservations, next_call, take_due
-from .easy import take
+from .backfill import keep_reservations, next_call, take, take_due
 from .memory import MOST_WATCHED, longest_known, longest_wait, note_decision
 from .options import AUTO, Backfill, Power
 from .profile import TOLERANCE, add_free, are_free, earliest, hosts_given_back
@@ -95,7 +94,19 @@ def is_guarded(memory):
 def follow_guard(state, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
     if memory.guard_times > 0.0:
-        return note_guarded(memory, state.queue, _follow_easy(state, memory, memory.guard_times))
+        memory.nb_watched = 0
+        if state.nb_queued == 0:
+            return note_guarded(memory, state.queue, 0)
+        # A cheap lower bound first: the waits that the shadow knows for sure. While the oldest job is far below what
+        # these allow, the dear simulation to the present cannot change the answer.
+        first, most = state.queue[0], memory.guard_times * longest_known(memory)
+        waited = state.now - state.submit_time[first]
+        sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
+        if not sure:
+            most = memory.guard_times * longest_wait(state, memory)
+            watch(state, memory, most)
+        memory.guarded_after = LARGEST * most
+        return note_guarded(memory, state.queue, 0 if sure else count_late(state, memory, most))
     # Seconds: jobs wait in order of submission, so that the guarded ones are a prefix of the queue. Who was guarded
     # once stays so.
     limit, count, length, queue = memory.guard, 0, state.nb_queued, state.queue
@@ -105,24 +116,6 @@ def follow_guard(state, memory):
     ):
         count += 1
     return note_guarded(memory, queue, count)
-
-
-@kernel
-def _follow_easy(state, memory, times):
-    """Bring the watch up to date; returns how many are guarded to keep waits below so many times EASY's longest."""
-    memory.nb_watched = 0
-    if state.nb_queued == 0:
-        return 0
-    # A cheap lower bound first: the waits that the shadow knows for sure. While the oldest job is far below what these
-    # allow, the dear simulation to the present cannot change the answer.
-    first, most = state.queue[0], times * longest_known(memory)
-    waited = state.now - state.submit_time[first]
-    sure = first >= memory.nb_guarded and waited < LEAST * most - TOLERANCE and nobody_is_late(state, most)
-    if not sure:  # else so far below that the present does not matter
-        most = times * longest_wait(state, memory)
-        watch(state, memory, most)
-    memory.guarded_after = LARGEST * most
-    return 0 if sure else count_late(state, memory, most)
 
 
 @kernel
@@ -138,7 +131,7 @@ def note_guarded(memory, queue, count):
 
 @kernel
 def choose_guarded(state, facts, memory, queue, length, guarded):
-    """As `easy.choose_starts`, where the first so many jobs of the state's queue are guarded; one at least.
+    """As `backfill.choose_starts`, where the first so many jobs of the state's queue are guarded; one at least.
 
     They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
     for EASY one of them is the first that waits.
@@ -252,14 +245,24 @@ def ask_for_call(state, memory, plan, time):
 @kernel
 def count_late(state, memory, most):
     """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
-    queue, length = state.queue, _count_asked(state, memory, most)
+    queue, now, runs, length = state.queue, state.now, state.nb_running, 0
+    # Who is guarded, or has waited for long enough to be.
+    while length < state.nb_queued and (
+        queue[length] < memory.nb_guarded or now - state.submit_time[queue[length]] >= LEAST * most - TOLERANCE
+    ):
+        length += 1
     if length == 0 or queue[length - 1] < memory.nb_guarded:
         return length
     count, promised = 0, min(length, _MOST)
     # Give every old job, in order, the reservation that it would get now; all up to the last one whose start is too
     # late are guarded, since its promise counts on theirs.
-    times, free = _free_ahead(state, promised)
-    last = state.nb_running + 1
+    # Free hosts from each of `times` on, if running jobs run to their walltime.
+    times, free = np.empty(runs + 1 + promised), np.empty(runs + 1 + promised, np.int64)
+    times[0], free[0] = now, state.nb_free
+    for i in range(runs):
+        times[i + 1] = max(times[i], state.expected_end[i])
+        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
+    last = runs + 1
     for i in range(promised):
         job = queue[i]
         at = find_earliest(times, free, last, state.size[job], state.expected_runtime[job])
@@ -278,30 +281,6 @@ def count_late(state, memory, most):
 def _is_due(state, memory, job, most):
     """Whether a job is guarded already, or has waited for so long that it is in any case."""
     return job < memory.nb_guarded or state.now - state.submit_time[job] >= LARGEST * most - TOLERANCE
-
-
-@kernel
-def _count_asked(state, memory, most):
-    """The first jobs of the queue: those that are guarded, or have waited for long enough to be."""
-    count = 0
-    while count < state.nb_queued and (
-        state.queue[count] < memory.nb_guarded
-        or state.now - state.submit_time[state.queue[count]] >= LEAST * most - TOLERANCE
-    ):
-        count += 1
-    return count
-
-
-@kernel
-def _free_ahead(state, jobs):
-    """Free hosts from each of these times on, if running jobs run to their walltime; with room for so many jobs."""
-    runs = state.nb_running
-    times, free = np.empty(runs + 1 + jobs), np.empty(runs + 1 + jobs, np.int64)
-    times[0], free[0] = state.now, state.nb_free
-    for i in range(runs):
-        times[i + 1] = max(times[i], state.expected_end[i])
-        free[i + 1] = free[i] + hosts_given_back(state, state.running[i])
-    return times, free
 
 
 @kernel

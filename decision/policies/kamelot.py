@@ -107,15 +107,39 @@ def reserve(gantt, size, duration):
     # Search from where this class may begin, rounding the job down to the class; note the result for what is at least
     # as wide and as long, rounding up.
     level, share = _class_of(duration)
-    first = _find(gantt, size, duration, _first_possible(gantt, highest_bit(size), level))
+    low = 0
+    if level >= 0:
+        soonest = gantt.earliest[min(highest_bit(size), len(gantt.earliest) - 1), min(level, _CLASSES - 1)]
+        low = np.searchsorted(gantt.begin[: gantt.nb_steps], soonest)
+    first = _find(gantt, size, duration, low)
     begin = gantt.begin[first] if first >= 0 else np.inf
-    _note_earliest(gantt, highest_bit(2 * size - 1), level + (share > 0), begin)
+    for width in range(highest_bit(2 * size - 1), len(gantt.earliest)):
+        for longer in range(max(level + (share > 0), 0), _CLASSES):
+            if gantt.earliest[width, longer] >= begin:  # and so are those beyond
+                break
+            gantt.earliest[width, longer] = begin
     if first < 0:
         gantt.hosts[:] = 0
         return np.inf
-    _keep_lowest(gantt.hosts, size)
-    last = _cut(gantt, begin + duration)
-    _take(gantt, first, max(last, 1), size)  # who begins now has the hosts now, however short
+    # Of all hosts that are free for so long the lowest ones, word by word.
+    left = size
+    for word in range(len(gantt.hosts)):
+        here = np.int64(count_ones(gantt.hosts[word]))
+        if here > left:
+            rest = gantt.hosts[word]
+            for _ in range(left):
+                rest &= rest - np.uint64(1)
+            gantt.hosts[word] ^= rest
+            here = left
+        left -= here
+    last = max(_cut(gantt, begin + duration), 1)  # who begins now has the hosts now, however short
+    for word in range(len(gantt.hosts)):
+        taken = gantt.hosts[word]
+        if taken != 0:
+            for i in range(first, last):
+                gantt.free[gantt.row[i], word] &= ~taken
+    for i in range(first, last):
+        gantt.nb_free[gantt.row[i]] -= size
     return begin
 
 
@@ -146,25 +170,6 @@ def _class_of(duration):
 
 
 @kernel
-def _first_possible(gantt, width, duration):
-    """The first step in which what is of these classes may begin."""
-    if duration < 0:
-        return 0
-    begin = gantt.earliest[min(width, len(gantt.earliest) - 1), min(duration, _CLASSES - 1)]
-    return np.searchsorted(gantt.begin[: gantt.nb_steps], begin)
-
-
-@kernel
-def _note_earliest(gantt, width, duration, begin):
-    """Note that nothing of these classes or beyond can begin before `begin` (seconds)."""
-    for i in range(width, len(gantt.earliest)):
-        for j in range(max(duration, 0), _CLASSES):
-            if gantt.earliest[i, j] >= begin:  # and so are those beyond
-                break
-            gantt.earliest[i, j] = begin
-
-
-@kernel
 def _find(gantt, size, duration, low):
     """The first step from `low` on from which `size` hosts are free for so long, -1 for none.
 
@@ -191,18 +196,15 @@ def _widest(gantt, low, last, size):
     """The first step from `low` on from which `size` hosts, as many as `last` has, are free until the end of `last`."""
     hosts, first = gantt.hosts, last
     hosts[:] = gantt.free[gantt.row[last]]
-    while first > low and _count_common(hosts, gantt.free[gantt.row[first - 1]]) >= size:
+    while first > low:
+        before, common = gantt.row[first - 1], 0
+        for word in range(len(hosts)):
+            common += np.int64(count_ones(hosts[word] & gantt.free[before, word]))
+        if common < size:
+            break
         first -= 1
         _narrow(hosts, gantt.free[gantt.row[first]])
     return first
-
-
-@kernel
-def _count_common(hosts, others):
-    total = 0
-    for word in range(len(hosts)):
-        total += np.int64(count_ones(hosts[word] & others[word]))
-    return total
 
 
 @kernel
@@ -213,32 +215,6 @@ def _narrow(hosts, others):
         hosts[word] &= others[word]
         total += np.int64(count_ones(hosts[word]))
     return total
-
-
-@kernel
-def _take(gantt, first, last, size):
-    """Take ``gantt.hosts``, so many, out of the steps from `first` to before `last`."""
-    for word in range(len(gantt.hosts)):
-        taken = gantt.hosts[word]
-        if taken != 0:
-            for i in range(first, last):
-                gantt.free[gantt.row[i], word] &= ~taken
-    for i in range(first, last):
-        gantt.nb_free[gantt.row[i]] -= size
-
-
-@kernel
-def _keep_lowest(hosts, size):
-    """Keep the `size` lowest of the hosts."""
-    for word in range(len(hosts)):
-        here = np.int64(count_ones(hosts[word]))
-        if here > size:
-            rest = hosts[word]
-            for _ in range(size):
-                rest &= rest - np.uint64(1)
-            hosts[word] ^= rest
-            here = size
-        size -= here
 
 
 @kernel
@@ -282,27 +258,6 @@ _memory_at = bundle_at(KamelotMemory)
 
 
 @kernel
-def _decide(state, memory, plan):
-    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
-    clear(plan, state)
-    # With a reaction time several events share a decision; and where no waiting job fits none can start.
-    if _waits(state, memory, plan) or not _any_fits(state):
-        return
-    # Go on from the reservations of the last time, or begin again with what runs.
-    if _is_as_reserved(state, memory):
-        memory.begin[0] = state.now
-        candidate = state.nb_queued - (state.nb_jobs - memory.seen_jobs)
-    else:
-        _reserve_running(state, memory)
-        memory.nb_reserved = candidate = 0
-    started = _reserve_waiting(state, memory, plan, candidate)
-    memory.seen_jobs = state.nb_jobs
-    memory.seen_running = state.nb_running + started
-    memory.seen_over = state.nb_jobs - state.nb_queued - state.nb_running
-    memory.seen_free[:] = plan.free
-
-
-@kernel
 def _waits(state, memory, plan):
     """Whether it is too early to react; asks once to be called, because a peer keeps every request."""
     now = state.now
@@ -315,15 +270,6 @@ def _waits(state, memory, plan):
     if not waits:
         memory.due = np.nan
     return waits
-
-
-@kernel
-def _any_fits(state):
-    """Whether there is a waiting job for which enough hosts are free now."""
-    i, length = 0, state.nb_queued
-    while i < length and state.size[state.queue[i]] > state.nb_free:
-        i += 1
-    return i < length
 
 
 @kernel
@@ -377,7 +323,11 @@ def _reserve_waiting(state, memory, plan, candidate):
     at, started = memory.nb_reserved, 0
     while True:
         # Jobs that cannot start now get no reservation unless a later one might start: only starts are seen.
-        while candidate < length and not _could_start(state, memory, queue[candidate]):
+        while candidate < length:
+            wanted = state.size[queue[candidate]]
+            end = now + (state.expected_runtime[queue[candidate]] + memory.security_time)
+            if wanted < len(memory.free_until) and end <= memory.free_until[wanted]:
+                break
             candidate += 1
         if candidate == length:
             break
@@ -386,7 +336,12 @@ def _reserve_waiting(state, memory, plan, candidate):
         begin = reserve(memory, state.size[job], duration)
         if begin == now:
             memory.kept_until[job] = now + duration
-            _plan_start(plan, job, memory.hosts)
+            action, host = add(plan, START, job), next_in(memory.hosts, 0)
+            while host < len(memory.hosts) << 6:
+                after = next_out(memory.hosts, host)
+                add_interval(plan, action, host, after - 1)
+                remove_interval(plan.free, host, after - 1)
+                host = next_in(memory.hosts, after)
             started += 1
         if begin < memory.free_until[1]:  # it may have taken hosts that are free now
             measure_first(memory, memory.free_until)
@@ -396,27 +351,28 @@ def _reserve_waiting(state, memory, plan, candidate):
     return started
 
 
-@kernel
-def _could_start(state, memory, job):
-    """Whether the reservations so far let a job start now."""
-    size, duration = state.size[job], state.expected_runtime[job] + memory.security_time
-    return size < len(memory.free_until) and state.now + duration <= memory.free_until[size]
-
-
-@kernel
-def _plan_start(plan, job, hosts):
-    action, end = add(plan, START, job), len(hosts) << 6
-    first = next_in(hosts, 0)
-    while first < end:
-        after = next_out(hosts, first)
-        add_interval(plan, action, first, after - 1)
-        remove_interval(plan.free, first, after - 1)
-        first = next_in(hosts, after)
-
-
 @DECIDE.entry
 def _decide_kamelot(state, facts, memory, plan):
-    _decide(state, _memory_at(memory), plan)
+    clear(plan, state)
+    kept = _memory_at(memory)
+    # With a reaction time several events share a decision; and where no waiting job fits none can start.
+    i = 0
+    while i < state.nb_queued and state.size[state.queue[i]] > state.nb_free:
+        i += 1
+    if _waits(state, kept, plan) or i == state.nb_queued:
+        return DECIDED
+    # Go on from the reservations of the last time, or begin again with what runs.
+    if _is_as_reserved(state, kept):
+        kept.begin[0] = state.now
+        candidate = state.nb_queued - (state.nb_jobs - kept.seen_jobs)
+    else:
+        _reserve_running(state, kept)
+        kept.nb_reserved = candidate = 0
+    started = _reserve_waiting(state, kept, plan, candidate)
+    kept.seen_jobs = state.nb_jobs
+    kept.seen_running = state.nb_running + started
+    kept.seen_over = state.nb_jobs - state.nb_queued - state.nb_running
+    kept.seen_free[:] = plan.free
     return DECIDED
 
 

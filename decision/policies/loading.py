@@ -18,7 +18,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -63,7 +62,11 @@ def failure(policy: Any, method: str, error: BaseException, when: str = "") -> B
     """
     where, advice = source_line(error), ""
     if not where:
-        where = _definition(getattr(_own(policy), method))
+        # Where it is defined; nothing for functions of this package, and for those without source.
+        code = getattr(getattr(_own(policy), method), "__code__", None)
+        if code is not None and not code.co_filename.startswith(_PACKAGE):
+            line = linecache.getline(code.co_filename, code.co_firstlineno)
+            where = _shown(code.co_filename, code.co_firstlineno, line)
         advice = f"; it must be {_CALLS[method]}" if isinstance(error, TypeError) else ""
     if not where and type(_own(policy)).__module__.partition(".")[0] == "decision":
         return error
@@ -117,14 +120,6 @@ def _innermost(stack: Sequence[traceback.FrameSummary]) -> str:
     return _shown(users[-1].filename, users[-1].lineno or 0, users[-1].line or "") if users else ""
 
 
-def _definition(function: Callable[..., Any]) -> str:
-    """The place of a function's definition; nothing for functions of this package, and for those without source."""
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_filename.startswith(_PACKAGE):
-        return ""
-    return _shown(code.co_filename, code.co_firstlineno, linecache.getline(code.co_filename, code.co_firstlineno))
-
-
 def _shown(file: str, line: int, statement: str) -> str:
     """A place in one line; a file below the working folder by its path from there."""
     below = file.removeprefix(f"{Path.cwd()}{os.sep}")
@@ -144,28 +139,26 @@ def find_class(name: str, what: str = "policy", method: str = "decide") -> Any:
     """
     place, _, attribute = name.rpartition(":")
     called = f"{what} {name}"
-    module = _load_file(called, Path(place)) if place.endswith(".py") else _load_module(called, place)
+    if place.endswith(".py"):
+        module = _load_file(called, Path(place))
+    elif all(part.isidentifier() for part in place.split(".")):
+        try:
+            module = importlib.import_module(place)
+        except (Exception, SystemExit) as error:
+            raise ConfigError(f"{called}: importing {place} failed: {in_words(error)}") from error
+    else:
+        raise ConfigError(f"{called}: {place!r} is neither a module nor a file that ends in .py")
     made = getattr(module, attribute, None)
     if made is None:
-        wanted = partial(_is_function_of, module.__name__) if not method else lambda value: hasattr(value, method)
-        known = [n for n, value in vars(module).items() if wanted(value)]
+        members, of_it = vars(module).items(), module.__name__
+        if method:
+            known = [n for n, value in members if hasattr(value, method)]
+        else:
+            known = [n for n, value in members if isinstance(value, FunctionType) and value.__module__ == of_it]
         nothing = f"any class with a method {method}" if method else "any function"
         there = f" (it has {', '.join(known)})" if known else f" (nor {nothing})"
         raise ConfigError(f"{called}: {place} has no {attribute!r}{nearest(attribute, known)}{there}")
     return made
-
-
-def _is_function_of(module: str, value: Any) -> bool:
-    return isinstance(value, FunctionType) and value.__module__ == module
-
-
-def _load_module(called: str, module: str) -> ModuleType:
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"{called}: {module!r} is neither a module nor a file that ends in .py")
-    try:
-        return importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"{called}: importing {module} failed: {in_words(error)}") from error
 
 
 def _load_file(called: str, path: Path) -> ModuleType:
@@ -315,12 +308,17 @@ class Deadline:
             if late < 0:
                 return
             if self.over and late > _GRACE and self._thread == threading.main_thread().ident:
-                _interrupt_main_thread()
+                # A system call of the main thread returns, unless somebody else makes something of SIGINT.
+                if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, ignore_interrupt):
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
                 return
-            frame = sys._current_frames().get(self._thread)
-            if _compiles(frame):
-                self._until = time.monotonic() + self.seconds
-                return
+            at = frame = sys._current_frames().get(self._thread)
+            # What the policy called may be being compiled; what called the policy does not count.
+            while at is not None and (module := str(at.f_globals.get("__name__"))) != _ASKS:
+                if module.startswith("numba.core."):
+                    self._until = time.monotonic() + self.seconds
+                    return
+                at = at.f_back
             if frame is not None and not self.over:
                 self.where = place_now(frame)
             self.over = True
@@ -337,21 +335,6 @@ def ignore_interrupt(_number: int, _frame: FrameType | None) -> None:
     hear()
     if any(deadline.over for deadline in list(_deadlines)):
         raise TookTooLong
-
-
-def _interrupt_main_thread() -> None:
-    """Let a system call of the main thread return, unless somebody else makes something of SIGINT."""
-    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, ignore_interrupt):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
-def _compiles(frame: FrameType | None) -> bool:
-    """Whether what the policy called is being compiled; what called the policy does not count."""
-    while frame is not None and (module := str(frame.f_globals.get("__name__"))) != _ASKS:
-        if module.startswith("numba.core."):
-            return True
-        frame = frame.f_back
-    return False
 
 
 _deadlines: "WeakSet[Deadline]" = WeakSet()

@@ -78,13 +78,34 @@ def rank_of(state, config, order, job):
     if order < Order.F1:
         rank = _rank_by_request(order, size, walltime, submit)
     elif order <= Order.F4:
-        rank = _rank_by_fit(order, size, walltime, submit)
+        # The four functions fitted in the SC'17 paper. Their logarithm has no value at 0, where logs often begin:
+        # submissions before 1 s count as at 1 s.
+        age = math.log10(max(submit, 1.0))
+        if order == Order.F1:
+            rank = np.log10(walltime) * size + 8.70e2 * age
+        elif order == Order.F2:
+            rank = np.sqrt(walltime) * size + 2.56e4 * age
+        elif order == Order.F3:
+            rank = walltime * size + 6.86e6 * age
+        else:
+            rank = walltime * np.sqrt(size) + 5.30e5 * age
     elif order == Order.RANDOM:
         rank = uniform(first_word(config.seed, job))
-    elif order <= Order.EDF:
-        rank = _rank_by_worth(state, order, job)
+    elif order == Order.HVF:
+        rank = -state.value[job]
+    elif order == Order.QOS:
+        rank = -state.qos[job]
+    elif order == Order.DENSITY:  # what waits is all still to be done
+        rank = -density_of(state, job, 0.0)
+    elif order == Order.EDF:
+        rank = state.deadline[job] if state.deadline[job] > 0.0 else np.inf
+    elif order == Order.WFP3:
+        rank = -(((state.now - submit) / walltime) ** 3 * size)
+    elif order == Order.UNICEP:  # it divides by log2(size): jobs of one host come before all others
+        rank = -((state.now - submit) / (np.log2(size) * walltime)) if size > 1 else -np.inf
     else:
-        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now - submit)
+        age = min((state.now - submit) / config.max_age, 1.0)
+        rank = -(config.age_weight * age + config.size_weight * size / len(state.host_state))
     # nan compares with nothing, and would leave the order to chance.
     return rank if rank == rank else np.inf
 
@@ -109,46 +130,10 @@ def _rank_by_request(order, size, walltime, submit):
 
 
 @kernel
-def _rank_by_worth(state, order, job):
-    """What waits is all still to be done, so that the value per host-second left stays what it is."""
-    if order == Order.HVF:
-        return -state.value[job]
-    if order == Order.QOS:
-        return -state.qos[job]
-    if order == Order.DENSITY:
-        return -density_of(state, job, 0.0)
-    return state.deadline[job] if state.deadline[job] > 0.0 else np.inf
-
-
-@kernel
 def density_of(state, job, ran):
     """A job's value per host-second left, after it has run for `ran` seconds; one that should be over has 1 ms left."""
     expected = state.expected[job] if state.expected[job] > 0.0 else state.walltime[job]
     return state.value[job] / (state.size[job] * max(expected - ran, 1e-3))
-
-
-@kernel
-def _rank_by_fit(order, size, walltime, submit):
-    """The four functions fitted in the SC'17 paper; submissions before 1 s count as at 1 s."""
-    # The paper's logarithm has no value at 0, where logs often begin.
-    age = math.log10(max(submit, 1.0))
-    if order == Order.F1:
-        return np.log10(walltime) * size + 8.70e2 * age
-    if order == Order.F2:
-        return np.sqrt(walltime) * size + 2.56e4 * age
-    if order == Order.F3:
-        return walltime * size + 6.86e6 * age
-    return walltime * np.sqrt(size) + 5.30e5 * age
-
-
-@kernel
-def _priority(config, order, nb_hosts, size, walltime, wait):
-    """The higher the sooner. UNICEP divides by log2(size): jobs of one host come before all others."""
-    if order == Order.WFP3:
-        return (wait / walltime) ** 3 * size
-    if order == Order.UNICEP:
-        return wait / (np.log2(size) * walltime) if size > 1 else np.inf
-    return config.age_weight * min(wait / config.max_age, 1.0) + config.size_weight * size / nb_hosts
 
 
 @kernel
@@ -166,17 +151,9 @@ def sort_by_key(jobs, spare, key, begin, length):
         jobs[at] = job
         budget -= i - at
         if budget < 0:
-            _merge_sort(jobs, spare, key, length)
-            return
-
-
-@kernel
-def _after(key, a, b):
-    return key[a] > key[b] or (key[a] == key[b] and a > b)
-
-
-@kernel
-def _merge_sort(jobs, spare, key, length):
+            break
+    if budget >= 0:
+        return
     width = 1
     while width < length:
         for low in range(0, length - width, 2 * width):
@@ -185,6 +162,11 @@ def _merge_sort(jobs, spare, key, length):
             if _after(key, jobs[middle - 1], jobs[middle]):
                 _merge(jobs, spare, key, low, middle, min(middle + width, length))
         width *= 2
+
+
+@kernel
+def _after(key, a, b):
+    return key[a] > key[b] or (key[a] == key[b] and a > b)
 
 
 @kernel

@@ -1,11 +1,12 @@
 """What a policy is, and the plan that it writes into."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Real
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.compiling.entry import Interface
 from decision.model.errors import PolicyError
@@ -107,7 +108,8 @@ class Plan:
             return
         size = int(self._state.size[self._number(job)])
         if size > self.nb_free:
-            raise PolicyError(f"{self._when()}: {_name(job)} needs {size} hosts, {self.nb_free} free")
+            name = job.id if isinstance(job, JobView) else f"job number {job}"
+            raise PolicyError(f"{self._when()}: {name} needs {size} hosts, {self.nb_free} free")
         self._keep_room(self.arrays.nb_intervals + size - 1, len(self.arrays.first), "intervals of hosts")
         _take_lowest.from_python(self.arrays.address, self._add(START, job), size)
 
@@ -142,11 +144,11 @@ class Plan:
         Raises:
             PolicyError: if one of them cannot sleep.
         """
-        self._switch_each(hosts, self._sleep_pstate)
+        self._switch_each(hosts, self._facts.sleep_pstate)
 
     def wake(self, hosts: Iterable[int]) -> None:
         """Wake sleeping hosts, into their first computing power state."""
-        self._switch_each(hosts, self._first_computing)
+        self._switch_each(hosts, (self._facts.pstate_kind == PSTATE_COMPUTING).argmax(1))
 
     def call_at(self, time: float) -> None:
         """Be asked again at `time` (seconds), if nothing happens before."""
@@ -154,21 +156,15 @@ class Plan:
             raise PolicyError(f"{self._when()}: {time!r} is not a time in seconds")
         self.arrays.time[self._append(CALL_AT)] = time
 
-    def _switch_each(self, hosts: Iterable[int], target: Callable[[int], int]) -> None:
+    def _switch_each(self, hosts: Iterable[int], target: NDArray[np.integer]) -> None:
+        """Switch hosts to the power state (H,) of each; below 0 where it has none in which it sleeps."""
         by_pstate: dict[int, list[int]] = {}
         for host in self._existing(hosts):
-            by_pstate.setdefault(target(host), []).append(host)
+            if target[host] < 0:
+                raise PolicyError(f"{self._when()}: host {host} cannot sleep; the platform gives it no sleep_pstates")
+            by_pstate.setdefault(int(target[host]), []).append(host)
         for pstate, group in by_pstate.items():
             self.set_pstate(group, pstate)
-
-    def _sleep_pstate(self, host: int) -> int:
-        pstate = int(self._facts.sleep_pstate[host])
-        if pstate < 0:
-            raise PolicyError(f"{self._when()}: host {host} cannot sleep; the platform gives it no sleep_pstates")
-        return pstate
-
-    def _first_computing(self, host: int) -> int:
-        return int(np.argmax(self._facts.pstate_kind[host] == PSTATE_COMPUTING))
 
     def _existing(self, hosts: Iterable[int]) -> list[int]:
         """The ids of these hosts, ascending."""
@@ -219,12 +215,8 @@ class Plan:
         return f"t={self._state.now:.12g} s"
 
 
-def _name(job: Job) -> str:
-    return job.id if isinstance(job, JobView) else f"job number {job}"
-
-
 def _write_target(plan: PlanArrays, action: int, pstate: int) -> None:
-    """The power state of an action that switches hosts."""
+    """The power state of an action that switches hosts; a plan's arrays, unlike a state's, are written here."""
     plan.value[action] = pstate
 
 

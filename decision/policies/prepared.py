@@ -168,19 +168,8 @@ def _fault(state, facts, plan, at, free, taken):
         return NOT_WAITING, -1
     if _named_before(plan, at):
         return TWICE, -1
-    return _start_fault(state, plan, at, free, taken) if kind == START else (FINE, -1)
-
-
-@kernel
-def _named_before(plan, at):
-    named = False
-    for i in range(at):
-        named |= plan.job[i] == plan.job[at]
-    return named
-
-
-@kernel
-def _start_fault(state, plan, at, free, taken):
+    if kind != START:
+        return FINE, -1
     reason, host = start_fault(state, free, plan.first, plan.last, plan.begin[at], plan.end[at])
     # Free for the cluster, but not for this plan any more: another message.
     if reason == NOT_FREE and has_host(state.free, host):
@@ -192,6 +181,14 @@ def _start_fault(state, plan, at, free, taken):
         remove_interval(free, plan.first[i], plan.last[i])
         insert_interval(taken, plan.first[i], plan.last[i])
     return (FINE if host == state.size[plan.job[at]] else WRONG_NUMBER), host
+
+
+@kernel
+def _named_before(plan, at):
+    named = False
+    for i in range(at):
+        named |= plan.job[i] == plan.job[at]
+    return named
 
 
 @kernel
@@ -220,7 +217,17 @@ def _explain(
 ) -> str:
     kind, job = int(plan.kind[at]), int(plan.job[at])
     if kind == SET_PSTATE:
-        return _explain_switch(state, facts, plan, names, at, reason, host)
+        pstate, starts = int(plan.value[at]), -1
+        if reason == WRONG_NUMBER:
+            return f"pstate {pstate} is set for no hosts"
+        if reason in (_TAKEN, PART_OF_SERVER):  # perhaps by a job that the plan starts on the host
+            actions = [i for i in range(plan.nb_actions) if plan.kind[i] == START and host in _hosts_of(plan, i)]
+            starts = int(plan.job[actions[0]]) if actions else -1
+        if starts >= 0 and _server_of(facts, host):
+            why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
+        else:
+            why = _explain_host(state, facts, names, reason, host)
+        return f"hosts {format_hosts(_hosts_of(plan, at))} cannot go to pstate {pstate}: {why}"
     if reason == PAST:
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
         return f"{asked}, which is past" if plan.time[at] <= state.now else f"{asked}, which is not a time"
@@ -234,25 +241,11 @@ def _explain(
         doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
         doing = "being suspended" if kind == SUSPEND and doing == "running" else doing
         return f"{job_name} cannot {verb}: it is {doing}"
-    hosts = _hosts_of(plan, at)
+    hosts = format_hosts(_hosts_of(plan, at))
     if reason == WRONG_NUMBER:
         given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
         return f"{job_name} needs {int(state.size[job])} hosts, {given}"
     return f"{job_name} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
-
-
-def _explain_switch(
-    state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
-) -> str:
-    pstate = int(plan.value[at])
-    if reason == WRONG_NUMBER:
-        return f"pstate {pstate} is set for no hosts"
-    starts = _job_given(plan, host) if reason in (_TAKEN, PART_OF_SERVER) else -1
-    if starts >= 0 and _server_of(facts, host):
-        why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
-    else:
-        why = _explain_host(state, facts, names, reason, host)
-    return f"hosts {_hosts_of(plan, at)} cannot go to pstate {pstate}: {why}"
 
 
 def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str], reason: int, host: int) -> str:
@@ -282,18 +275,9 @@ def _server_of(facts: PlatformFacts, host: int) -> str:
     return server_name(facts, int(facts.server[host]))
 
 
-def _job_given(plan: PlanArrays, host: int) -> int:
-    """The job that the plan starts on a host, -1 for none."""
-    for at in range(plan.nb_actions):
-        pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
-        if plan.kind[at] == START and any(first <= host <= last for first, last in pieces):
-            return int(plan.job[at])
-    return -1
-
-
-def _hosts_of(plan: PlanArrays, at: int) -> str:
+def _hosts_of(plan: PlanArrays, at: int) -> set[int]:
     pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
-    return format_hosts({host for first, last in pieces for host in range(first, last + 1)})
+    return {host for first, last in pieces for host in range(first, last + 1)}
 
 
 DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory
@@ -329,6 +313,7 @@ class CompiledPolicy:
     """
 
     entry: Entry  # of DECIDE
+    recalls = True  # as `PreparedPolicy` has it
     raised: BaseException | None = None  # by what a compiled decision called in Python; its outcome is NO_PLAN
     _asked: "tuple[PreparedPolicy, Bundle | None] | None" = None  # where it is asked by `decide`: with its memory
 
@@ -364,6 +349,7 @@ class PreparedPolicy(Protocol):
 
     address: int  # of its entry of DECIDE
     looks_back: bool  # whether it may ask for the hosts of jobs that ended before its last decision
+    recalls: bool  # whether it may ask for their times, sizes and users
 
     @property
     def seconds(self) -> float:
@@ -420,7 +406,7 @@ class _Compiled(_Prepared):
 
     def __init__(self, policy: CompiledPolicy, facts: PlatformFacts, names: Sequence[str]) -> None:
         super().__init__(policy, facts, names)
-        self.address = policy.entry.address
+        self.address, self.recalls = policy.entry.address, policy.recalls
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
@@ -435,7 +421,7 @@ class NoMemory(Bundle):
 
 
 class _InPython(_Prepared):
-    looks_back = True
+    looks_back = recalls = True
 
     def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float) -> None:
         super().__init__(policy, facts, names)

@@ -304,19 +304,14 @@ def fill_capacity(state, facts, memory):
             due = now + TOLERANCE
         add_free(memory, due, np.inf, hosts_given_back(state, job))
     if has_sleepers(state, memory):
-        _add_sleepers(state, facts, memory)
-
-
-@kernel
-def _add_sleepers(state, facts, memory):
-    due, hosts = np.inf, 0
-    for host in range(len(state.host_state)):
-        at = awake_at(state, facts, memory, host)
-        if at == np.inf:
-            continue
-        # Hosts that are due together are one step; they most often follow one another by id.
-        if at != due:
-            add_free(memory, due, np.inf, hosts)
-            due, hosts = at, 0
-        hosts += 1
-    add_free(memory, due, np.inf, hosts)
+        due, hosts = np.inf, 0
+        for host in range(len(state.host_state)):
+            at = awake_at(state, facts, memory, host)
+            if at == np.inf:
+                continue
+            # Hosts that are due together are one step; they most often follow one another by id.
+            if at != due:
+                add_free(memory, due, np.inf, hosts)
+                due, hosts = at, 0
+            hosts += 1
+        add_free(memory, due, np.inf, hosts)

@@ -51,8 +51,16 @@ from .options import (
     split_name,
 )
 from .policy import Policy
-from .spec import PolicySpec, read_spec
-from .traits import ESTIMATE, OUTLOOK_OPTIONS, SUPPLY_OPTIONS, OutlookSettings, read_outlook, read_supply, traits_of
+from .traits import (
+    ESTIMATE,
+    OUTLOOK_OPTIONS,
+    SUPPLY_OPTIONS,
+    PolicySpec,
+    read_outlook,
+    read_spec,
+    read_supply,
+    traits_of,
+)
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
@@ -100,7 +108,11 @@ def find_policy(spec: str | PolicySpec, options: Mapping[str, Any] | None = None
     plain = _find_plain(name, settings, source, slots)
     if guard is not None and isinstance(plain, ComposedPolicy):
         plain.refuse_guard()
-    policy = _with_outlook(plain, outlook if is_asked else traits_of(plain).expects, name)
+    expects, policy = outlook if is_asked else traits_of(plain).expects, plain
+    if expects is not None:
+        if isinstance(plain, ComposedPolicy):
+            plain.keep_promises()
+        policy = EstimatedPolicy(plain, expects, name)
     return policy if guard is None else GuardedPolicy(policy, guard, name)
 
 
@@ -127,15 +139,6 @@ def _find_plain(
                     raise ConfigError(f"policy {name}: {both}; keep one of them")
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return make_policy(name, _class_of(name), settings)
-
-
-def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) -> Policy:
-    """The policy with predicted run times, where its options ask for some."""
-    if outlook is None:
-        return policy
-    if isinstance(policy, ComposedPolicy):
-        policy.keep_promises()
-    return EstimatedPolicy(policy, outlook, name)
 
 
 def without_estimate(spec: str) -> str:

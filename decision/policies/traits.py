@@ -3,16 +3,23 @@
 A policy says it by attributes of the record's names, as many as differ from the defaults; what is around another
 policy changes that one's record (`decision.policies.wrappers`). All of it is known when a policy has been made, and
 who wants to know asks `traits_of`.
+
+The text that a user writes for a policy is parsed once, into its name and its options (`PolicySpec`): a name followed
+by options, all separated by commas; options may also be given apart from it. Whoever is handed such a text (the command
+line, `api`, a choice of an experiment) makes one record of it with `read_spec`; all others ask the record, so that no
+two of them read the text differently.
 """
 
 import math
+from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, mapping, text
 from decision.model.hosts import nearest
 
-from .options import read_value
+from .options import SHORTHANDS, read_value
 
 # Options that say for how long jobs are expected to run, as settings.
 
@@ -64,18 +71,16 @@ def read_outlook(policy: str, options: dict[str, Any]) -> OutlookSettings | None
         why = "estimate=quantiles predicts again what is left of a job, and takes no option correction"
         raise ConfigError(f"policy {policy}: {why}")
     correction = Correction[_known(policy, CORRECTION, options.pop(CORRECTION, "walltime"), Correction)]
-    chosen = {option: _level(policy, option, options.pop(option)) for option in levels}
+    chosen: dict[str, float] = {}
+    for option in levels:
+        value = options.pop(option)
+        try:
+            chosen[option] = float(value)
+        except (TypeError, ValueError):
+            chosen[option] = math.nan
+        if not 0.0 < chosen[option] < 1.0:
+            raise ConfigError(f"policy {policy}: option {option}={value} must be a number between 0 and 1")
     return None if estimate == Estimator.WALLTIME else OutlookSettings(estimate, correction, **chosen)
-
-
-def _level(policy: str, option: str, value: Any) -> float:
-    try:
-        level = float(value)
-    except (TypeError, ValueError):
-        level = math.nan
-    if not 0.0 < level < 1.0:
-        raise ConfigError(f"policy {policy}: option {option}={value} must be a number between 0 and 1")
-    return level
 
 
 def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
@@ -141,7 +146,12 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     if not options.keys() & set(SUPPLY_OPTIONS):
         return None
     late, beyond = (_chosen(policy, name, options) for name in (_LATE, BEYOND))
-    checkpoint, restart, every = (_seconds(policy, name, options) for name in (_CHECKPOINT, _RESTART, _EVERY))
+    checkpoint, restart, every = (
+        float(read_value(policy, name, options.pop(name, 0.0), float)) for name in (_CHECKPOINT, _RESTART, _EVERY)
+    )
+    for name, seconds in ((_CHECKPOINT, checkpoint), (_RESTART, restart), (_EVERY, every)):
+        if not 0 <= seconds < math.inf:
+            raise ConfigError(f"policy {policy}: option {name}={seconds:g} must be finite and not negative")
     failed = Failed[_chosen(policy, _FAILED, options).upper()]
     if every and failed is not Failed.RESUBMIT:
         raise ConfigError(f"policy {policy}: option {_EVERY}={every:g} goes with {_FAILED}=resubmit")
@@ -172,13 +182,6 @@ def _read_battery(policy: str, beyond: str, options: dict[str, Any]) -> Battery:
         if not is_right:
             raise ConfigError(f"policy {policy}: option {name}={value:g} must be {what}")
     return Battery(hours * _HOUR, charge, discharge, efficiency)
-
-
-def _seconds(policy: str, option: str, options: dict[str, Any]) -> float:
-    seconds = read_value(policy, option, options.pop(option, 0.0), float)
-    if not 0 <= seconds < math.inf:
-        raise ConfigError(f"policy {policy}: option {option}={seconds:g} must be finite and not negative")
-    return float(seconds)
 
 
 def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:
@@ -213,3 +216,57 @@ def traits_of(policy: object) -> Traits:
         return whole
     given = {field: getattr(policy, field) for field in Traits._fields if hasattr(policy, field)}
     return Traits(**({"name": type(policy).__name__} | given))
+
+
+# What a user writes for a policy, parsed once.
+
+_QUANTILES = f"{ESTIMATE}=quantiles"  # which corrects by itself
+
+
+class PolicySpec(NamedTuple):
+    """A policy's name and options."""
+
+    name: str  # behind a shorthand: easy of easy++
+    options: dict[str, Any]  # as texts or values, those given apart first
+
+    @property
+    def place(self) -> str:
+        """The name without its class: the module or file of one in Python, else the whole name."""
+        return self.name.partition(":")[0]
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a policy that is one: a checkpoint, or Python's (``./mine.py:Class``)."""
+        path = Path(self.place)
+        return path if path.is_file() else None
+
+
+def read_spec(spec: str, options: Mapping[str, Any] | None = None) -> PolicySpec:
+    """Parse what a user writes for a policy.
+
+    Args:
+        spec: name and options, like ``sjf+easy,guard=1.5x``.
+        options: more options, as texts or values.
+
+    Raises:
+        ConfigError: if an option is not written as name=value, is given twice, or contradicts a shorthand.
+    """
+    name, *pairs = text("spec", spec).split(",")
+    settings = dict(mapping("options", options, '{"guard": "auto"}'))
+    if name in SHORTHANDS:
+        shorthand, (name, *more) = name, SHORTHANDS[name].split(",")
+        named = {pair.partition("=")[0] for pair in pairs} | settings.keys()
+        if _QUANTILES in (*pairs, f"{ESTIMATE}={settings.get(ESTIMATE)}") and CORRECTION not in named:
+            kept = [pair for pair in more if pair.partition("=")[0] not in (*named, CORRECTION)]
+            advice = f"use {','.join((name, *kept, *pairs))}"
+            raise ConfigError(f"policy {shorthand}: it has a correction, and {_QUANTILES} takes none; {advice}")
+        # what the user says replaces what the shorthand stands for
+        pairs += [pair for pair in more if pair.partition("=")[0] not in named]
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"policy {spec!r}: {pair!r} is not an option; write it as name=value")
+        if key in settings:
+            raise ConfigError(f"policy {spec!r}: option {key} is given twice")
+        settings[key] = value
+    return PolicySpec(name, settings)

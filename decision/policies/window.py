@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, Float, I8x2, Int, bundle_at
+from decision.compiling.bundle import F4, I8, Bundle, F8x2, Float, I8x2, Int, bundle_at
 from decision.compiling.entry import Entry, Interface
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import first_word
@@ -192,7 +192,8 @@ class WindowMemory(Bundle):
     switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
     sizes: I8  # (H,) the hosts of each job,
     starts: I8  # (H,) and the entry at which each job begins
-    gaps: F8  # (2,) with free and exact: sum of the gaps of all windows, and how many there were
+    gaps: Float  # with free and exact: the sum of the gaps of all windows,
+    nb_windows: Int  # and how many there were
 
 
 SOLVE_LARGE = Interface(int, int, int, int)  # from entries and jobs of such a window, and its number; 0: it failed
@@ -249,14 +250,14 @@ def search_alone(down, groups, sizes, memory, index, held):
 def search_window_with_bound(down, groups, sizes, memory, index, held):
     word = first_word(memory.seed, index)
     found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
-    memory.gaps[0] += gap(len(down), sizes, found, bound)
-    memory.gaps[1] += 1.0
+    memory.gaps += gap(len(down), sizes, found, bound)
+    memory.nb_windows += 1
     return 1
 
 
 @PLACE_WINDOW.entry
 def exactly(down, groups, sizes, memory, index, held):
-    memory.gaps[1] += 1.0
+    memory.nb_windows += 1
     subsets = nb_subsets(sizes)
     # The dynamic program is exact and fast for few jobs; beyond, a mixed-integer program with a time limit.
     if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.most_cells:
@@ -273,41 +274,6 @@ _start_by_price = _PRICED.caller()
 
 
 @kernel
-def _decide(state, facts, memory, plan):
-    """Fill `plan` for this instant, after all transitions of it, and say whether that is done.
-
-    It reads `state` and never writes it.
-    """
-    clear(plan, state)
-    now, period = state.now, memory.period
-    index = int((now + TOLERANCE) / period)
-    called = 0 <= memory.due_window <= index
-    # The call has come; whatever happens from now on, another one is needed for the next window.
-    if called:
-        memory.due_window = -1
-    if state.nb_queued == 0:
-        return True
-    head = -1
-    # At a window: place what it takes, and whoever is left first is the head. Between windows the head is whom the next
-    # one takes first.
-    if is_due(now, period, index, memory.last_window, called):
-        memory.last_window = index
-        order = in_order(state, state.queue[: state.nb_queued], period, index)
-        taken = _decide_window(state, facts, memory, plan, order, index)
-        if taken < 0:
-            return False
-        if taken < len(order):
-            head = order[taken]
-    elif memory.due_window < 0:
-        head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
-    # Without hosts for the head the next window would start nothing.
-    if head >= 0 and memory.due_window < 0 and state.size[head] <= count_hosts(plan.free):
-        memory.due_window = index + 1
-        plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
-    return True
-
-
-@kernel
 def _decide_window(state, facts, memory, plan, order, index):
     """Plan the starts of a window; how many jobs it takes from the front of `order`, -1 where it has failed."""
     taken, wide = taken_from(state, order, count_hosts(plan.free), memory.most_jobs)
@@ -320,8 +286,17 @@ def _decide_window(state, facts, memory, plan, order, index):
                 i += 1
         if memory.pricer != 0:
             _start_by_price(memory.pricer, (state, facts, memory, plan, jobs))
-        elif not _start_together(state, facts, memory, plan, jobs, index):
-            return -1
+        else:
+            hosts = np.empty(count_hosts(plan.free), np.int64)
+            write_sequence(facts, plan.free, hosts)
+            groups, sizes = groups_of(facts.down, facts.switch[hosts]), np.empty(wide, np.int64)
+            for i in range(wide):
+                sizes[i] = state.size[jobs[i]]
+            held = np.zeros((wide, sizes.max()), np.int64)
+            if place_window(memory.placer, (facts.down, groups, sizes, memory, index, held)) == 0:
+                return -1
+            for i in range(wide):
+                take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
     for job in order[:taken]:
         if state.size[job] == 1:
             take_lowest(plan, add(plan, START, job), 1)
@@ -340,25 +315,36 @@ def start_priced(state, facts, memory, plan, jobs):
     return len(jobs)
 
 
-@kernel
-def _start_together(state, facts, memory, plan, jobs, index):
-    hosts = np.empty(count_hosts(plan.free), np.int64)
-    write_sequence(facts, plan.free, hosts)
-    groups = groups_of(facts.down, facts.switch[hosts])
-    sizes = np.empty(len(jobs), np.int64)
-    for i in range(len(jobs)):
-        sizes[i] = state.size[jobs[i]]
-    held = np.zeros((len(jobs), sizes.max()), np.int64)
-    if place_window(memory.placer, (facts.down, groups, sizes, memory, index, held)) == 0:
-        return False
-    for i in range(len(jobs)):
-        take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
-    return True
-
-
 @DECIDE.entry
 def decide_by_window(state, facts, memory, plan):
-    return DECIDED if _decide(state, facts, _memory_at(memory), plan) else NO_PLAN
+    clear(plan, state)
+    own, now = _memory_at(memory), state.now
+    period = own.period
+    index = int((now + TOLERANCE) / period)
+    called = 0 <= own.due_window <= index
+    # The call has come; whatever happens from now on, another one is needed for the next window.
+    if called:
+        own.due_window = -1
+    if state.nb_queued == 0:
+        return DECIDED
+    head = -1
+    # At a window: place what it takes, and whoever is left first is the head. Between windows the head is whom the next
+    # one takes first.
+    if is_due(now, period, index, own.last_window, called):
+        own.last_window = index
+        order = in_order(state, state.queue[: state.nb_queued], period, index)
+        taken = _decide_window(state, facts, own, plan, order, index)
+        if taken < 0:
+            return NO_PLAN
+        if taken < len(order):
+            head = order[taken]
+    elif own.due_window < 0:
+        head = first_of(state, state.queue[: state.nb_queued], period, index + 1)
+    # Without hosts for the head the next window would start nothing.
+    if head >= 0 and own.due_window < 0 and state.size[head] <= count_hosts(plan.free):
+        own.due_window = index + 1
+        plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
+    return DECIDED
 
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
@@ -411,10 +397,20 @@ class Window(CompiledPolicy):
         prices: str = "",
         limit: float = 1.0,
     ) -> None:
-        _check_numbers(period, limit, jobs, steps)
+        for name, value in (("period", period), ("limit", limit)):
+            if not 0 < value < math.inf:
+                raise ConfigError(f"policy window: option {name}={value:g} must be finite and above 0")
+        for name, number in (("jobs", jobs), ("steps", steps)):
+            if number < 0:
+                raise ConfigError(f"policy window: option {name}={number} must be at least 0")
         solving = _code("solver", solver, _SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
-        _check_strategy(solving, placing, strategy, jobs)
+        if solving == _EXACT and placing == DYNAMIC:
+            raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
+        if solving == _EXACT and placing == STATIC and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
+            raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
+        if solving == _NSA and placing != DYNAMIC:
+            raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
         if repair and solving != _NSA:
             raise ConfigError(f"policy window: option repair is for solver=nsa; found solver={solver}")
         self._used: WindowMemory | None = None
@@ -480,14 +476,13 @@ class Window(CompiledPolicy):
             switches=np.zeros(hosts, np.int64),
             sizes=np.zeros(hosts, np.int64),
             starts=np.zeros(hosts, np.int64),
-            gaps=np.zeros(2),
         )
         return self._used
 
     def window_gap(self) -> float:
         """The mean gap of the last run, as the function `window_gap` says it."""
-        total, windows = (0.0, 0.0) if self._used is None else self._used.gaps.tolist()
-        return total / windows if windows else math.nan
+        used = self._used
+        return used.gaps / used.nb_windows if used is not None and used.nb_windows else math.nan
 
     def _solve_large(self, length: int, jobs: int, index: int) -> int:
         """Solve the window that the memory has, from the starts of a search on, and write where its jobs start."""
@@ -501,7 +496,7 @@ class Window(CompiledPolicy):
             anneal_window(self._down, groups, sizes, used, index, held)
             used.starts[:jobs] = held[:, 0]
             placed = place_by_highs(groups, count_lowest(self._down), sizes, used.starts[:jobs], self._limit)
-            used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
+            used.gaps += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error
             return 0
@@ -515,25 +510,6 @@ def window_gap(policy: Policy) -> float:
     """
     inner = innermost(policy)
     return inner.window_gap() if isinstance(inner, Window) else math.nan
-
-
-def _check_numbers(period: float, limit: float, jobs: int, steps: int) -> None:
-    for name, value in (("period", period), ("limit", limit)):
-        if not 0 < value < math.inf:
-            raise ConfigError(f"policy window: option {name}={value:g} must be finite and above 0")
-    for name, number in (("jobs", jobs), ("steps", steps)):
-        if number < 0:
-            raise ConfigError(f"policy window: option {name}={number} must be at least 0")
-
-
-def _check_strategy(solving: int, placing: int, strategy: str, jobs: int) -> None:
-    """Refuse a solver that does not solve so."""
-    if solving == _EXACT and placing == DYNAMIC:
-        raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
-    if solving == _EXACT and placing == STATIC and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
-        raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
-    if solving == _NSA and placing != DYNAMIC:
-        raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
 
 
 def _code(option: str, value: str, known: dict[str, int]) -> int:

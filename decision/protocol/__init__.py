@@ -13,10 +13,10 @@ Sans-I/O, in the manner of h11: a `Connection` turns bytes into messages and mes
 conversation to its rules; who owns the socket does not matter to it. Both roles are the same code, so that tests join
 our two ends without a socket and the embedded engine can serve somebody else's scheduler.
 
-Four layers, each of which can be read alone: `messages` (the types), `batsim4` and `batsim5` (their wire forms),
-`rules` (what is true of jobs, calls and queries, and what each end may send), `connection` (whose turn it is, time,
-blame). What differs between versions of Batsim is in `versions` and nowhere else; another wire form is another module,
-chosen by version. `recording` is a conversation as lines of text.
+Four layers, each of which can be read alone: `messages` (the types), `versions` and `batsim5` (the wire forms, of
+versions up to 4 and of 5), `rules` (what is true of jobs, calls and queries, and what each end may send), `connection`
+(whose turn it is, time, blame). What differs between versions of Batsim is in `versions` and nowhere else; another wire
+form is chosen by version. `recording` is a conversation as lines of text.
 
 An error names who is to blame: `RemoteProtocolError` the peer, `LocalProtocolError` ourselves. Where Batsim would stop
 on a command (a job executed twice, a call in the past, metadata with a double quote) the rule is Batsim's own and is
@@ -31,11 +31,10 @@ them to the first reader; rolling back after a refused message (an end that has 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from . import messages
-from .batsim4 import JsonCodec
 from .connection import SLACK, Connection, ConversationPhase
 from .messages import Message, Role
 from .recording import RecordedMessage, read_recording, record_line
-from .versions import NEWEST, Codec, CodecError, Version, version_named
+from .versions import NEWEST, Codec, CodecError, JsonCodec, Version, version_named
 
 __all__ = [
     "NEWEST",

@@ -28,10 +28,9 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .batsim4 import JsonCodec, detect
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
 from .rules import LATEST, Ledger, RefusalError, describe_event, rules_of
-from .versions import NEWEST, V4, V5, Codec, CodecError, Version, version_named
+from .versions import NEWEST, V4, V5, Codec, CodecError, JsonCodec, Version, detect, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
 
@@ -118,8 +117,13 @@ class Connection:
             if self._detecting and self.phase is _BEGINNING:
                 self._listen(data)
             message = self._codec.decode(data)
-            if self.phase is _BEGINNING:
-                self._check_version(message, data)
+            if self.phase is _BEGINNING and _begins(message):  # else `_enter` refuses it
+                version = detect(data) if self._version.encoding == "json" else self._version
+                if self._detecting:
+                    self._choose(version)
+                elif version is not self._version:
+                    mine, theirs = self._version.name, version.name
+                    raise RefusalError(f"speaks the protocol of version {theirs}, not that of {mine}")
             self._enter(self._peer, message)
         except CodecError as error:
             raise self._broken(RemoteProtocolError, f"sends bytes that cannot be read: {error}") from None
@@ -144,8 +148,16 @@ class Connection:
             raise self._broken(LocalProtocolError, str(refusal)) from None
 
     def _listen(self, data: bytes) -> None:
-        """Choose the version whose first message this may be."""
-        heard = _version_heard(data)
+        """Choose the newest of the versions whose first message this may be.
+
+        Raises:
+            CodecError: if it is of a Batsim that is not supported.
+        """
+        from decision.protocol.batsim5.codec import says_flags_first, says_size
+
+        if says_flags_first(data):
+            raise CodecError("the handshake of early 2025 (flags first), before Batsim 5.0.0-rc0; use 5.0.0-rc2")
+        heard = V5 if says_size(data) else V4
         if heard.begins_with_init:  # only a Batsim 5 does; 3.1 and 4 are told apart by SIMULATION_BEGINS
             self._detecting = False
         if heard is not self._version:
@@ -154,17 +166,14 @@ class Connection:
     def _choose(self, version: Version) -> None:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
-        self._codec = _codec_of(version, self._schema, self._peer)
-        self._ledger = Ledger(version, rules_of(version))
+        self._codec: Codec
+        if version.encoding == "json":
+            self._codec = JsonCodec(version)
+        else:
+            from decision.protocol.batsim5.codec import Json5Codec  # which no run without a Batsim 5 needs
 
-    def _check_version(self, message: Message, data: bytes) -> None:
-        if not _begins(message):
-            return  # which `_enter` refuses
-        version = _version_begun(self._version, data)
-        if self._detecting:
-            self._choose(version)
-        elif version is not self._version:
-            raise RefusalError(f"speaks the protocol of version {version.name}, not that of {self._version.name}")
+            self._codec = Json5Codec(version, self._schema, self._peer)
+        self._ledger = Ledger(version, rules_of(version))
 
     def _check_intact(self) -> None:
         if self.phase is _BROKEN:
@@ -230,8 +239,12 @@ class Connection:
         latest = not_before - SLACK
         enter = self._ledger.enter
         for event in message.events:
-            if not latest <= event.timestamp <= now:
-                raise RefusalError(_misplaced(event, max(latest, not_before), now))
+            if event.timestamp > now:
+                later = f"in a message of {now} s: an event cannot be later than its message"
+                raise RefusalError(f"sends {describe_event(event)} {later}")
+            if not latest <= event.timestamp:
+                after = max(latest, not_before)
+                raise RefusalError(f"goes back in time: it sends {describe_event(event)}, after {after} s")
             latest = event.timestamp
             try:
                 enter(sender, event)
@@ -241,39 +254,3 @@ class Connection:
 
 def _begins(message: Message) -> bool:
     return bool(message.events) and isinstance(message.events[0], SimulationBegins)
-
-
-def _misplaced(event: Event, latest: float, now: float) -> str:
-    if event.timestamp > now:
-        return f"sends {describe_event(event)} in a message of {now} s: an event cannot be later than its message"
-    return f"goes back in time: it sends {describe_event(event)}, after {latest} s"
-
-
-# --- Wire forms: which one a version has, and which one the first bytes show ---
-
-
-def _codec_of(version: Version, schema: Callable[[], str | None], peer: Role) -> Codec:
-    """What reads and writes messages of a version; arguments are those of the codecs' own classes."""
-    if version.encoding == "json":
-        return JsonCodec(version, schema, peer)
-    from decision.protocol.batsim5.codec import Json5Codec  # which no run without a Batsim 5 needs
-
-    return Json5Codec(version, schema, peer)
-
-
-def _version_heard(data: bytes) -> Version:
-    """The version of a Batsim whose first bytes these are; the newest of those that they may be.
-
-    Raises:
-        CodecError: if they are of a Batsim that is not supported.
-    """
-    from decision.protocol.batsim5.codec import says_flags_first, says_size
-
-    if says_flags_first(data):
-        raise CodecError("the handshake of early 2025 (flags first), before Batsim 5.0.0-rc0; use 5.0.0-rc2")
-    return V5 if says_size(data) else V4
-
-
-def _version_begun(version: Version, data: bytes) -> Version:
-    """The version that SIMULATION_BEGINS shows, read in the wire form of `version`."""
-    return detect(data) if version.encoding == "json" else version

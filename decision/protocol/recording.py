@@ -51,16 +51,16 @@ def record_line(sender: Role, data: bytes) -> str:
     A line break in JSON only ever stands between tokens, so that a space may take its place. Bytes that are
     not UTF-8, which an unread field may hold, are replaced.
     """
-    return msgspec.json.encode(_recorded(sender, data)).decode(errors="replace")
-
-
-def _recorded(sender: Role, data: bytes) -> dict[str, Any]:
     number = _NUMBER.unpack_from(data)[0] if len(data) >= _NUMBER.size else -1
-    if number == len(data) - _NUMBER.size:
-        return {"from": sender, "init": data[_NUMBER.size :].decode(errors="replace")}
-    if data[_NUMBER.size :].startswith(b"{") and not data.startswith(b"{"):
-        return {"from": sender, "flags": number, "message": _one_line(data[_NUMBER.size :])}
-    return {"from": sender, "message": _one_line(data)}
+    rest = data[_NUMBER.size :]
+    line: dict[str, Any] = {"from": sender}
+    if number == len(rest):
+        line["init"] = rest.decode(errors="replace")
+    elif rest.startswith(b"{") and not data.startswith(b"{"):
+        line |= {"flags": number, "message": _one_line(rest)}
+    else:
+        line["message"] = _one_line(data)
+    return msgspec.json.encode(line).decode(errors="replace")
 
 
 def _one_line(data: bytes) -> Raw:

@@ -94,15 +94,6 @@ class Ledger:
         if state is None or (state is HAS_ENDED and self.version.forgets_ended_jobs):
             raise self.unfit(job_id, done)
 
-    def require_registration(self) -> None:
-        """Refuse dynamic jobs and profiles where Batsim does not take them."""
-        if not self.version.asks_to_register:
-            return
-        if not self.dynamic_jobs:
-            raise RefusalError("dynamic jobs are not enabled (Batsim's option --enable-dynamic-jobs)")
-        if self.registration_finished:
-            raise RefusalError("registration_finished was sent, and continue_registration was not sent after it")
-
 
 def shortened_line(text: str) -> str:
     """A text of the peer, shortened to one line."""
@@ -170,7 +161,13 @@ def describe_event(event: Event) -> str:
 _MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
 
 
-def _begins(ledger: Ledger, event: m.SimulationBegins) -> None:
+def _simulation(ledger: Ledger, event: m.SimulationBegins | m.SimulationEnds) -> None:
+    """The simulation begins once, and ends once."""
+    if isinstance(event, m.SimulationEnds):
+        if ledger.over:
+            raise RefusalError("the simulation has already ended")
+        ledger.over = True
+        return
     if ledger.begun:
         raise RefusalError("the simulation has already begun")
     config = event.data.config
@@ -182,51 +179,53 @@ def _begins(ledger: Ledger, event: m.SimulationBegins) -> None:
         ledger.acknowledges = config.dynamic_jobs_acknowledged
 
 
-def _ends(ledger: Ledger, event: m.SimulationEnds) -> None:
-    if ledger.over:
-        raise RefusalError("the simulation has already ended")
-    ledger.over = True
+def _jobs(ledger: Ledger, event: m.JobSubmitted | m.JobCompleted | m.JobKilled | m.FromJobMsg) -> None:
+    """What becomes of jobs, and what they say."""
+    match event:
+        case m.JobSubmitted():
+            job_id = event.data.job_id
+            require_walltime(event.data.job, job_id)
+            if job_id not in ledger.jobs:
+                ledger.jobs[job_id] = IS_WAITING
+            elif job_id in ledger.unacknowledged:
+                ledger.unacknowledged.remove(job_id)
+            else:
+                raise RefusalError(f"job {shortened_line(job_id)} was already submitted")
+        case m.JobCompleted():
+            ledger.move(event.data.job_id, IS_RUNNING, HAS_ENDED, "completes")
+            if ledger.version.says_allocations:
+                require_hosts(event.data.alloc, "alloc")
+        case m.JobKilled():
+            # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
+            for job_id in event.data.job_ids:
+                if job_id not in ledger.killing:
+                    raise RefusalError(f"job {shortened_line(job_id)} is killed, but no KILL_JOB asked for it")
+                ledger.killing.remove(job_id)
+        case m.FromJobMsg():
+            if event.data.job_id not in ledger.jobs:
+                raise ledger.unfit(event.data.job_id, "sends a message")
 
 
-def _submitted(ledger: Ledger, event: m.JobSubmitted) -> None:
-    job_id = event.data.job_id
-    require_walltime(event.data.job, job_id)
-    if job_id not in ledger.jobs:
-        ledger.jobs[job_id] = IS_WAITING
-    elif job_id in ledger.unacknowledged:
-        ledger.unacknowledged.remove(job_id)
-    else:
-        raise RefusalError(f"job {shortened_line(job_id)} was already submitted")
+def _hosts(ledger: Ledger, event: m.ResourceStateChanged | m.ProbeDataEmitted | m.Notify) -> None:
+    """What is said of hosts; other notifications may say anything."""
+    match event:
+        case m.ResourceStateChanged():
+            require_hosts(event.data.resources, "resources")
+        case m.Notify():
+            if event.data.type in _MACHINE_EVENTS:
+                require_hosts(event.data.resources, "resources")
+        case m.ProbeDataEmitted():
+            require_hosts(event.data.hosts, "hosts")
+            if event.data.probe_id not in ledger.probes:
+                raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
 
 
-def _completed(ledger: Ledger, event: m.JobCompleted) -> None:
-    ledger.move(event.data.job_id, IS_RUNNING, HAS_ENDED, "completes")
-    if ledger.version.says_allocations:
-        require_hosts(event.data.alloc, "alloc")
-
-
-def _killed(ledger: Ledger, event: m.JobKilled) -> None:
-    # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
-    for job_id in event.data.job_ids:
-        if job_id not in ledger.killing:
-            raise RefusalError(f"job {shortened_line(job_id)} is killed, but no KILL_JOB asked for it")
-        ledger.killing.remove(job_id)
-
-
-def _changed(ledger: Ledger, event: m.ResourceStateChanged) -> None:
-    require_hosts(event.data.resources, "resources")
-
-
-def _called(ledger: Ledger, event: m.RequestedCall) -> None:
-    if ledger.version.names_calls:
-        _named_call(ledger, event)
-    elif not ledger.calls:
-        raise RefusalError("no CALL_ME_LATER asked for it")
-    else:
+def _call_made(ledger: Ledger, event: m.RequestedCall) -> None:
+    if not ledger.version.names_calls:
+        if not ledger.calls:
+            raise RefusalError("no CALL_ME_LATER asked for it")
         ledger.calls -= 1
-
-
-def _named_call(ledger: Ledger, event: m.RequestedCall) -> None:
+        return
     name = str(event.data.call_id)
     left = ledger.named_calls.get(name, 0)
     if not left:
@@ -237,35 +236,19 @@ def _named_call(ledger: Ledger, event: m.RequestedCall) -> None:
         ledger.named_calls[name] = left - 1
 
 
-def _probed(ledger: Ledger, event: m.ProbeDataEmitted) -> None:
-    require_hosts(event.data.hosts, "hosts")
-    if event.data.probe_id not in ledger.probes:
-        raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
-
-
-def _batsim_notifies(ledger: Ledger, event: m.Notify) -> None:
-    if event.data.type in _MACHINE_EVENTS:
-        require_hosts(event.data.resources, "resources")
-
-
-def _from_job(ledger: Ledger, event: m.FromJobMsg) -> None:
-    if event.data.job_id not in ledger.jobs:
-        raise ledger.unfit(event.data.job_id, "sends a message")
-
-
 BATSIM_RULES: Rules = {
-    m.SimulationBegins: _begins,
-    m.SimulationEnds: _ends,
-    m.JobSubmitted: _submitted,
-    m.JobCompleted: _completed,
-    m.JobKilled: _killed,
-    m.ResourceStateChanged: _changed,
-    m.RequestedCall: _called,
-    m.FromJobMsg: _from_job,
-    m.Notify: _batsim_notifies,
+    m.SimulationBegins: _simulation,
+    m.SimulationEnds: _simulation,
+    m.JobSubmitted: _jobs,
+    m.JobCompleted: _jobs,
+    m.JobKilled: _jobs,
+    m.ResourceStateChanged: _hosts,
+    m.RequestedCall: _call_made,
+    m.FromJobMsg: _jobs,
+    m.Notify: _hosts,
     m.Init: require_start,
     m.ExternalEvent: nothing_to_check,
-    m.ProbeDataEmitted: _probed,
+    m.ProbeDataEmitted: _hosts,
     m.Query: partial(asks, "estimate_waiting_time"),
     m.Answer: partial(answers, "consumed_energy"),
 }
@@ -283,34 +266,69 @@ _CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
 }
 
 
-def _hello(ledger: Ledger, event: m.Hello) -> None:
+def _greeting(ledger: Ledger, event: m.Hello) -> None:
     require_start(ledger, event)
     ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
     ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
 
 
-def _reject(ledger: Ledger, event: m.RejectJob) -> None:
-    ledger.move(event.data.job_id, IS_WAITING, HAS_ENDED, "is rejected")
+def _decisions(
+    ledger: Ledger, event: m.ExecuteJob | m.RejectJob | m.KillJob | m.SetJobMetadata | m.ChangeJobState | m.ToJobMsg
+) -> None:
+    """What is done with jobs."""
+    match event:
+        case m.ExecuteJob(data=data):
+            ledger.move(data.job_id, IS_WAITING, IS_RUNNING, "is executed")
+            require_hosts(data.alloc, "alloc")
+            if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
+                several = "has several of mapping, storage_mapping, additional_io_job; Batsim takes one"
+                raise RefusalError(f"job {shortened_line(data.job_id)} {several}")
+        case m.RejectJob():
+            ledger.move(event.data.job_id, IS_WAITING, HAS_ENDED, "is rejected")
+        case m.KillJob():
+            if not event.data.job_ids:
+                raise RefusalError("it names no job")
+            for job_id in event.data.job_ids:
+                ledger.require_remembered(job_id, "is killed")
+                if ledger.jobs[job_id] is IS_WAITING:
+                    raise ledger.unfit(job_id, "is killed")
+                if job_id in ledger.killing and ledger.version.kills_once:
+                    raise RefusalError(f"job {shortened_line(job_id)} is being killed already")
+            ledger.killing.update(event.data.job_ids)
+        case m.SetJobMetadata():
+            ledger.require_remembered(event.data.job_id, "is given metadata")
+            if '"' in event.data.metadata:
+                quoted = "has a double quote, which Batsim cannot write"
+                raise RefusalError(f"the metadata of job {shortened_line(event.data.job_id)} {quoted}")
+        case m.ChangeJobState():
+            job_id, name = event.data.job_id, event.data.job_state
+            state = ledger.jobs.get(job_id)
+            if state is None or name not in _CHANGES[state]:
+                raise ledger.unfit(job_id, f"is changed to {shortened_line(name)}")
+            ledger.jobs[job_id] = _CHANGES[state][name]
+        case m.ToJobMsg():
+            ledger.require_remembered(event.data.job_id, "gets a message")
 
 
-def _execute(ledger: Ledger, event: m.ExecuteJob) -> None:
-    data = event.data
-    ledger.move(data.job_id, IS_WAITING, IS_RUNNING, "is executed")
-    require_hosts(data.alloc, "alloc")
-    if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
-        raise RefusalError(
-            f"job {shortened_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; "
-            "Batsim takes one"
-        )
-
-
-def _call_by_name(ledger: Ledger, event: m.CallMeLater) -> None:
-    name, periodic = event.data.call_id, event.data.periodic
-    if not name or name is UNSET:
+def _calls(ledger: Ledger, event: m.CallMeLater | m.StopCall) -> None:
+    """Calls that are asked for, by name where they have names, and stopped."""
+    if isinstance(event, m.StopCall):
+        if event.data.call_id in ledger.periodic_calls:  # Batsim takes the stop of any other, which has no effect
+            ledger.periodic_calls.discard(event.data.call_id)
+            ledger.named_calls.pop(event.data.call_id, None)
+        return
+    time, name, periodic = event.data.timestamp, event.data.call_id, event.data.periodic
+    if not ledger.version.names_calls:
+        if LATEST < time < math.inf:
+            raise RefusalError(f"a call at {time} s is later than {LATEST:g} s")
+        if not event.timestamp < time < math.inf:
+            raise RefusalError(f"a call at {time} s is not in the future")
+        ledger.calls += 1
+    elif not name or name is UNSET:
         raise RefusalError("its call has no name, with which Batsim stops")
-    if periodic is UNSET:
-        if event.data.timestamp > LATEST:
-            raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
+    elif periodic is UNSET:
+        if time > LATEST:
+            raise RefusalError(f"a call at {time} s is later than {LATEST:g} s")
         ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
         ledger.periodic_calls.discard(name)
     elif name in ledger.named_calls:
@@ -320,44 +338,21 @@ def _call_by_name(ledger: Ledger, event: m.CallMeLater) -> None:
         ledger.periodic_calls.add(name)
 
 
-def _stop_call(ledger: Ledger, event: m.StopCall) -> None:
-    if event.data.call_id in ledger.periodic_calls:  # Batsim takes the stop of any other, which has no effect
-        ledger.periodic_calls.discard(event.data.call_id)
-        ledger.named_calls.pop(event.data.call_id, None)
-
-
-def _create_probe(ledger: Ledger, event: m.CreateProbe) -> None:
-    require_hosts(event.data.hosts, "hosts")
-    if event.data.probe_id in ledger.probes:
-        raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
-    ledger.probes.add(event.data.probe_id)
-
-
-def _call_later(ledger: Ledger, event: m.CallMeLater) -> None:
-    if ledger.version.names_calls:
-        _call_by_name(ledger, event)
+def _registration(ledger: Ledger, event: m.RegisterJob | m.RegisterProfile | m.Notify) -> None:
+    """Dynamic jobs and their profiles, and whether more will come."""
+    if isinstance(event, m.Notify):
+        finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
+        if finished is None:
+            raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
+        ledger.registration_finished = finished
         return
-    if LATEST < event.data.timestamp < math.inf:
-        raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
-    if not event.timestamp < event.data.timestamp < math.inf:
-        raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
-    ledger.calls += 1
-
-
-def _kill(ledger: Ledger, event: m.KillJob) -> None:
-    if not event.data.job_ids:
-        raise RefusalError("it names no job")
-    for job_id in event.data.job_ids:
-        ledger.require_remembered(job_id, "is killed")
-        if ledger.jobs[job_id] is IS_WAITING:
-            raise ledger.unfit(job_id, "is killed")
-        if job_id in ledger.killing and ledger.version.kills_once:
-            raise RefusalError(f"job {shortened_line(job_id)} is being killed already")
-    ledger.killing.update(event.data.job_ids)
-
-
-def _register_job(ledger: Ledger, event: m.RegisterJob) -> None:
-    ledger.require_registration()
+    if ledger.version.asks_to_register:
+        if not ledger.dynamic_jobs:
+            raise RefusalError("dynamic jobs are not enabled (Batsim's option --enable-dynamic-jobs)")
+        if ledger.registration_finished:
+            raise RefusalError("registration_finished was sent, and continue_registration was not sent after it")
+    if isinstance(event, m.RegisterProfile):
+        return
     job_id = event.data.job_id
     if job_id in ledger.jobs:
         raise RefusalError(f"job {shortened_line(job_id)} already exists")
@@ -372,58 +367,34 @@ def _register_job(ledger: Ledger, event: m.RegisterJob) -> None:
         ledger.unacknowledged.add(job_id)
 
 
-def _register_profile(ledger: Ledger, event: m.RegisterProfile) -> None:
-    ledger.require_registration()
-
-
-def _set_state(ledger: Ledger, event: m.SetResourceState) -> None:
+def _orders_to_hosts(ledger: Ledger, event: m.SetResourceState | m.CreateProbe) -> None:
+    """Hosts that are switched or measured."""
+    if isinstance(event, m.CreateProbe):
+        require_hosts(event.data.hosts, "hosts")
+        if event.data.probe_id in ledger.probes:
+            raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
+        ledger.probes.add(event.data.probe_id)
+        return
     require_hosts(event.data.resources, "resources")
     if not (event.data.state.isascii() and event.data.state.isdigit()):
         raise RefusalError(f"state {shortened_line(event.data.state)!r} is not the number of a pstate")
 
 
-def _set_metadata(ledger: Ledger, event: m.SetJobMetadata) -> None:
-    ledger.require_remembered(event.data.job_id, "is given metadata")
-    if '"' in event.data.metadata:
-        raise RefusalError(
-            f"the metadata of job {shortened_line(event.data.job_id)} has a double quote, which Batsim cannot write"
-        )
-
-
-def _change_state(ledger: Ledger, event: m.ChangeJobState) -> None:
-    job_id, name = event.data.job_id, event.data.job_state
-    state = ledger.jobs.get(job_id)
-    if state is None or name not in _CHANGES[state]:
-        raise ledger.unfit(job_id, f"is changed to {shortened_line(name)}")
-    ledger.jobs[job_id] = _CHANGES[state][name]
-
-
-def _decision_notifies(ledger: Ledger, event: m.Notify) -> None:
-    finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
-    if finished is None:
-        raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
-    ledger.registration_finished = finished
-
-
-def _to_job(ledger: Ledger, event: m.ToJobMsg) -> None:
-    ledger.require_remembered(event.data.job_id, "gets a message")
-
-
 DECISION_RULES: Rules = {
-    m.RejectJob: _reject,
-    m.ExecuteJob: _execute,
-    m.CallMeLater: _call_later,
-    m.KillJob: _kill,
-    m.RegisterJob: _register_job,
-    m.RegisterProfile: _register_profile,
-    m.SetResourceState: _set_state,
-    m.SetJobMetadata: _set_metadata,
-    m.ChangeJobState: _change_state,
-    m.ToJobMsg: _to_job,
-    m.Notify: _decision_notifies,
-    m.Hello: _hello,
-    m.StopCall: _stop_call,
-    m.CreateProbe: _create_probe,
+    m.RejectJob: _decisions,
+    m.ExecuteJob: _decisions,
+    m.CallMeLater: _calls,
+    m.KillJob: _decisions,
+    m.RegisterJob: _registration,
+    m.RegisterProfile: _registration,
+    m.SetResourceState: _orders_to_hosts,
+    m.SetJobMetadata: _decisions,
+    m.ChangeJobState: _decisions,
+    m.ToJobMsg: _decisions,
+    m.Notify: _registration,
+    m.Hello: _greeting,
+    m.StopCall: _calls,
+    m.CreateProbe: _orders_to_hosts,
     m.StopProbe: nothing_to_check,
     m.ForceStop: nothing_to_check,
     m.Query: partial(asks, "consumed_energy"),

@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 
 from decision.experiments.audit import standing_text
-from decision.experiments.comparison import ALL, LEAST_RUNS, MeasuredRun, PolicyComparison, Row, rounded
+from decision.experiments.comparison import ALL, LEAST_RUNS, PolicyComparison, Row, rounded
 from decision.experiments.metric_list import METRICS, metric_named
 from decision.experiments.statistics import FEW_BLOCKS, Estimate, few_blocks
-from decision.files.json_text import json_bytes
-from decision.files.text import read_bytes, utf8, write_files
+from decision.files.text import json_bytes, read_bytes, utf8, write_files
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.table import Table, csv_text
@@ -22,8 +21,10 @@ MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": "", "not compa
 def markdown(comparison: PolicyComparison) -> str:
     """The comparison as Markdown tables, one per metric and workload, and how to read them; above, all at a glance."""
     lines: list[str] = []
-    for each in _glance(comparison) if comparison.judged or comparison.single else ():
-        lines += each.markdown(2)
+    for workload, metrics, rows in at_a_glance(comparison) if comparison.judged or comparison.single else ():
+        units = [metric_named(name).unit for name in metrics]
+        names = [f">{name}{f' ({unit})' if unit else ''}" for name, unit in zip(metrics, units, strict=True)]
+        lines += Table(workload, ("policy", *names), rows).markdown(2)
     for each in metric_tables(comparison):
         lines += each.markdown(3)
     return "\n".join([*lines, *(f"- {line}" for line in notes(comparison)), ""])
@@ -99,19 +100,17 @@ def latex_table(comparison: PolicyComparison, metric: str | None = None) -> str:
     lines = []
     for workload in dict.fromkeys(row.workload for row in comparison.rows):
         policies = dict.fromkeys(row.contender for row in comparison.rows if row.workload == workload)
-        rows = [
-            [policy, *(_with_interval(found.get((workload, policy, name)), comparison.single) for name in metrics)]
-            for policy in policies
-        ]
+        rows = []
+        for policy in policies:
+            texts = [policy]
+            for row in (found.get((workload, policy, name)) for name in metrics):
+                value, low, high = ("--", "", "") if row is None else rounded(row.score)
+                if row is not None:
+                    value = figure(row.score.value) if comparison.single else f"{value} [{low}, {high}]"
+                texts.append(value)
+            rows.append(texts)
         lines += Table(workload, ("policy", *(f">{head}" for head in heads)), rows).latex()
     return "\n".join(lines)
-
-
-def _with_interval(row: Row | None, single: bool) -> str:
-    if row is None:
-        return "--"
-    value, low, high = rounded(row.score)
-    return figure(row.score.value) if single else f"{value} [{low}, {high}]"
 
 
 def heading(metric: str, workload: str) -> str:
@@ -135,30 +134,24 @@ def metric_tables(comparison: PolicyComparison) -> list[Table]:
     return [Table(heading(metric, log), headers(rows), list(map(cells, rows))) for metric, log, rows in found]
 
 
-def _glance(comparison: PolicyComparison) -> Iterator[Table]:
-    for workload, metrics, rows in at_a_glance(comparison):
-        units = [metric_named(name).unit for name in metrics]
-        names = [f">{name}{f' ({unit})' if unit else ''}" for name, unit in zip(metrics, units, strict=True)]
-        yield Table(workload, ("policy", *names), rows)
-
-
 def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks last."""
     found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
     for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
         keys = [key for key in found if key[0] == workload]
         policies, metrics = (list(dict.fromkeys(key[at] for key in keys)) for at in (1, 2))
-        rows = [
-            [policy, *(_glanced(found.get((workload, policy, metric)), comparison.single) for metric in metrics)]
-            for policy in policies
-        ]
+        rows = []
+        for policy in policies:
+            texts = [policy]
+            for row in (found.get((workload, policy, metric)) for metric in metrics):
+                if row is None:
+                    texts.append("-")
+                elif comparison.single:
+                    texts.append(figure(row.score.value))
+                else:
+                    texts.append(f"{rounded(row.score)[0]} {MARKS[row.verdict]}".rstrip())
+            rows.append(texts)
         yield workload, metrics, rows
-
-
-def _glanced(row: Row | None, single: bool) -> str:
-    if row is None:
-        return "-"
-    return figure(row.score.value) if single else f"{rounded(row.score)[0]} {MARKS[row.verdict]}".rstrip()
 
 
 def headers(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -175,24 +168,16 @@ def cells(row: Row) -> list[str]:
         value, low, high = rounded(row.score)
         beside = [row.verdict, ""]
         if row.verdict not in ("baseline", "not comparable"):
-            beside = ["-", ""] if row.change is None else [_percent(row.change.value), _percents(row.change)]
+            beside = ["-", ""]
+            if row.change is not None:
+                share, least, most = (100 * each for each in row.change)
+                beside = [f"{share:+.0f} %", f"{least:+,.0f} to {most:+,.0f} %"]
         return [row.contender, value, f"{low} to {high}", *beside, MARKS[row.verdict]]
     better = [row.verdict, ""]
     if row.verdict not in ("baseline", "not comparable"):
         better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
-    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:+.0f} %"
-
-
-def _percents(change: Estimate) -> str:
-    return f"{100 * change.low:+,.0f} to {100 * change.high:+,.0f} %"
-
-
-def _interval(estimate: Estimate) -> str:
-    return f"{figure(estimate.low)} to {figure(estimate.high)}"
+    interval = f"{figure(row.score.low)} to {figure(row.score.high)}"
+    return [row.contender, figure(row.score.value), interval, *better, MARKS[row.verdict]]
 
 
 # The files of a comparison: CSV for programs, Markdown for people, and JSON, from which the report is drawn.
@@ -206,9 +191,16 @@ def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
     Raises:
         ConfigError: if they cannot be written; none is then.
     """
+    # A row for each run, with all metrics of the catalogue and the user's own
+    names = dict.fromkeys((*METRICS, *(name for run in comparison.outcomes for name in run.metrics)))
+    runs = []
+    for run in comparison.outcomes:
+        own = {"workload": run.workload, "policy": run.contender, "first_job": run.first_job}
+        metrics = {name: run.metrics.get(name) for name in names}
+        runs.append({**own, "copy": run.copy, "seed": run.seed, **metrics})
     contents = {
         folder / "comparison.csv": csv_text(map(row_values, comparison.rows)),
-        folder / "runs.csv": csv_text(_run_cells(comparison.outcomes)),
+        folder / "runs.csv": csv_text(runs),
         folder / "comparison.md": markdown(comparison),
         folder / CONTENTS: json_bytes(comparison).decode(),
     }
@@ -246,19 +238,3 @@ def row_values(row: Row) -> Mapping[str, object]:
 def _named(name: str, found: Estimate | None) -> Mapping[str, float | None]:
     values = (None, None, None) if found is None else found
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
-
-
-def _run_cells(outcomes: Sequence[MeasuredRun]) -> list[Mapping[str, object]]:
-    """A row for each run, with all metrics of the catalogue and the user's own."""
-    names = dict.fromkeys((*METRICS, *(name for run in outcomes for name in run.metrics)))
-    return [
-        {
-            "workload": run.workload,
-            "policy": run.contender,
-            "first_job": run.first_job,
-            "copy": run.copy,
-            "seed": run.seed,
-            **{name: run.metrics.get(name) for name in names},
-        }
-        for run in outcomes
-    ]

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.experiments.comparison import ALL, PolicyComparison, Row
-from decision.experiments.groups import SHOWN_GROUPS, GroupFigures, folded, mean_figures
 from decision.experiments.metric_list import Summary, definition, metric_named, symbols
+from decision.experiments.metrics import SHOWN_GROUPS, GroupFigures, folded, mean_figures
 from decision.experiments.results import (
     CURVES,
     JOBS_FILE,
@@ -32,9 +32,8 @@ from decision.experiments.results import (
     summaries_of,
     table_rows,
 )
-from decision.files.json_text import json_bytes
-from decision.files.run_facts import campaign_of, what_a_campaign_has
-from decision.files.text import utf8, write_files
+from decision.files.outputs_read import campaign_of, what_a_campaign_has
+from decision.files.text import json_bytes, utf8, write_files
 from decision.model.dates import date_text
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals, without_folders
@@ -116,24 +115,22 @@ def table(
     """
     given = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     head = "".join(f"<th>{header}</th>" for header in headers)
-    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in given)
+    best = ' class="best"'
+    texts = [[f"<td{best * cell.best}>{cell.markup or html.escape(cell.text)}</td>" for cell in row] for row in given]
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in texts)
     names = [html.unescape(re.sub(r"<[^>]*>", " ", header)) for header in headers] or ["name", "value"]
     found = list(values) or [dict(zip(names, (cell.text for cell in row), strict=True)) for row in given]
     size = next((f" {name}" for name, most in _SIZES.items() if len(headers) > most), "")
     content = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
-    return f'<div class="data{size}"><div class="scroll">{content}</div>{_saved(name, csv_text(found))}</div>'
+    # A link saves the text as a CSV file: the text is in the link, so that no script and no network is needed
+    data = base64.b64encode(csv_text(found).encode()).decode()
+    link = f'download="{file_name(name)}.csv" href="data:text/csv;charset=utf-8;base64,{data}"'
+    return f'<div class="data{size}"><div class="scroll">{content}</div><a class="save" {link}>save as CSV</a></div>'
 
 
-def _cell(shown: Cell) -> str:
-    mark = ' class="best"' if shown.best else ""
-    return f"<td{mark}>{shown.markup or html.escape(shown.text)}</td>"
-
-
-def _saved(name: str, text: str) -> str:
-    """A link that saves a text as a CSV file: the text is in the link, so that no script and no network is needed."""
-    data = base64.b64encode(text.encode()).decode()
-    file = re.sub(r"[^\w.,+=@-]+", "-", name).strip("-")
-    return f'<a class="save" download="{file}.csv" href="data:text/csv;charset=utf-8;base64,{data}">save as CSV</a>'
+def file_name(name: str) -> str:
+    """A name of anything as a part of a file's name."""
+    return re.sub(r"[^\w.,+=@-]+", "-", name).strip("-")
 
 
 def bullets(lines: Sequence[str], kind: str = "note") -> str:
@@ -172,32 +169,21 @@ def group_sections(runs: Mapping[str, Sequence[GroupFigures]], workload: str = "
         names = first if len(first) <= SHOWN_GROUPS + 1 else first[:SHOWN_GROUPS]
         shown = {name: {row.name: row for row in folded(rows, names)} for name, rows in rows_by_run.items()}
         unit, unit_name = wait_unit(max(row.mean_wait for groups in shown.values() for row in groups.values()))
-        of = [f"<br>{_breakable(name)}" if len(shown) > 1 else "" for name in shown]
+        # Policies' names are broken behind their signs where there is little room
+        broken = [re.sub(r"([,+=/_])", r"\1<wbr>", html.escape(name)) for name in shown]
+        of = [f"<br>{name}" if len(shown) > 1 else "" for name in broken]
         heads = [f"{measure}, {unit_name}{name}" for name in of for measure in ("mean wait", "longest wait")]
-        rows = [
-            [
-                name,
-                f"{row.jobs:,.0f}",
-                f"{row.host_seconds / 3600:,.0f}",
-                *(text for groups in shown.values() for text in _waits(groups.get(name), unit)),
-            ]
-            for name, row in next(iter(shown.values())).items()
-        ]
+        rows = []
+        for name, row in next(iter(shown.values())).items():
+            texts = [name, f"{row.jobs:,.0f}", f"{row.host_seconds / 3600:,.0f}"]
+            for own in (groups.get(name) for groups in shown.values()):
+                waits = () if own is None else (own.mean_wait / unit, own.max_wait / unit)
+                texts += [f"{wait:,.{0 if wait < 0.05 or wait >= 100 else 1}f}" for wait in waits] or ["-", "-"]
+            rows.append(texts)
         values = [{"run": name} | msgspec.structs.asdict(row) for name, groups in rows_by_run.items() for row in groups]
         listed = table([kind, "jobs", "host-hours", *heads], rows, f"by-{kind}", values=values)
         title = f"By {kind} on {workload}" if workload else f"By {kind}"
         yield section(f"by-{kind}{workload and '-'}{workload}", title, listed)
-
-
-def _breakable(name: str) -> str:
-    """A policy's name in HTML that is broken behind its signs where there is little room."""
-    return re.sub(r"([,+=/_])", r"\1<wbr>", html.escape(name))
-
-
-def _waits(row: GroupFigures | None, unit: float) -> list[str]:
-    """Mean and longest wait of a group's jobs, two cells."""
-    waits = ("-", "-") if row is None else (row.mean_wait / unit, row.max_wait / unit)
-    return [wait if isinstance(wait, str) else f"{wait:,.{0 if wait < 0.05 or wait >= 100 else 1}f}" for wait in waits]
 
 
 def fact_table(facts: Iterable[tuple[str, str]], name: str) -> str:
@@ -256,7 +242,10 @@ def write_report(
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
-    parts = [_summary(runs, platform), section("gantt", "Jobs on hosts", template("gantt.html"))] if runs else []
+    parts = []
+    if runs:
+        parts.append(section("summary", "Summary", f"{_summary(summaries_of(runs, platform))}\n{_SUMMARY_NOTE}"))
+        parts.append(section("gantt", "Jobs on hosts", template("gantt.html")))
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += group_sections({run.name: run.groups for run in runs})
@@ -266,16 +255,30 @@ def write_report(
         if run.facts is not None
     ]
     parts.append(f'<data id="files" value="{html.escape(" ".join(files))}" hidden></data>')
-    yield page(title, [*parts, _charts(runs)] if runs else parts, command)
+    if runs:  # the Gantt charts' data, in which no text may end the script element, and the script that draws them
+        charts = json_bytes({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]}).decode()
+        charts = charts.replace("<", "\\u003c")
+        data = f'<script type="application/json" id="data">{charts}</script>'
+        parts.append(f"{data}\n<script>\n{template('gantt.js')}</script>")
+    yield page(title, parts, command)
 
 
-def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
-    bound = f"{SHORTEST_RUNTIME:g} s"
-    note = (
-        "Makespan: from the first submission to the last end. Late starts: after the last arrival. "
-        f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
-    )
-    return section("summary", "Summary", f'{_table(summaries_of(runs, platform))}\n<p class="note">{note}</p>')
+_SUMMARY_NOTE = (
+    '<p class="note">Makespan: from the first submission to the last end. Late starts: after the last arrival. '
+    f"Bounded slowdown: mean; runtimes under {SHORTEST_RUNTIME:g} s count as {SHORTEST_RUNTIME:g} s. "
+    "Best values are bold.</p>"
+)
+
+
+def _summary(summaries: Mapping[str, Summary]) -> str:
+    shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
+    columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
+    rows = ([name, *cells] for name, *cells in zip(summaries, *columns, strict=True))
+    values = [
+        {"run": name} | {column.header.replace("<br>", " "): column.value(found) for column in shown}
+        for name, found in summaries.items()
+    ]
+    return table(["run", *(column.header for column in shown)], rows, "summary", values=values)
 
 
 def _setup(run: NamedRun) -> dict[str, str]:
@@ -298,24 +301,6 @@ def _setup(run: NamedRun) -> dict[str, str]:
         "package": f"decision {facts.decision}",
     }
     return {name: text for name, text in words.items() if text}
-
-
-def _charts(runs: Sequence[NamedRun]) -> str:
-    """The Gantt charts' data, and the script that draws them."""
-    # No text in it may end the script element
-    data = json_bytes({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]}).decode().replace("<", "\\u003c")
-    return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
-
-
-def _table(summaries: Mapping[str, Summary]) -> str:
-    shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
-    columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
-    rows = ([name, *cells] for name, *cells in zip(summaries, *columns, strict=True))
-    values = [
-        {"run": name} | {column.header.replace("<br>", " "): column.value(found) for column in shown}
-        for name, found in summaries.items()
-    ]
-    return table(["run", *(column.header for column in shown)], rows, "summary", values=values)
 
 
 def _cells(column: _Column, values: Sequence[float]) -> list[Cell]:
@@ -405,7 +390,7 @@ def analyse(
     suffix = paper().suffix
     common = {folder / f"{name}{suffix}": shown for name, shown in pictures.items()}
     write_files({path: [shown.drawn(suffix)] for path, shown in common.items()})
-    charts = [folder / f"schedule-{_file_name(run.name)}{suffix}" for run in runs]
+    charts = [folder / f"schedule-{file_name(run.name)}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first, run.clock)
     names = [training.name for training in trainings]
@@ -414,11 +399,6 @@ def analyse(
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]
-
-
-def _file_name(name: str) -> str:
-    """A run's name as a part of a file's name."""
-    return re.sub(r"[^\w.,+=@-]+", "-", name).strip("-")
 
 
 def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Picture]:
@@ -459,7 +439,16 @@ def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Spac
     rows = table_rows(trials)
     refused = any(row["reason"] for row in rows)
     names = [name for name in rows[0] if name != "folders" and (refused or name != "reason")]  # all are in the CSV
-    cells = [[_trial_cell(name, row[name], row["trial"] == best.number) for name in names] for row in rows]
+    cells: list[list[Cell | str]] = []
+    for row in rows:
+        texts = []
+        for name in names:
+            each = row[name]
+            if isinstance(each, float):
+                texts.append(Cell("-" if math.isnan(each) else f"{each:,.6g}", row["trial"] == best.number))
+            else:
+                texts.append(Cell(f"{each:,}" if name == "steps" else str(each)))
+        cells.append([*texts])
     headers = [html.escape(name).replace("validation_", "validation<br>").replace("_", " ") for name in names]
     parts = [
         f'<p class="lead">{lead}</p>',
@@ -473,12 +462,6 @@ def write_search_report(folder: Path, trials: Sequence[SearchTrial], space: Spac
     return folder / REPORT
 
 
-def _trial_cell(name: str, value: object, best: bool) -> Cell:
-    if isinstance(value, float):
-        return Cell("-" if math.isnan(value) else f"{value:,.6g}", best)
-    return Cell(f"{value:,}" if name == "steps" else str(value), best)
-
-
 # The page of a comparison, and its pictures as files.
 
 
@@ -490,8 +473,9 @@ def write_comparison_report(folder: Path) -> Path:
         ConfigError: if the page cannot be written.
     """
     comparison = _with_short_names(read_comparison(folder))
-    setup = comparison.setup
-    made = page(_title(comparison), _parts(comparison), setup.get("command", ""), setup.get("date", ""))
+    setup, number = comparison.setup, len({row.contender for row in comparison.rows})
+    title = f"{number} policies compared, baseline {comparison.baseline}"
+    made = page(title, _parts(comparison), setup.get("command", ""), setup.get("date", ""))
     write_files({folder / REPORT: [made]})
     return folder / REPORT
 
@@ -530,11 +514,6 @@ def _unit(metric: str, workload: str) -> str:
     return "multiple of the baseline's" if workload == ALL else metric_named(metric).unit
 
 
-def _title(comparison: PolicyComparison) -> str:
-    names = dict.fromkeys(row.contender for row in comparison.rows)
-    return f"{len(names)} policies compared, baseline {comparison.baseline}"
-
-
 def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
     """The tables that are drawn: none of single runs, which have no intervals."""
     return [] if comparison.single else tables(comparison)
@@ -543,50 +522,28 @@ def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]
 def _parts(comparison: PolicyComparison) -> Iterator[str]:
     for workload, names, texts in at_a_glance(comparison) if comparison.judged or comparison.single else ():
         heads = ["policy", *(f"{name.replace('_', ' ')} {metric_named(name).unit}".strip() for name in names)]
-        values = _glance_values(comparison, workload)
+        found: dict[str, dict[str, object]] = {}  # the scores of each policy, for programs
+        for row in comparison.rows:
+            if row.workload == workload:
+                found.setdefault(row.contender, {"policy": row.contender})[row.metric] = row.score.value
+        known = dict.fromkeys(name for scores in found.values() for name in scores)
+        values = [{name: scores.get(name, "") for name in known} for scores in found.values()]
         yield section(f"all-{workload}", workload, table(heads, texts, workload, values=values))
     for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
-        yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
+        picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
+        columns = [name.removeprefix(">") for name in headers(rows)]
+        listed = table(columns, map(cells, rows), f"{metric}-{workload}", values=map(row_values, rows))
+        yield section(f"table-{number}", heading(metric, workload), f"{picture}\n{listed}")
+    policies = dict.fromkeys(row.contender for row in comparison.rows)
     for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
-        yield from group_sections(_groups(comparison, workload), workload)
+        runs = [run for run in comparison.outcomes if run.workload == workload and run.groups]
+        groups = {each: mean_figures([run.groups for run in runs if run.contender == each]) for each in policies}
+        yield from group_sections(groups, workload)
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", fact_table(comparison.setup.items(), "setup"))
-    metrics = dict.fromkeys(row.metric for row in comparison.rows)
-    yield section("metrics", "What the metrics are", _definitions(list(metrics)))
-
-
-def _glance_values(comparison: PolicyComparison, workload: str) -> list[dict[str, object]]:
-    """A row for each policy, with its scores."""
-    found: dict[str, dict[str, object]] = {}
-    for row in comparison.rows:
-        if row.workload == workload:
-            found.setdefault(row.contender, {"policy": row.contender})[row.metric] = row.score.value
-    names = dict.fromkeys(name for values in found.values() for name in values)
-    return [{name: values.get(name, "") for name in names} for values in found.values()]
-
-
-def _groups(comparison: PolicyComparison, workload: str) -> dict[str, list[GroupFigures]]:
-    """What groups of jobs had of a workload under each policy that has rows."""
-    shown = dict.fromkeys(row.contender for row in comparison.rows)
-    runs = [run for run in comparison.outcomes if run.workload == workload and run.groups]
-    return {name: mean_figures([run.groups for run in runs if run.contender == name]) for name in shown}
-
-
-def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
-    picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
-    names = [name.removeprefix(">") for name in headers(rows)]
-    return f"{picture}\n{table(names, map(cells, rows), f'{metric}-{workload}', values=map(row_values, rows))}"
-
-
-def _definitions(metrics: Sequence[str]) -> str:
-    rows = [
-        (
-            name,
-            metric_named(name).unit,
-            metric_named(name).summary,
-            Cell(definition(name), markup=prose(definition(name))),
-        )
-        for name in metrics
-    ]
-    listed = table(("metric", "unit", "what it is", "definition"), rows, "metrics", kind="words")
-    return f'{listed}\n<p class="note">{prose(symbols())}</p>'
+    defined: list[list[Cell | str]] = []
+    for measured in map(metric_named, dict.fromkeys(row.metric for row in comparison.rows)):
+        text = definition(measured.name)
+        defined.append([measured.name, measured.unit, measured.summary, Cell(text, markup=prose(text))])
+    listed = table(("metric", "unit", "what it is", "definition"), defined, "metrics", kind="words")
+    yield section("metrics", "What the metrics are", f'{listed}\n<p class="note">{prose(symbols())}</p>')

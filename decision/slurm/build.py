@@ -16,7 +16,7 @@ from decision.slurm.kernels.world import ALL_OF_NODE, FAR, SlurmWorld
 from .case import Case
 from .conf import Settings
 from .jobs import ALL_MEMORY, SlurmJob
-from .limits import Buckets, Masks, asked_licenses, bitmap, licenses_of, nb_words
+from .limits import Buckets, Masks, Member, asked_licenses, bitmap, licenses_of, nb_words
 from .nodes import Partition, default_memory
 from .priority import YEAR, Factors, ShareTree, make_tree
 from .switches import switch_arrays, topology_of
@@ -64,7 +64,18 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
         **{name: np.full(nb_jobs, -1, np.int64) for name in never},
         **_zeros(
             nb_jobs,
-            *("part_of", "status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at"),
+            *(
+                "preempting_until",
+                "part_of",
+                "status",
+                "charged",
+                "reason",
+                "requeues",
+                "alloc_count",
+                "running",
+                "completing",
+                "free_at",
+            ),
             *("found_cpus", "started", "killed", "by_end", "ends", "candidates", "estimated"),
         ),
         **_zeros(
@@ -77,7 +88,13 @@ def initial_state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> d
         **{name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")},
         **_zeros(slots, "slot_begin", "slot_end"),
         "slot_mask": np.zeros((slots, words), np.uint64),
-        **_zeros((slots, len(parts["licence_total"])), "slot_licences"),
+        **_zeros((slots, len(parts["licence_total"]) * bool(parts["bf_licenses"])), "slot_licences"),
+        "job_licences": parts["licences_asked"].copy(),
+        # as its first entry has it, until another one is looked at
+        "quality": parts["entry_quality"][parts["entry_begin"][:-1]],
+        "placed_by": parts["entry_begin"][:-1].copy(),
+        "bucket_begin": parts["entry_bucket"][parts["entry_begin"][:-1], 0],
+        "bucket_end": parts["entry_bucket"][parts["entry_begin"][:-1], 1],
         **_zeros((_KINDS_KEPT, nb_nodes), "room_from", "room_order"),
         **{name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")},
         **_zeros(nb_entries, "priority", "pending"),
@@ -132,7 +149,6 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     users: dict[str, int] = {}
     arrays: dict[str, int] = {}
     partitions = {p.name: p for p in case.partitions}
-    qualities = {each.name: number for number, each in enumerate(case.qualities)}
     needs, reservations = _Cores(case, settings), reservation_numbers(case)
     # PreemptExemptTime: that of the partition's QOS goes before the job's own, and the cluster's is last
     exempt = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
@@ -141,26 +157,28 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     gres, billing = [], []
     for job in jobs:
         partition = partitions[job.partition.split(",")[0]]
-        row = needs.of(job, partition)
+        row, first = needs.of(job, partition), job.qos.split(",")[0]
         row |= {
             **_times(job, partition, begin),
             "held": job.held and not job.started,
             "user": users.setdefault(job.user, len(users)),
             "association": tree.leaf_of(job.account, job.user),
-            "quality": qualities.get(job.qos, -1),
             "array": arrays.setdefault(job.array, len(arrays)) if job.array else -1,
             "array_limited": bool(job.array and job.array_limit),
             "succeeded": job.state == "COMPLETED",
             "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
-            "exempt": min(exempt.get(partition.qos, exempt.get(job.qos, settings.exempt_time)), FAR),
+            "exempt": min(exempt.get(partition.qos, exempt.get(first, settings.exempt_time)), FAR),
             "runs_once": job.runs_once or (once and not job.runs_again),
             "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
         for name, values in columns.items():
             values.append(int(row[name]))
-        gres.append([_gres(job, kind, row["nodes_min"]) for kind in kinds])
-        billing.append((job.billing or max(job.cpus_had, job.cpus)) * factors.get(job.qos, 1.0))
+        # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
+        counts = [sum(n for name, n in job.gres.items() if kind in (name, name.partition(":")[0])) for kind in kinds]
+        spread = row["nodes_min"] if job.gres_in_all else 1
+        gres.append([-(-count // spread) for count in counts])
+        billing.append((job.billing or max(job.cpus_had, job.cpus)) * factors.get(first, 1.0))
     arrays_of = {name: np.array(values, np.int64) for name, values in columns.items()}
     return {
         **arrays_of,
@@ -181,7 +199,7 @@ NEED_COLUMNS = (
 )
 _JOB_COLUMNS = (
     *NEED_COLUMNS,
-    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "held", "user", "association", "quality", "array"),
+    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "held", "user", "association", "array"),
     *("array_limited", "exempt", "runs_once"),
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
@@ -201,12 +219,6 @@ def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
         "cancel": job.end - begin if waits else FAR,
         "recorded": job.start - begin if job.before else -1,
     }
-
-
-def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
-    # a typed one counts for its type and for its name; a type that no node has is one that Slurm found by itself
-    count = sum(number for name, number in job.gres.items() if kind in (name, name.partition(":")[0]))
-    return -(-count // nodes) if job.gres_in_all else count
 
 
 def _has_memory(case: Case, settings: Settings) -> bool:
@@ -372,13 +384,17 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
         **_partitions(case, settings),
         **job_arrays(case, settings, tree, begin),
         **_entries(case, settings),
-        **_limits(case, settings),
         **_licences(case, settings),
-        **_shares(tree),
+        **{f"share_{name}": getattr(tree, name) for name in ("parent", "norm", "path")},
+        **{"leaf": tree.leaf, "usage": tree.usage.copy(), "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64)},
+        **{name: np.zeros(len(tree.usage)) for name in ("level_share", "factor")},
         **_windows(case, begin),
         **switch_arrays(case.switches, case.nodes, case.partitions, case.jobs, settings),
     }
-    parts["entry_kind"] = _kinds(parts)
+    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
+    asked = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
+    rows = np.column_stack([np.stack(asked, 1)[parts["entry_job"]], parts["entry_mask"]])
+    parts["entry_kind"] = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     parts["nodes_owned"] = int(parts["own_user"].any())
     return {name: np.array(part) for name, part in parts.items()}
 
@@ -390,9 +406,7 @@ _NUMBERS = (
     *("bf_min_age_reserve", "bf_min_prio_reserve", "bf_job_part_count_reserve", "bf_window_linear", "requeue_order"),
 )
 _AT_LEAST_A_SECOND = ("sched_interval", "bf_interval", "bf_resolution")
-_FLAGS = (
-    *("defer", "assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),
-)
+_FLAGS = (*("assoc_limit_stop", "bf_one_resv_per_job", "bf_continue", "bf_busy_nodes", "preempt_youngest_first"),)
 _COSTS = ("test_cost", "cycle_cost")
 
 
@@ -401,13 +415,15 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     # sched/builtin with priority/basic and one tier is a plain list in 22.05
     tiers = {partition.tier for partition in case.partitions}
     preempt = settings.text("PreemptType").lower()
-    planned = settings.flag("bf_licenses")
+    bf_licenses = settings.flag("bf_licenses")
     # slurm.conf(5): 0 is no decay at all
     half = settings.seconds("PriorityDecayHalfLife")
     return {
         **{name: whole(name) for name in _NUMBERS},
         **{name: max(1, whole(name)) for name in _AT_LEAST_A_SECOND},
         **{name: settings.flag(name) for name in _FLAGS},
+        # _slurm_rpc_epilog_complete looks for "defer" anywhere in SchedulerParameters
+        "defer": settings.flag("defer") or settings.flag("defer_batch"),
         **{name: settings.number(name) for name in _COSTS},
         **{name: rule.since <= settings.version for name, rule in VERSION_RULES.items()},
         "linear": settings.linear,
@@ -427,9 +443,11 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
         "ages": settings.has_database,
         "max_age": _seconds(settings.seconds("PriorityMaxAge")),
         "preempts_by": 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0,
+        "preempt_pause": whole("KillWait") + whole("MessageTimeout"),
         "table_size": settings.table_size,
+        "bf_licenses": bf_licenses,
         # licences of running jobs are in the table as well where bf_licenses plans them
-        "bf_running_job_reserve": planned or settings.flag("bf_running_job_reserve"),
+        "bf_running_job_reserve": bf_licenses or settings.flag("bf_running_job_reserve"),
         "leaves_out": False,
         "cycles_given": recorded,
         "increase_only": "INCR_ONLY" in flags,
@@ -475,6 +493,10 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     # sacctmgr(1): a QOS without PreemptMode, or with "cluster", has that of slurm.conf
     modes = [mode if each.preempt_mode.lower() in ("", "cluster") else each.preempt_mode for each in case.qualities]
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
+    # how many qualities stand one below the other under each; as many rounds as there are, should one preempt itself
+    ranks = [0] * len(names)
+    for _ in names:
+        ranks = [max((ranks[k] + 1 for k, below in enumerate(row) if below), default=0) for row in preempts]
     return {
         "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
         "part_tier": np.array([p.tier for p in case.partitions], np.int64),
@@ -485,6 +507,7 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
         "quality_grace": np.array([_seconds(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
+        "quality_rank": np.array(ranks, np.int64),
     }
 
 
@@ -496,25 +519,45 @@ def _gives_way(mode: str) -> int:
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
     # entries of a job stand one behind the other, as build_job_queue makes them
-    masks = Masks(case, Buckets(case, settings))
-    prices = Factors(case, settings)
-    begin, job_of, part_of, mask_of, base = [0], [], [], [], []
-    must_have, per_cpu = [], []
+    limits = Buckets(case, settings)
+    masks, prices = Masks(case, limits), Factors(case, settings)
+    qualities = {each.name: number for number, each in enumerate(case.qualities)}
+    begin, must_have, per_cpu = [0], [], []
+    columns: dict[str, list[int]] = {name: [] for name in ("job", "part", "mask", "quality")}
+    base: list[float] = []
+    members: list[Member] = []
+    bucket_of: list[tuple[int, int]] = []
     for number, job in enumerate(case.jobs):
         must_have.append(masks.named(job))
+        # those of the highest priority first, as in qos_list
+        ranked = sorted(
+            job.qos.split(","), key=lambda qos: -case.qualities[qualities[qos]].priority if qos in qualities else 0.0
+        )
+        buckets = []
+        for qos in ranked:
+            first = len(members)
+            members += limits.of(job, qos)
+            buckets.append((first, len(members)))
         for name in job.partition.split(","):
             part = numbers[name]
-            job_of.append(number)
-            part_of.append(part)
-            mask_of.append(masks.of(job, case.partitions[part]))
-            base.append(prices.of(job, case.partitions[part]))
-        begin.append(len(job_of))
+            for qos in ranked:
+                row = (number, part, masks.of(job, case.partitions[part], qos), qualities.get(qos, -1))
+                for values, value in zip(columns.values(), row, strict=True):
+                    values.append(value)
+                base.append(prices.of(job, case.partitions[part], qos))
+            bucket_of += buckets
+        begin.append(len(base))
         per_cpu.append(prices.per_cpu(job))
+    limit = np.array(limits.limits, np.int64).reshape(len(limits.limits), 5)
+    limit[:, 2] //= case.threads  # of cpus, which jobs get by whole cores; -1 stays
     return {
         "entry_begin": np.array(begin, np.int64),
-        "entry_job": np.array(job_of, np.int64),
-        "entry_part": np.array(part_of, np.int64),
-        "entry_mask": np.array(mask_of, np.int64),
+        **{f"entry_{name}": np.array(values, np.int64) for name, values in columns.items()},
+        "entry_bucket": np.array(bucket_of, np.int64).reshape(len(bucket_of), 2),
+        "job_bucket": np.array([each.bucket for each in members], np.int64),
+        "bucket_checks": np.array([each.checks for each in members], np.int64),
+        "bucket_limit": limit,
+        "bucket_used": np.zeros_like(limit),
         "must_have": np.array(must_have, np.int64),
         "masks": np.stack(masks.rows),
         "entry_base": np.array(base),
@@ -524,55 +567,20 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _kinds(parts: Mapping[str, I8]) -> I8:
-    """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
-    # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
-    columns = [*(parts[name] for name in (*NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
-    of_jobs = np.stack(columns, 1)[parts["entry_job"]]
-    rows = np.column_stack([of_jobs, parts["entry_mask"]])
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _limits(case: Case, settings: Settings) -> dict[str, Any]:
-    buckets = Buckets(case, settings)
-    begin, members = [0], []
-    for job in case.jobs:
-        members += buckets.of(job)
-        begin.append(len(members))
-    limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
-    limit[:, 2] //= case.threads  # of cpus, which jobs get by whole cores; -1 stays
-    return {
-        "bucket_begin": np.array(begin, np.int64),
-        "job_bucket": np.array([each.bucket for each in members], np.int64),
-        "bucket_checks": np.array([each.checks for each in members], np.int64),
-        "bucket_amount": np.array([each.amount for each in members], np.int64),
-        "bucket_limit": limit,
-        "bucket_used": np.zeros_like(limit),
-    }
-
-
 def _licences(case: Case, settings: Settings) -> dict[str, Any]:
-    """The licences that backfill plans: none, unless bf_licenses says so."""
-    # slurm.conf(5), bf_licenses: otherwise only the main loop and each start look at licences
-    total = licenses_of(settings) if settings.flag("bf_licenses") else {}
+    total = licenses_of(settings)
     asked = [dict(asked_licenses(job)) for job in case.jobs]
     rows = [[mine.get(name, 0) for name in total] for mine in asked]
+    numbers = {name: number for number, name in enumerate(total)}
+    order = [
+        [numbers[name] for name in mine if name in numbers] if "|" in job.licenses else []
+        for job, mine in zip(case.jobs, asked, strict=True)
+    ]
+    padded = [each + [-1] * (len(total) - len(each)) for each in order]
     return {
         "licence_total": np.array(list(total.values()), np.int64),
-        "job_licences": np.array(rows, np.int64).reshape(len(rows), len(total)),
-    }
-
-
-def _shares(tree: ShareTree) -> dict[str, Any]:
-    return {
-        "share_parent": tree.parent,
-        "share_norm": tree.norm,
-        "share_path": tree.path,
-        "leaf": tree.leaf,
-        "usage": tree.usage.copy(),
-        "level_share": np.zeros(len(tree.usage)),
-        "factor": np.zeros(len(tree.usage)),
-        "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64),
+        "licences_asked": np.array(rows, np.int64).reshape(len(rows), len(total)),
+        "licence_order": np.array(padded, np.int64).reshape(len(rows), len(total)),
     }
 
 

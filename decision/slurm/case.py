@@ -13,12 +13,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from decision.files.accounting.records import Account
-from decision.files.accounting.values import named_zone
-from decision.files.json_text import json_bytes
+from decision.files.accounting.records import Account, named_zone
 from decision.files.profiles import workload_lines
 from decision.files.simgrid.write_platform import write_platform
-from decision.files.text import read_bytes, write_files
+from decision.files.text import json_bytes, read_bytes, write_files
 from decision.model.dates import DAY
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState
@@ -276,7 +274,7 @@ def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple
 def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[list[Quality], list[str]]:
     """Qualities that nobody described, with the limit that the reasons in the log speak of."""
     known = {each.name for each in qualities}
-    unknown = sorted({job.qos for job in jobs if not is_nothing(job.qos)} - known)
+    unknown = sorted({name for job in jobs for name in job.qos.split(",") if not is_nothing(name)} - known)
     notes = []
     for name in unknown:
         mine = [job for job in jobs if job.qos == name]

@@ -56,7 +56,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     account: str = ""
     partition: str = ""  # one, or some with commas
-    qos: str = ""
+    qos: str = ""  # one, or some with commas
     nodes: int = 1  # at least
     nodes_max: int = 0  # 0: as many as it takes
     cpus: int = 1
@@ -146,11 +146,6 @@ def unknown_options(options: Mapping[str, str]) -> set[str]:
     found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
     if options.get("exclusive", "") in ("mcs", "topo"):
         found.add(f"--exclusive={options['exclusive']}")
-    # since 24.11 a job may name several QOS, since 25.05 licences of which any will do
-    if "," in options.get("qos", ""):
-        found.add("several --qos: the one that sacct names is taken")
-    if "|" in options.get("licenses", ""):
-        found.add("--licenses=A|B: the first one is taken")
     if "*" in options.get("constraint", ""):
         found.add("--constraint with counts")
     needs = re.split("[,?]", options.get("dependency", ""))
@@ -209,7 +204,11 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
     switches, switch_wait = _switches(row, options.get("switches", ""))
-    _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
+    for listed in (hosts, options.get("nodelist", ""), options.get("exclude", "")):
+        try:
+            read_hosts(listed)
+        except ValueError:
+            raise InputError(f"{row.place}: {listed!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
     shown, priority = row.text("JobID"), row.text("Priority")
     array_limit = _ARRAY_LIMIT.search(options.get("array", ""))
@@ -228,7 +227,8 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         user=row.text("User"),
         account=row.text("Account"),
         partition=row.text("Partition"),
-        qos=row.text("QOS"),
+        # sacct names the one of several in which the job ran
+        qos=options["qos"] if "," in options.get("qos", "") else row.text("QOS"),
         held="hold" in options or row.text("Reason").startswith("JobHeld"),
         runs_once="no-requeue" in options,
         runs_again="requeue" in options,
@@ -253,15 +253,6 @@ def read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         by_backfill="SchedBackfill" in row.text("Flags"),
         **_sizes(row, options),
     )
-
-
-def _check_hosts(row: RecordRow, *lists: str) -> None:
-    """Refuse what is not a list of hosts."""
-    for text in lists:
-        try:
-            read_hosts(text)
-        except ValueError:
-            raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
 
 
 def _switches(row: RecordRow, text: str) -> tuple[int, float]:
@@ -487,7 +478,9 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in attempts]
     if not jobs:
         raise InputError(f"{rows[0].place}: there is no job in it")
-    jobs = _with_array_limits(sorted(jobs, key=_place))
+    # by first submission; tasks of an array, at its place, by their numbers
+    jobs.sort(key=lambda job: (job.submitted, _number(job.array or job.id), job.task, job.id))
+    jobs = _with_array_limits(jobs)
     notes = [f"{count:,} {records} were skipped" for records, count in skipped.items()]
     if resized:
         notes.append(
@@ -506,11 +499,6 @@ def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None, account: A
     if begun:
         notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
     return JobLog(tuple(jobs), tuple(notes))
-
-
-def _place(job: SlurmJob) -> tuple[int, int, int, str]:
-    """Jobs stand in order of their first submission; tasks of an array, at its place, by their numbers."""
-    return job.submitted, _number(job.array or job.id), job.task, job.id
 
 
 def _number(job_id: str) -> int:

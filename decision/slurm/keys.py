@@ -30,7 +30,7 @@ _MAY_MATTER_KEYS = {
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
     *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate"),
     *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
-    *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
+    *("dependencyparameters", "bursttype", "burstbuffertype", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
     *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
 }
@@ -38,7 +38,7 @@ _MAY_MATTER_KEYS = {
 _NO_INFLUENCE_KEYS = {
     *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
     *("slurmctldport", "slurmdport", "slurmuser", "slurmduser", "statesavelocation", "slurmdspooldir"),
-    *("slurmctldpidfile", "killwait", "returntoservice", "stacksize", "switchplugin", "resumefailprogram"),
+    *("slurmctldpidfile", "returntoservice", "stacksize", "switchplugin", "resumefailprogram"),
     *("bcastexclude", "bcastparameters", "serializerplugins"),
     *("slurmdpidfile", "slurmctldlogfile", "slurmdlogfile", "slurmctlddebug", "slurmddebug", "slurmschedlogfile"),
     *("slurmschedloglevel", "slurmctldsyslogdebug", "slurmdsyslogdebug", "logtimeformat", "debugflags", "authtype"),
@@ -197,7 +197,9 @@ def with_touched(keys: KeyCount, facts: Facts) -> KeyCount:
     matter = [
         _counted(name, several if name.lower().startswith("topologyplugin=") else None) for name in keys.may_matter
     ]
-    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), _of_jobs(facts))
+    options = Counter(option for job in facts.jobs for option in job.options)
+    of_jobs = (_counted(option, nb_jobs) for option, nb_jobs in sorted(options.items()))
+    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), of_jobs)
     return replace(keys, may_matter=(*matter, *(line for part in parts for line in part)))
 
 
@@ -249,7 +251,7 @@ def _of_nodes(facts: Facts) -> Iterator[str]:
 
 def _of_accounts(facts: Facts) -> Iterator[str]:
     for quality in facts.qualities:
-        nb_jobs = sum(job.qos == quality.name for job in facts.jobs)
+        nb_jobs = sum(quality.name in job.qos.split(",") for job in facts.jobs)
         mode = quality.preempt_mode.upper()
         if any(word in mode for word in ("SUSPEND", "GANG", "WITHIN")):
             yield _counted(f"PreemptMode={mode} of QOS {quality.name}", nb_jobs)
@@ -263,12 +265,6 @@ def _of_accounts(facts: Facts) -> Iterator[str]:
             touched.update(dict.fromkeys(association.not_simulated, mine))
     for limit, nb_jobs in touched.items():
         yield _counted(f"{limit} of associations", nb_jobs)
-
-
-def _of_jobs(facts: Facts) -> Iterator[str]:
-    options = Counter(option for job in facts.jobs for option in job.options)
-    for option, nb_jobs in sorted(options.items()):
-        yield _counted(option, nb_jobs)
 
 
 def _counted(name: str, nb_jobs: int | None) -> str:

@@ -1,7 +1,8 @@
 """Limits on what runs at a time: of arrays, licences, qualities of service and associations."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ _FIELDS = len(Limits.__struct_fields__)
 _ALL = (1 << _FIELDS) - 1
 _JOBS = 1
 _MOST = 10**9  # licences of a name
-_LICENCE = 1 << _FIELDS  # marks a limit that bf_licenses plans
 
 
 class Member(NamedTuple):
@@ -26,7 +26,6 @@ class Member(NamedTuple):
 
     bucket: int
     checks: int  # bits, in the order of `Limits`
-    amount: int  # jobs as which it counts: the licences that it asks for
 
 
 class Buckets:
@@ -43,45 +42,40 @@ class Buckets:
         self._qualities = {each.name: each for each in case.qualities}
         self._part_quality = {p.name: p.qos for p in case.partitions}
         self._associations = {(each.account, each.user): each for each in case.associations}
-        self._licenses = licenses_of(settings)
 
-    def of(self, job: SlurmJob) -> list[Member]:
-        """The buckets of a job."""
+    def of(self, job: SlurmJob, qos: str) -> list[Member]:
+        """The buckets of a job under one of its QOS."""
         # sbatch(1), %N: the limit of an array is the first bucket of its tasks, where kernels look for it
         found: list[Member] = []
         if job.array and job.array_limit:
             found += self._members(("array", job.array), Limits(jobs=job.array_limit))
         if job.singleton:
             found += self._members(("singleton", job.user, job.singleton), Limits(jobs=1))
-        for name, count in asked_licenses(job):
-            if name in self._licenses:
-                limits = Limits(jobs=self._licenses[name])
-                found += self._members(("license", name), limits, _JOBS | _LICENCE, count)
-        return found + self._of_accounts(job) if self._enforced else found
+        return found + self._of_accounts(job, qos) if self._enforced else found
 
-    def refuses(self, job: SlurmJob) -> bool:
-        """Whether a limit on a single job keeps it waiting for ever."""
+    def refuses(self, job: SlurmJob, qos: str) -> bool:
+        """Whether a limit on a single job keeps it waiting for ever under one of its QOS."""
         association = self._associations.get((job.account, job.user))
         limits: list[Quality | Association] = []
         if self._enforced:
-            limits += [*self._qualities_of(job), *([association] if association is not None else [])]
+            limits += [*self._qualities_of(job, qos), *([association] if association is not None else [])]
         # sacctmgr(1), DenyOnLimit: such a QOS refuses a job at its submission, but a log has only jobs that were taken
         wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
         nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
         cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)
         return (math.isfinite(job.limit) and job.limit > wall) or job.nodes > nodes or job.cpus > cpus
 
-    def _qualities_of(self, job: SlurmJob) -> list[Quality]:
-        """The QOS of the job's partition, and its own, in the order in which they hold it."""
+    def _qualities_of(self, job: SlurmJob, qos: str) -> list[Quality]:
+        """The QOS of the job's partition, and this one of its own, in the order in which they hold it."""
         # Slurm's page on resource limits: those of the partition's QOS go before those of the job's
-        names = [self._part_quality.get(job.partition.split(",")[0], ""), job.qos]
+        names = [self._part_quality.get(job.partition.split(",")[0], ""), qos]
         return [self._qualities[name] for name in dict.fromkeys(names) if name in self._qualities]
 
-    def _of_accounts(self, job: SlurmJob) -> list[Member]:
+    def _of_accounts(self, job: SlurmJob, qos: str) -> list[Member]:
         found: list[Member] = []
         # the same page: a limit that a QOS sets is not looked at in associations, field by field (acct_policy.c)
         group = user = account = _ALL
-        for quality in self._qualities_of(job):
+        for quality in self._qualities_of(job, qos):
             found += self._members(("qos", quality.name), quality.group, group)
             found += self._members(("qos", quality.name, "user", job.user), quality.user, user)
             found += self._members(("qos", quality.name, "account", job.account), quality.account, account)
@@ -91,21 +85,16 @@ class Buckets:
         if association is not None:
             found += self._members(("assoc", job.account, job.user), association.group, group)
             found += self._members(("each", job.account, job.user), association.each, user & account & _JOBS)
-        for above in self._accounts_above(job.account):
-            found += self._members(("assoc", above.account), above.group, group)
+        # the accounts above it; a circle of them in an edited file would not end
+        name, seen = job.account, {""}
+        while name not in seen and (name, "") in self._associations:
+            above = self._associations[name, ""]
+            found += self._members(("assoc", name), above.group, group)
+            seen.add(name)
+            name = above.parent
         return found
 
-    def _accounts_above(self, account: str) -> Iterator[Association]:
-        seen = {""}
-        while account not in seen:
-            seen.add(account)
-            above = self._associations.get((account, ""))
-            if above is None:
-                return
-            yield above
-            account = above.parent
-
-    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = _ALL, amount: int = 1) -> list[Member]:
+    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = _ALL) -> list[Member]:
         """The one membership in a bucket; none where there is no limit."""
         row = (limits.jobs, limits.nodes, limits.cpus, int(limits.memory), limits.gpus)
         if max(row) < 0:
@@ -113,7 +102,7 @@ class Buckets:
         if key not in self._known:
             self._known[key] = len(self.limits)
             self.limits.append(row)
-        return [Member(self._known[key], checks, amount)]
+        return [Member(self._known[key], checks)]
 
 
 def _set_fields(limits: Limits) -> int:
@@ -135,10 +124,9 @@ def _count(text: str) -> int:
 
 
 def asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
-    """The licences that a job asks for, and how many of each."""
-    for part in filter(None, job.licenses.replace(";", ",").split(",")):
-        # of licences of which any will do the first one is taken, and `keys` names it
-        name, _, count = part.split("|")[0].partition(":")
+    """The licences that a job asks for, and how many of each; where it writes a:2|b:1 any of them will do."""
+    for part in filter(None, re.split("[,;|]", job.licenses)):
+        name, _, count = part.replace("=", ":").partition(":")
         yield name, _count(count)
 
 
@@ -171,11 +159,11 @@ class Masks:
         self._known: dict[tuple[str, ...], int] = {}
         self.rows: list[NDArray[np.uint64]] = []
 
-    def of(self, job: SlurmJob, partition: Partition) -> int:
-        """The number of the set of a job in a partition."""
+    def of(self, job: SlurmJob, partition: Partition, qos: str) -> int:
+        """The number of the set of a job in a partition under one of its QOS."""
         # gres with a type (gpu:v100) keeps a job to nodes that have this type; one that no node has was found by Slurm
         typed = ",".join(sorted(name for name in job.gres if name in self._types))
-        refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
+        refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job, qos))
         names = (job.reservation, partition.name, job.features, job.exclude, typed)
         key = (*names, "refused" if refused else "")
         return self._number(key, lambda: [] if refused else self._allowed(job, partition, typed))

@@ -54,7 +54,13 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
             norm[number] = shares[number] / total if total else 0.0
     usage = _usage(case, settings, associations, parent)
     leaves = [number for number, each in enumerate(associations) if each.user]
-    paths = [_path(leaf, parent) for leaf in leaves]
+    paths = []
+    for leaf in leaves:
+        path = [leaf]
+        # a circle of parents in an edited file would not end
+        while parent[path[0]] > 0 and len(path) < len(parent):
+            path.insert(0, parent[path[0]])
+        paths.append(path)
     depth = max((len(path) for path in paths), default=1)
     padded = [[*path, *[-1] * (depth - len(path))] for path in paths]
     return ShareTree(
@@ -75,14 +81,6 @@ def _complete(case: Case) -> list[Association]:
         found.setdefault((job.account, ""), Association(account=job.account))
         found.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
     return list(found.values())
-
-
-def _path(leaf: int, parent: list[int]) -> list[int]:
-    path = [leaf]
-    # a circle of parents in an edited file would not end
-    while parent[path[0]] > 0 and len(path) < len(parent):
-        path.insert(0, parent[path[0]])
-    return path
 
 
 def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:
@@ -142,8 +140,8 @@ class Factors:
         self._assoc = {(each.account, each.user): each.priority for each in case.associations}
         self._most_assoc = max([1.0, *self._assoc.values()])
 
-    def of(self, job: SlurmJob, partition: Partition) -> float:
-        """The sum of a job's constant factors."""
+    def of(self, job: SlurmJob, partition: Partition, qos: str) -> float:
+        """The sum of a job's constant factors under one of its QOS."""
         if not self._settings.multifactor:
             return 0.0
         # slurm.conf(5), PriorityFlags=NO_NORMAL_...: the number itself, not its share of the largest one
@@ -154,7 +152,7 @@ class Factors:
             # slurm.conf(5), PriorityWeight...: age and fair share are added in kernels, because they change
             self._weight["JobSize"] * self._size(job)
             + self._weight["Partition"] * part
-            + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
+            + self._weight["QOS"] * self._qualities.get(qos, 0.0)
             + self._weight["Assoc"] * assoc
             + self._tres_part(job, partition)
             - job.nice

@@ -144,9 +144,8 @@ def _doubts(job: SlurmJob, case: Case) -> list[str]:
     found = []
     if accounts and job.account and job.account not in accounts:
         found.append(f"account {job.account} is unknown to the case: it has one share")
-    if qualities and not is_nothing(job.qos) and job.qos not in qualities:
-        found.append(f"QOS {job.qos} is unknown to the case: it counts for nothing")
-    return found
+    unknown = [name for name in job.qos.split(",") if not is_nothing(name) and name not in qualities]
+    return found + [f"QOS {name} is unknown to the case: it counts for nothing" for name in unknown if qualities]
 
 
 def _job_of(entry: Mapping[str, str], place: str, zone: ZoneInfo | None) -> SlurmJob | None:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from decision.files.accounting.json_logs import sacct_json_records
+from decision.files.accounting.event_logs import sacct_json_records
 from decision.files.accounting.read import begins_as_json
 from decision.files.accounting.records import Account
 from decision.files.accounting.sacct import sacct_records

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8
-from decision.files.json_text import json_bytes
-from decision.files.text import write_files
+from decision.files.text import json_bytes, write_files
 from decision.model.errors import ConfigError
 from decision.model.hosts import nearest
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
-from decision.files.accounting.values import read_clock_text
+from decision.files.accounting.records import read_clock_text
 from decision.model.dates import DAY, LAST_DATE
 
 MINUTE, _HOUR = 60, 3600  # seconds

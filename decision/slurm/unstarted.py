@@ -32,7 +32,7 @@ def _why(case: Case, job: SlurmJob, partitions: Sequence[Partition], limits: Buc
     names = ",".join(each.name for each in partitions)
     if not any(each.up for each in partitions):
         return f"partition {names} is down"
-    if not job.started and limits.refuses(job):
+    if not job.started and all(limits.refuses(job, qos) for qos in job.qos.split(",")):
         return "a limit on single jobs refuses them"
     listed = {name for each in partitions for name in each.nodes}
     nodes = [node for node in case.nodes if node.name in listed]

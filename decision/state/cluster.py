@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, Float, I1x2, I4x2, Int
-from decision.model.platform import Host, Platform
+from decision.compiling.jit import kernel
+from decision.model.platform import Dragonfly, FatTree, Flat, Host, Platform, Topology, Torus
 from decision.model.record import FinalState, HostState
-
-from .hops import network_codes
 
 # Pstates of a host
 PSTATE_NONE, PSTATE_COMPUTING, PSTATE_SLEEP, PSTATE_VIRTUAL = -1, 0, 1, 2
@@ -41,7 +40,7 @@ class PlatformFacts(Bundle):
     down: I8  # (L,) devices below each switch of a level, from the hosts up
     switch: I4  # (H,) each host's lowest switch, numbered from left to right
     # any network that is known
-    network: I8  # its kind and sizes (decision.state.hops); empty where it is unknown
+    network: I8  # its kind and sizes (`network_codes`); empty where it is unknown
     place: I4  # (H,) each host's place in it
     cores: I4  # (H,)
 
@@ -174,8 +173,8 @@ class ClusterState(Bundle):
     # is another job
     nth_rest: I4  # (J,) 0 for a job as it was submitted, k for the k-th rest of one, left by its suspension
     origin: I4  # (J,) number of the job that was submitted, whose rest it is, where nth_rest is not 0
-    start_time: F8  # (J,) seconds, nan before the start
-    end_time: F8  # (J,) seconds, nan before the end
+    start_time: F8  # (J,) seconds, nan from the submission to the start
+    end_time: F8  # (J,) seconds, nan from the submission to the end
     alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
     alloc_count: I4  # (J,) number of its intervals
     # allocations, kept for the whole run or until somebody puts them aside
@@ -224,6 +223,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, sha
     in_state = np.zeros(N_HOST_STATES, np.int64)
     in_state[IDLE] = hosts
     walltime = np.zeros(nb_jobs)
+    # Columns by job are zeros until `transitions.submit` writes a row: pages that nobody wrote take no memory.
     return ClusterState(
         submit_time=np.zeros(nb_jobs),
         walltime=walltime,
@@ -231,14 +231,14 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024, sha
         estimate=np.zeros(nb_jobs),
         **{name: np.zeros(nb_jobs) for name in ("value", "qos", "deadline", "expected")},
         size=np.zeros(nb_jobs, np.int32),
-        user=np.full(nb_jobs, -1, np.int32),
+        user=np.zeros(nb_jobs, np.int32),
         job_state=np.zeros(nb_jobs, np.int8),
         suspended=np.zeros(nb_jobs, np.int8),
         nth_rest=np.zeros(nb_jobs, np.int32),
         origin=np.zeros(nb_jobs, np.int32),
-        start_time=np.full(nb_jobs, np.nan),
-        end_time=np.full(nb_jobs, np.nan),
-        alloc_first=np.full(nb_jobs, -1, np.int64),
+        start_time=np.zeros(nb_jobs),
+        end_time=np.zeros(nb_jobs),
+        alloc_first=np.zeros(nb_jobs, np.int64),
         alloc_count=np.zeros(nb_jobs, np.int32),
         interval_first=np.zeros(intervals, np.int32),
         interval_last=np.zeros(intervals, np.int32),
@@ -273,7 +273,6 @@ _BY_JOB = (
     *("submit_time", "walltime", "estimate", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
     *("suspended", "nth_rest", "origin", "start_time", "end_time", "alloc_first"),
 )
-_FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 
 
 def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: int = 0) -> ClusterState:
@@ -285,22 +284,74 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
     if nb_jobs > len(state.size):
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):
-            changed[name] = _longer(getattr(state, name), room, _FILL.get(name, 0))
+            changed[name] = _longer(getattr(state, name), room)
         # One array for both, as `new_state` has it: what a policy expects is the walltime, until a prediction of its
         # own says otherwise.
         changed["expected_runtime"] = changed["walltime"]
     if nb_intervals > len(state.interval_first):
         room = max(nb_intervals, 2 * len(state.interval_first))
         for name in ("interval_first", "interval_last"):
-            changed[name] = _longer(getattr(state, name), room, 0)
+            changed[name] = _longer(getattr(state, name), room)
     if nb_running > len(state.running):
         room = max(nb_running, 2 * len(state.running))
         for name in ("running", "expected_end", "ended"):
-            changed[name] = _longer(getattr(state, name), room, 0)
+            changed[name] = _longer(getattr(state, name), room)
     return state._replace(**changed) if changed else state
 
 
-def _longer(array: NDArray, length: int, fill: float) -> NDArray:
-    longer = np.full(length, fill, array.dtype) if fill else np.zeros(length, array.dtype)  # zeros take no memory yet
+def _longer(array: NDArray, length: int) -> NDArray:
+    longer = np.zeros(length, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+# Hops between hosts of any known network, in kernels.
+
+_TREE, _TORUS, _DRAGONFLY = range(3)
+
+
+def network_codes(topology: Topology | None) -> NDArray[np.int64]:
+    """What kernels know of a network: its kind, then its sizes; empty where the network is unknown."""
+    match topology:
+        case FatTree(down=down):
+            return np.array([_TREE, *down])
+        case Flat(nb_hosts=hosts):
+            return np.array([_TREE, hosts])
+        case Torus(dims=dims):
+            return np.array([_TORUS, *dims])
+        case Dragonfly(chassis=chassis, routers=routers, nodes=nodes):
+            return np.array([_DRAGONFLY, chassis, routers, nodes])
+    return np.zeros(0, np.int64)
+
+
+@kernel
+def count_hops(network, a, b):
+    """Hops between two places of a network (`network_codes`), as `Topology.distance`; a backbone counts for nothing."""
+    if network[0] == _DRAGONFLY:
+        return _across_groups(network[1], network[2], network[3], a, b)
+    hops = 0
+    for level in range(1, len(network)):
+        size = network[level]
+        if network[0] == _TREE:
+            if a == b:
+                return hops
+            hops += 2
+        else:
+            offset = abs(a % size - b % size)
+            hops += min(offset, size - offset)
+        a, b = a // size, b // size
+    return hops
+
+
+@kernel
+def _across_groups(chassis, routers, nodes, a, b):
+    if a == b:
+        return 0
+    a, b = a // nodes, b // nodes
+    # As SimGrid's dragonfly: to another group leads one router, that of the group's own number, in the first chassis.
+    router, to_router = a % routers, b % routers
+    at, to = a // routers % chassis, b // routers % chassis
+    group, to_group = a // routers // chassis, b // routers // chassis
+    if group == to_group:
+        return 2 + (router != to_router) + (at != to)
+    return 3 + (router != to_group) + (at != 0) + (to_router != group) + (to != 0)

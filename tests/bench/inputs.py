@@ -9,8 +9,13 @@ import numpy as np
 from decision.files import load_events, load_swf
 from decision.files.generate.events import SupplyModel, green_power, supply_lines
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
-from decision.files.generate.paper_workloads import GreenModel, green_workload, predicted_runtimes
+from decision.files.generate.paper_workloads import (
+    PUBLISHED_TRACES,
+    GreenModel,
+    green_workload,
+    grid5000_days,
+    predicted_runtimes,
+)
 from decision.files.generate.platforms import Wanted, grid5000_cluster
 from decision.model.demand import runtimes
 from decision.model.platform import Host, Platform, PowerState

@@ -24,7 +24,7 @@ import msgspec
 import torch
 
 from decision import __version__
-from decision.cli.learning_tables import print_manifest
+from decision.cli.report import print_manifest
 from decision.files.text import InputFacts
 from decision.model.errors import DecisionError
 from decision.model.workload import Delay, Job, Workload

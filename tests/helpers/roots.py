@@ -1,6 +1,6 @@
 """Compile, on all cores, the roots that most tests need: run as a program, before several workers begin at once."""
 
-from decision.batsim.kernels import ask_now
+from decision.batsim.follower import ask_now
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.server import engine
 from decision.policies.composed import decide_composed

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from decision.files.run_facts import RunFacts
+from decision.files.outputs_read import RunFacts
 from decision.files.text import InputFacts
 from decision.model.record import FinalState, JobTable
 

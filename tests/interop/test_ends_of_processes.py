@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decision.experiments.store import ResultStore
-from decision.files.run_facts import is_locked
+from decision.files.outputs_read import is_locked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 

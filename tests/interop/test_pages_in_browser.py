@@ -12,13 +12,13 @@ from helpers.run_samples import THREE, job_table
 
 from decision.cli.app import app
 from decision.experiments.advise import METRIC_NAMES
-from decision.experiments.groups import GroupFigures
+from decision.experiments.metrics import GroupFigures
 from decision.experiments.results import named_run
 from decision.model.record import HostTable, RunRecord
 from decision.report import browser as printing
 
 pytest.importorskip("matplotlib")
-from decision.report.advice import write_advice_page
+from decision.report.answers import write_advice_page
 from decision.report.pages import analyse
 
 A4 = 703  # pixels between the margins

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from decision.cli.app import app
 from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
 from decision.experiments.run import run_to_folder
-from decision.files.run_facts import read_status
+from decision.files.outputs_read import read_status
 
 SLOW = """
 import time

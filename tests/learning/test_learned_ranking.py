@@ -16,7 +16,7 @@ from decision.policies import find_policy
 from decision.rl.envs import equal_hosts, evaluate, make_setup
 from decision.rl.learning.checkpoint import read_checkpoint, write_checkpoint
 from decision.rl.learning.config import load_config
-from decision.rl.learning.evolution_learner import EvolutionLearner
+from decision.rl.learning.evolution import EvolutionLearner
 from decision.rl.learning.schedulers import EpisodeComparison, TrainingInputs, make_training_setup, train_scheduler
 from decision.rl.learning.weights import dump, load
 from decision.rl.schedulers import find_scheduler

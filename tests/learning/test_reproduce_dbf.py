@@ -1,6 +1,7 @@
 """The runs of DBF's paper, on a small log, with trainings of a few steps."""
 
 import csv
+import shutil
 
 import numpy as np
 import pytest
@@ -8,11 +9,17 @@ from click.testing import CliRunner
 from helpers.learning_runs import write_log
 
 from decision.cli.app import app
-from decision.files.run_facts import read_facts
+from decision.experiments.inputs import LogOnHosts
+from decision.experiments.training import train_to_folder
+from decision.files.outputs_read import read_facts
+from decision.files.text import InputFacts, file_facts
+from decision.files.workload import Selection
 from decision.papers import dbf
 from decision.papers.dbf import DBF_BUDGETS
 from decision.papers.dbf.claims import read_types, types_csv
-from decision.rl.envs import EPISODE_METRICS, PlacedJobs
+from decision.rl.envs import EPISODE_METRICS, PlacedJobs, equal_hosts
+from decision.rl.learning.checkpoint import read_manifest
+from decision.rl.learning.config import load_config
 
 pytest.importorskip("matplotlib")
 
@@ -127,7 +134,43 @@ def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, rep
 def test_what_was_not_run_yet_is_shown_as_that_with_its_hours(reproduce):
     said = reproduce("--budget", "first", "--finished")
     assert "not finished: 5 of 5 runs" in said
-    assert "trainings that are left: 155; 22,879 hours of two cores, 2,606 hours of one H200" in " ".join(said.split())
+    said = " ".join(said.split())
+    assert "trainings that are left: 155; 7,169 hours of two cores, 2,606 hours of one H200" in said
+    table = (reproduce.folder.with_name("first") / "table.md").read_text()
+    assert "the best heuristic more utilization |  | not tried: 139 hours of two cores, 50 hours of one H200 |" in table
+    assert "| 9-1 has less wait and queue than 10-0 |  | not tried: 278 hours of two cores" in table
+
+
+def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(reproduce, monkeypatch):
+    first, log = DBF_BUDGETS["first"], reproduce.folder.parent / "log.swf"
+    window = first.learned[0]
+    small = window._replace(changes=(*window.changes, "network.hidden=[8, 8]", "learn.rollout=10", "learn.envs=4"))
+    short = first._replace(steps=160, episodes=2, horizons=(100,), long_episodes=1, checkpoints=2, learned=(small,))
+    monkeypatch.setitem(DBF_BUDGETS, "first", short)
+    run = reproduce.folder.with_name("first") / "10-0-0"
+    config = load_config(small.preset, [*small.changes, "learn.steps=80", "learn.threads=1"], seed=0)
+
+    def train(half):
+        facts = InputFacts(name="eight.xml", sha256="ab"), file_facts(log)
+        selection = Selection(jobs=half, walltime="runtime")
+        begun = LogOnHosts(equal_hosts(8), selection.read(log, "w0"), facts, selection)
+        return read_manifest(train_to_folder(begun, config, run / "training")).steps
+
+    train((0, 100))
+    here = ["--swf", str(log), "-o", str(run.parent.parent), "--processes", "1", "--budget", "first"]
+    said = " ".join(CliRunner().invoke(app, ["reproduce", "dbf", *here]).output.split())
+    assert "learned from other jobs or hosts than the first half of log.swf on 8 equal hosts" in said
+    shutil.rmtree(run)
+    assert train((0, 200)) == 80
+    assert "not finished: 1 of 1 runs" in reproduce("--budget", "first", "--finished")
+    (row,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
+    assert (run / "metrics-after-80.csv").exists()
+    reproduce("--budget", "first")
+    assert read_manifest(run / "training" / "dbf.ckpt").steps == 160
+    assert read_facts(run / "training").platform.name == "eight.xml"
+    assert [each["steps"] for each in read(run / "checkpoints.csv")] == ["120", "160"]
+    (later,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
+    assert (row["seed"], later["seed"]) == ("0", "0")
 
 
 def test_types_are_powers_and_runs_count_by_their_jobs(tmp_path):

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from decision.model.demand import submit_times
 from decision.papers.campaign import Parts, Verdict
 from decision.papers.launchpad import (
     BC,
@@ -15,11 +16,15 @@ from decision.papers.launchpad import (
     MIXES,
     OFFLINE,
     ONLINE,
+    WORLD_STEP,
     LaunchpadPart,
     Learner,
     heuristic_choices,
     heuristic_shares,
+    jobs_in,
     learner_config,
+    play,
+    rollout_jobs,
     rollouts_of,
     world,
 )
@@ -96,7 +101,26 @@ def test_heuristics_get_the_same_in_rollouts_and_in_the_environment(intermittent
     setup = setup_of(tested)
     for rule in HEURISTICS.values():
         there = evaluate(rule, setup, first=np.arange(3) * JOBS)["value_share"]
-        np.testing.assert_allclose(heuristic_shares(tested, rule, 3, JOBS), there, rtol=1e-12)
+        np.testing.assert_allclose(heuristic_shares(tested, rule, rollout_jobs(tested, 3, JOBS)), there, rtol=1e-12)
+
+
+def test_a_rollout_of_steps_has_what_is_submitted_in_them_and_a_policy_that_learned_plays_them_all(done):
+    folder, steps, wanted = done[0], 60, 3
+    tested = world(10, True, 3, jobs_in(10, wanted * steps))
+    rollouts = rollout_jobs(tested, wanted, JOBS, steps)
+    submit = submit_times(tested.workload)
+    assert submit[-1] - submit[0] > WORLD_STEP * steps * wanted, "there are enough jobs"
+    assert [part.start for part in rollouts[1:]] == [part.stop for part in rollouts[:-1]]
+    for k, part in enumerate(rollouts):
+        since = (submit[part] - submit[0]) / WORLD_STEP
+        assert since.min() >= k * steps
+        assert since.max() < (k + 1) * steps
+    assert len({part.stop - part.start for part in rollouts}) > 1, "their jobs are not equally many"
+    (checkpoint,) = (folder / "smoke").glob("10-BC_qos-0-*/*.ckpt")
+    shares = play(checkpoint, tested, rollouts)
+    for k, part in enumerate(rollouts):
+        assert play(checkpoint, tested, [part]) == pytest.approx(shares[k])
+    assert LAUNCHPAD.budgets["full"].effort.steps == 100_000, "as the paper has it"
 
 
 @pytest.mark.parametrize("name", MIXES["combo"])

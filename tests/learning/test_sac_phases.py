@@ -1,11 +1,13 @@
 """Offline and then online, as Launchpad learns: what stays, what starts again, who explores; one encoder, precision."""
 
+import zlib
 from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 import torch
+from helpers.learning_runs import FILES
 
 from decision.files import load_workload
 from decision.model.errors import ConfigError
@@ -15,8 +17,10 @@ from decision.rl.learning import offline, sac
 from decision.rl.learning.config import NetworkConfig, SacConfig, load_config
 from decision.rl.learning.offline import BcLearner, CrrLearner
 from decision.rl.learning.sac import SacLearner
-from decision.rl.learning.schedulers import choosing_setup
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.learning.schedulers import TrainingInputs, choosing_setup, train_scheduler
+from decision.rl.learning.training import STATE
+from decision.rl.learning.weights import dump, load
+from decision.rl.schedulers.base import find_scheduler
 
 SMALL = (
     "learn.envs=2",
@@ -165,3 +169,28 @@ def test_updates_in_parts_of_any_number_are_those_of_one_training(make):
     rest.iterate()
     assert rest.finished
     assert all(torch.equal(value, one.weights()[name]) for name, value in rest.weights().items())
+
+
+def test_a_state_of_when_the_shared_encoder_moved_with_the_policy_too_is_refused_in_one_line(world, root, tmp_path):
+    changes = (
+        "learn.offline=0",
+        "learn.steps=128",
+        "learn.envs=2",
+        "learn.warmup=64",
+        "learn.batch=8",
+        "learn.threads=1",
+    )
+    config = load_config("green-paper", ["learn.buffer=200", "network.hidden=[2, 2]", "learn.updates=0.05", *changes])
+    workload = load_workload(root / "workloads" / "green.json")
+    inputs = TrainingInputs(equal_hosts(10), workload, FILES)
+    train_scheduler(inputs, config, tmp_path)
+    path = tmp_path / STATE
+    state = load(str(path), zlib.decompress(path.read_bytes()))
+    learner = state["learner"]
+    of_policy = [torch.nn.Parameter(value) for value in learner["network"].values()]
+    assert len(of_policy) > len(learner["optimizers"][0]["param_groups"][0]["params"]), "now without the encoder"
+    learner["optimizers"][0] = torch.optim.Adam(of_policy).state_dict()
+    path.write_bytes(zlib.compress(dump(state)))
+    more = msgspec.structs.replace(config, learn=msgspec.structs.replace(config.learn, steps=256))
+    with pytest.raises(ConfigError, match=r"holds a run that an earlier version began.*learn into another folder$"):
+        train_scheduler(inputs, more, tmp_path, resume=True)

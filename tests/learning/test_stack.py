@@ -17,7 +17,7 @@ from decision.rl.learning.ppo import PpoLearner
 from decision.rl.learning.stack import PpoStack, why_alone
 from decision.rl.learning.training import run_together, run_training
 from decision.rl.learning.weights import load
-from decision.rl.schedulers.registry import find_scheduler
+from decision.rl.schedulers.base import find_scheduler
 
 CHANGES = [
     {},

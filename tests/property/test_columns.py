@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from decision.engine.truth import build_truth, submission_order
-from decision.files import batsim_json, json_text, load_swf, load_workload, text, write_swf
+from decision.files import batsim_json, load_swf, load_workload, text, write_swf
 from decision.files.profiles import delay_profiles
 from decision.model import demand
 from decision.model.columns import JobColumns, Labelled, labelled, numbered
@@ -175,7 +175,7 @@ def test_json_is_the_same_in_parts_with_the_same_errors(
     load = partial(load_workload, path, keep_source=True)
     with monkeypatch.context() as patch:
         whole = _loaded(load)
-        patch.setattr(json_text, "PART", part)
+        patch.setattr(text, "PART", part)
         patch.setattr(batsim_json, "LARGE", 0)
         assert _loaded(load) == whole
 
@@ -194,7 +194,7 @@ def test_json_is_read_in_parts_and_its_sources_on_demand(tmp_path: Path, monkeyp
     ]
     path.write_text(json.dumps({"profiles": {"p": {"type": "delay", "delay": 3}}, "jobs": jobs, "nb_res": 2}))
     whole = load_workload(path, keep_source=True)
-    monkeypatch.setattr(json_text, "PART", 500)
+    monkeypatch.setattr(text, "PART", 500)
     monkeypatch.setattr(batsim_json, "LARGE", 0)
     large = load_workload(path, keep_source=True)
     assert isinstance(large.jobs, JobColumns) and large == whole

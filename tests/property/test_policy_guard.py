@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from decision.model.workload import Delay, Workload
 from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
-from decision.policies.memory import EXCUSE, longest_known, longest_wait
+from decision.policies.memory import longest_known, longest_wait
 from decision.policies.options import AUTO, Allocation, Backfill, Order, PolicyConfig
 from decision.policies.profile import least_free
 from decision.simulation import simulate_workloads
@@ -146,7 +146,7 @@ def test_the_shadow_is_at_the_present_where_all_run_to_their_walltime(work, orde
         assert np.isclose(longest_wait(instant.toy.state, instant.toy.memory), waits.max(initial=0.0))
 
     toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard_times=AUTO), jobs=max(len(work.jobs), 1))
-    toy.memory.shadow_time[:, EXCUSE] = np.inf
+    toy.memory.excuse = np.inf
     run_toy(work, toy, look)
 
 

@@ -42,7 +42,9 @@ def test_commands_of_the_guides_write_into_folders_of_their_own(root):
     written = {"advise": "out/advise", "batsim5": "out", "compare": "out/compare", "run": "out", "train": "out"}
     folders: dict[str, set[str]] = {}
     for page in pages:
-        for block in re.findall(r"^```(?:bash)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            if language not in ("", "bash"):
+                continue
             for line in block.replace("\\\n", " ").splitlines():
                 words = line.split("#")[0].split()
                 if (

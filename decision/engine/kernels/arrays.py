@@ -406,16 +406,11 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
     changed |= _lengthen(sim, dict.fromkeys(_LOG_ARRAYS, logged + room + at_once), logged)
     mail = sim.mail_tail - sim.mail_head + room
     if mail > len(sim.mail):
-        changed["mail"] = _unrolled(sim, _power_of_two(int(mail)))
+        # The mailbox's ring, laid out again in a longer one.
+        ring, waiting = np.zeros(_power_of_two(int(mail)), np.int64), np.arange(sim.mail_head, sim.mail_tail)
+        ring[waiting & (len(ring) - 1)] = sim.mail[waiting & (len(sim.mail) - 1)]
+        changed["mail"] = ring
     return sim._replace(**changed)
-
-
-def _unrolled(sim: Sim, length: int) -> I8:
-    """The mailbox's ring, laid out again in a longer one."""
-    ring = np.zeros(length, np.int64)
-    waiting = np.arange(sim.mail_head, sim.mail_tail)
-    ring[waiting & (length - 1)] = sim.mail[waiting & (len(sim.mail) - 1)]
-    return ring
 
 
 def grow_rows(rows: Rows, sim: Sim, room: int) -> Rows:

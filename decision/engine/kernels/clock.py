@@ -210,7 +210,13 @@ def pass_to_next_end(world):
             return False
         # The state has the time that messages say; the engine's own has all digits, or errors would add up.
         transitions.tick(world.state, six_decimals(sim.now))
-        _spend(world, seconds)
+        left, pace, count = sim.left, sim.pace, sim.nb_activities
+        if sim.nb_tasks == 0:
+            for i in range(count):
+                left[i] -= seconds
+        else:
+            for i in range(count):
+                left[i] -= pace[i] * seconds
     _wake_actors(world)
     return True
 
@@ -230,18 +236,6 @@ def _next_end(world):
         for i in range(count):
             seconds = min(seconds, sim.left[i] / sim.pace[i])
     return seconds
-
-
-@kernel
-def _spend(world, seconds):
-    sim = world.sim
-    left, pace, count = sim.left, sim.pace, sim.nb_activities
-    if sim.nb_tasks == 0:
-        for i in range(count):
-            left[i] -= seconds
-    else:
-        for i in range(count):
-            left[i] -= pace[i] * seconds
 
 
 @kernel

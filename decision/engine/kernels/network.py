@@ -348,7 +348,13 @@ def _fill_slots(network):
             if shared:
                 at = network.slot[link]
             else:
-                at = _equal_slot(network, first, slots, width, amount)
+                # Parts that are equal follow each other mostly, so that a look at the last slots is enough; one that is
+                # missed costs time, not truth.
+                at = -1
+                for other in range(slots - 1, max(first, slots - _LOOK_BACK) - 1, -1):
+                    if network.slot_share[other] == amount and network.slot_left[other] == width:
+                        at = other
+                        break
             if at < 0:
                 at = slots
                 slots += 1
@@ -369,17 +375,6 @@ def _fill_slots(network):
     for part in range(network.nb_parts):
         network.slot[network.part_link[part]] = -1
     return slots
-
-
-@kernel
-def _equal_slot(network, first, slots, width, amount):
-    """The slot from `first` on of this width and amount, -1 where there is none among the last ones."""
-    # Parts that are equal follow each other mostly, so the last ones are enough; one that is missed costs time, not
-    # truth.
-    for at in range(slots - 1, max(first, slots - _LOOK_BACK) - 1, -1):
-        if network.slot_share[at] == amount and network.slot_left[at] == width:
-            return at
-    return -1
 
 
 @kernel

@@ -32,12 +32,13 @@ So the call is reported before the jobs. If job 3 had another parallel task to c
 COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 """
 
-from decision.compiling.jit import kernel
+from decision.compiling.jit import inlined, kernel
 from decision.engine.rules import TASK_STEPS
 from decision.model.errors import InternalError
 
 from . import arrays as a
 from .clock import begin_sleep, put, put_reply, sender_of, takes_time, twelve_decimals
+from .commands import reach_pstate, set_target_pstate
 from .energy import ROW_END, energy_row, joules_of, measure_host, note_first_submission
 from .jobs import (
     begin_computing,
@@ -53,7 +54,6 @@ from .jobs import (
     unload_hosts,
 )
 from .network import end_flow
-from .switches import reach_pstate, set_target_pstate
 
 # What an actor has asked for in this round
 (
@@ -139,7 +139,22 @@ def _wake(world, i):
     # Without energy all but tasks and switches are at their message in the first round. With it each has one request
     # more: the submitters' first measures all hosts.
     if kind in (a.DELAY_ENDS, a.TASK_ENDS, a.WALLTIME_ENDS):
-        _wake_job(world, i)
+        job = a.code_arg(sim.actor[i])
+        if kind == a.WALLTIME_ENDS:
+            end_at_walltime(world, job)
+        else:
+            end_leaf(world, job)
+        # It ended, and measures hosts where there is energy; or goes on with a delay, which takes no round, or a task,
+        # which SimGrid wants told of its flop, bytes and hosts before it begins.
+        if sim.over[job]:
+            if sim.energy_on:
+                _measure_own(world, i, 0)
+            else:
+                put(world, a.pack(a.MSG_COMPLETED, job))
+        elif world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
+            begin_delay(world, job)
+        else:
+            _ask(world, i, COUNT_DOWN, TASK_STEPS)
     elif kind == a.SWITCH_ENDS:  # Batsim 5 has these without energy, too
         _ask(world, i, LEAVE_VIRTUAL_PSTATE, 0)
     elif sim.energy_on == 0:
@@ -150,27 +165,6 @@ def _wake(world, i):
         _measure_probed(world, i, 0)
     else:
         _ask(world, i, COUNT_DOWN, 1)
-
-
-@kernel
-def _wake_job(world, i):
-    """A job goes on with its next leaf, or ends."""
-    job = a.code_arg(world.sim.actor[i])
-    if a.code_kind(world.sim.actor[i]) == a.WALLTIME_ENDS:
-        end_at_walltime(world, job)
-    else:
-        end_leaf(world, job)
-    # It ended, and measures hosts where there is energy; or goes on with a delay, which takes no round, or a task,
-    # which SimGrid wants told of its flop, bytes and hosts before it begins.
-    if world.sim.over[job]:
-        if world.sim.energy_on:
-            _measure_own(world, i, 0)
-        else:
-            put(world, a.pack(a.MSG_COMPLETED, job))
-    elif world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
-        begin_delay(world, job)
-    else:
-        _ask(world, i, COUNT_DOWN, TASK_STEPS)
 
 
 @kernel
@@ -343,9 +337,9 @@ def _send(world, i):
     """One actor sends its message to the server."""
     kind, arg = a.code_kind(world.sim.actor[i]), a.code_arg(world.sim.actor[i])
     if kind == a.SUBMITTER_WAKES:
-        submit_due(world, arg)
+        _send_due(world, arg, False)
     elif kind == a.EVENT_LIST_WAKES:
-        send_due_events(world, arg)
+        _send_due(world, arg, True)
     elif kind == a.CALL_IS_DUE:
         put(world, a.pack(a.MSG_CALL, arg))
     elif kind == a.SWITCH_ENDS:
@@ -375,13 +369,57 @@ def continue_sender(world, kind, arg):
         if takes_time(world):
             end_overrun(world, arg)
     elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
-        if kind == a.MSG_HELLO:
-            world.sim.workload_clock[arg] = world.sim.now
-        _continue_submitter(world, arg)
+        _go_on_sending(world, arg, kind == a.MSG_HELLO, False)
     elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
-        if kind == a.MSG_EVENTS_HELLO:
-            world.sim.list_clock[arg] = world.sim.now
-        _continue_event_list(world, arg)
+        _go_on_sending(world, arg, kind == a.MSG_EVENTS_HELLO, True)
+
+
+@inlined
+def _go_on_sending(world, which, begins, is_list):
+    """A sender of events (a list) or of jobs sends what is due, sleeps until its next one, or says goodbye.
+
+    Each call is compiled into its place, where `is_list` is known.
+    """
+    at, _, clock, end, time = _due_of(world, is_list)
+    if begins:
+        clock[which] = world.sim.now
+    next_one, woke = at[which], clock[which]
+    if next_one == end[which]:
+        put(world, a.pack(a.MSG_EVENTS_BYE if is_list else a.MSG_BYE, which))
+    # Counted from when it woke and not from now: Batsim's submitter reads its clock before it sends.
+    elif time[next_one] > woke:
+        wakes = a.EVENT_LIST_WAKES if is_list else a.SUBMITTER_WAKES
+        begin_sleep(world, time[next_one] - woke, a.pack(wakes, which))
+    else:
+        _send_due(world, which, is_list)
+
+
+@inlined
+def _due_of(world, is_list):
+    """What senders have, those of external events (lists) or of jobs (workloads).
+
+    By sender: the next one, one past the last that was sent, when it last woke (seconds), one past its last; and the
+    time (seconds) of each job or event.
+    """
+    sim, truth = world.sim, world.truth
+    if is_list:
+        return sim.list_at, sim.list_sent, sim.list_clock, truth.list_end, truth.event_time
+    return sim.workload_at, sim.workload_sent, sim.workload_clock, truth.workload_end, truth.submit_time
+
+
+@inlined
+def _send_due(world, which, is_list):
+    """One message with the job or event that was waited for and all others that are due."""
+    if not is_list:
+        note_first_submission(world)
+    next_one, sent, clock, end, time = _due_of(world, is_list)
+    at, now = next_one[which], world.sim.now
+    sent[which], clock[which] = at, now
+    at += 1
+    while at < end[which] and time[at] <= now:
+        at += 1
+    next_one[which] = at
+    put(world, a.pack(a.MSG_EVENTS if is_list else a.MSG_SUBMITTED, which))
 
 
 @kernel
@@ -404,59 +442,3 @@ def continue_reply(world):
         begin_sleep(world, time - sim.now, a.pack(a.REPLY_WAKES, code))
     else:
         put_reply(world, code)
-
-
-@kernel
-def _continue_submitter(world, w):
-    """The submitter of workload `w` sends what is due, sleeps until its next job, or says goodbye."""
-    truth, woke = world.truth, world.sim.workload_clock[w]
-    at = world.sim.workload_at[w]
-    if at == truth.workload_end[w]:
-        put(world, a.pack(a.MSG_BYE, w))
-    # Counted from when it woke and not from now: Batsim's submitter reads its clock before it sends.
-    elif truth.submit_time[at] > woke:
-        begin_sleep(world, truth.submit_time[at] - woke, a.pack(a.SUBMITTER_WAKES, w))
-    else:
-        submit_due(world, w)
-
-
-@kernel
-def submit_due(world, w):
-    """One message with the job that was waited for and all others that are due."""
-    sim, truth = world.sim, world.truth
-    note_first_submission(world)
-    at = sim.workload_at[w]
-    sim.workload_sent[w] = at
-    sim.workload_clock[w] = sim.now
-    at += 1
-    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.now:
-        at += 1
-    sim.workload_at[w] = at
-    put(world, a.pack(a.MSG_SUBMITTED, w))
-
-
-@kernel
-def _continue_event_list(world, m):
-    """Event list `m` sends what is due, sleeps until its next event, or says goodbye."""
-    truth, woke = world.truth, world.sim.list_clock[m]
-    at = world.sim.list_at[m]
-    if at == truth.list_end[m]:
-        put(world, a.pack(a.MSG_EVENTS_BYE, m))
-    elif truth.event_time[at] > woke:
-        begin_sleep(world, truth.event_time[at] - woke, a.pack(a.EVENT_LIST_WAKES, m))
-    else:
-        send_due_events(world, m)
-
-
-@kernel
-def send_due_events(world, m):
-    """One message with the event that was waited for and all others that are due."""
-    sim, truth = world.sim, world.truth
-    at = sim.list_at[m]
-    sim.list_sent[m] = at
-    sim.list_clock[m] = sim.now
-    at += 1
-    while at < truth.list_end[m] and truth.event_time[at] <= sim.now:
-        at += 1
-    sim.list_at[m] = at
-    put(world, a.pack(a.MSG_EVENTS, m))

@@ -25,6 +25,7 @@ from .commands import (
     note_end,
     queue_rests,
     register_rests,
+    report_switched,
     take_suspensions,
 )
 from .energy import begin_energy, enter
@@ -42,7 +43,6 @@ from .rounds import (
     settle,
     wake,
 )
-from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
 # Operations of `engine`
@@ -344,29 +344,31 @@ def _handle(world, kind, arg):
         world.sim.nb_submitters -= 1
         _log_last(world, world.sim.nb_submitters, a.LOG_NO_MORE_JOBS)
     elif kind == a.MSG_CALL:
-        _report_call(world, arg)
+        sim = world.sim
+        sim.nb_calls -= 1
+        log(world, a.LOG_CALLED, arg, 0.0)
+        # Batsim 5's periodic clock waits for its next stroke, before the answer to this one.
+        if arg == sim.stroke and sim.next_stroke_time > sim.now:
+            sim.nb_calls += 1
+            begin_sleep(world, sim.next_stroke_time - sim.now, a.pack(a.CALL_IS_DUE, sim.next_stroke))
     elif kind == a.MSG_SWITCHED:
         world.sim.nb_switching -= 1
         report_switched(world, arg)
     elif kind == a.MSG_KILLED:
-        _report_kill(world, arg)
+        # First the jobs that it really ended, then the request itself.
+        world.sim.nb_killers -= 1
+        for i in range(world.sim.kill_begin[arg], world.sim.kill_end[arg]):
+            if world.sim.kill_state[world.sim.kill_job[i]] == a.KILL_DONE:
+                _report_end(world, world.sim.kill_job[i])
+        if world.sim.nb_suspending:
+            queue_rests(world, arg)
+        log(world, a.LOG_KILLED, arg, 0.0)
     elif kind == a.MSG_EVENTS:
         _report_events(world, arg)
     elif kind == a.MSG_EVENTS_BYE:
         world.sim.nb_event_lists -= 1
         _log_last(world, world.sim.nb_event_lists, a.LOG_NO_MORE_EVENTS)
     return a.DONE if is_over else NOT_OVER
-
-
-@kernel
-def _report_call(world, number):
-    """A call is due. Batsim 5's periodic clock waits for its next stroke, before the answer to this one."""
-    sim = world.sim
-    sim.nb_calls -= 1
-    log(world, a.LOG_CALLED, number, 0.0)
-    if number == sim.stroke and sim.next_stroke_time > sim.now:
-        sim.nb_calls += 1
-        begin_sleep(world, sim.next_stroke_time - sim.now, a.pack(a.CALL_IS_DUE, sim.next_stroke))
 
 
 @kernel
@@ -379,23 +381,19 @@ def _log_last(world, senders, line):
 @kernel
 def _must_ask(world, tail):
     """Whether a question goes out now, with messages up to `tail`; SIMULATION_ENDS is logged where all is over."""
-    if world.sim.decision_waits == 0 or world.sim.mail_head < tail:
+    sim = world.sim
+    if sim.decision_waits == 0 or sim.mail_head < tail:
         return False
-    if world.sim.log_sent == 0:
+    if sim.log_sent == 0:
         return True
-    if world.sim.ends_sent or not _is_finished(world):
+    # All is over where nothing can happen any more and nothing is owed.
+    pending = sim.nb_submitters + sim.nb_event_lists + sim.registration_open
+    pending += sim.nb_switching + sim.nb_calls + sim.nb_killers
+    if sim.ends_sent or pending > 0 or sim.nb_finished != sim.nb_submitted:
         return False
     log(world, a.LOG_ENDS, 0, 0.0)
-    world.sim.ends_sent = 1
+    sim.ends_sent = 1
     return True
-
-
-@kernel
-def _is_finished(world):
-    """Whether nothing can happen any more and nothing is owed."""
-    pending = world.sim.nb_submitters + world.sim.nb_event_lists + world.sim.registration_open
-    pending += world.sim.nb_switching + world.sim.nb_calls + world.sim.nb_killers
-    return pending == 0 and world.sim.nb_finished == world.sim.nb_submitted
 
 
 @kernel
@@ -456,26 +454,13 @@ def _report_end(world, job):
 
 
 @kernel
-def _report_kill(world, request):
-    """A kill is over: first the jobs that it really ended, then the request itself."""
-    sim = world.sim
-    sim.nb_killers -= 1
-    for i in range(sim.kill_begin[request], sim.kill_end[request]):
-        if sim.kill_state[sim.kill_job[i]] == a.KILL_DONE:
-            _report_end(world, sim.kill_job[i])
-    if sim.nb_suspending:
-        queue_rests(world, request)
-    log(world, a.LOG_KILLED, request, 0.0)
-
-
-@kernel
 def _has_room(world):
     """Whether no array can overflow before this is asked again.
 
     Until then each command still to come, each activity and each message makes at most one thing of a kind, or the
     two for which there is twice the room; all jobs may be submitted, and all external events happen.
     """
-    state, sim = world.state, world.sim
+    state, sim, rows = world.state, world.sim, world.rows
     commands = world.plan.nb_actions - sim.next_command + world.plan.nb_intervals
     mail = sim.mail_tail - sim.mail_head
     # Generous on purpose: an array that grows early costs memory, one that overflows ends the run.
@@ -488,8 +473,14 @@ def _has_room(world):
         and mail + more <= len(sim.mail)
         and logged + more + len(sim.finished) + len(world.truth.event_time) <= len(sim.log_kind)
         and state.nb_ended + state.nb_running + commands <= len(state.ended)
-        and _rows_have_room(world, more)
-        and _requests_have_room(world, more)
+        and (sim.trace_on == 0 or sim.nb_host_rows + more <= len(rows.host_time))
+        and (sim.energy_on == 0 or sim.nb_energy_rows + 2 * more <= len(rows.energy_time))
+        and (sim.switches_on == 0 or sim.nb_pstate_rows + 2 * more <= len(rows.pstate_time))
+        and sim.nb_switches + more <= len(sim.switch_left)
+        and sim.nb_switch_intervals + more <= len(sim.switch_first)
+        and sim.nb_kills + more <= len(sim.kill_begin)
+        and sim.nb_kill_jobs + more <= len(sim.kill_job)
+        and state.nb_intervals + more <= len(state.interval_first)
     )
 
 
@@ -501,25 +492,3 @@ def jobs_to_come(world):
     for w in range(len(truth.workload_end)):
         jobs += truth.workload_end[w] - sim.workload_sent[w]
     return jobs
-
-
-@kernel
-def _rows_have_room(world, more):
-    rows = world.rows
-    if world.sim.trace_on and world.sim.nb_host_rows + more > len(rows.host_time):
-        return False
-    if world.sim.energy_on and world.sim.nb_energy_rows + 2 * more > len(rows.energy_time):
-        return False
-    return world.sim.switches_on == 0 or world.sim.nb_pstate_rows + 2 * more <= len(rows.pstate_time)
-
-
-@kernel
-def _requests_have_room(world, more):
-    sim = world.sim
-    return (
-        sim.nb_switches + more <= len(sim.switch_left)
-        and sim.nb_switch_intervals + more <= len(sim.switch_first)
-        and sim.nb_kills + more <= len(sim.kill_begin)
-        and sim.nb_kill_jobs + more <= len(sim.kill_job)
-        and world.state.nb_intervals + more <= len(world.state.interval_first)
-    )

@@ -334,24 +334,17 @@ class ActorKernel:
                     task.limit = Pause([(actor, WaitResult.LATE)], limit)
                     self._begin(task.limit)
             case Put(item):
-                self._put(actor, item)
+                # The message sets off when both are there: who sends it, and the server that wants the next one.
+                if self._reader is None:
+                    self._waiting_puts.append((actor, item))
+                else:
+                    self._transfer(actor, [(self._reader, item), (actor, None)])
+                    self._reader = None
+            case Get() if self._waiting_puts:
+                sender, item = self._waiting_puts.popleft()
+                self._transfer(sender, [(sender, None), (actor, item)])
             case Get():
-                self._get(actor)
-
-    def _put(self, actor: SimActor, item: Any) -> None:
-        # The message sets off when both are there: who sends it, and the server that wants the next one.
-        if self._reader is None:
-            self._waiting_puts.append((actor, item))
-            return
-        self._transfer(actor, [(self._reader, item), (actor, None)])
-        self._reader = None
-
-    def _get(self, actor: SimActor) -> None:
-        if not self._waiting_puts:
-            self._reader = actor
-            return
-        sender, item = self._waiting_puts.popleft()
-        self._transfer(sender, [(sender, None), (actor, item)])
+                self._reader = actor
 
     def _transfer(self, sender: SimActor, wakes: list[tuple[SimActor, Any]]) -> None:
         # From the sender's host to the master's; the master's own messages have the loopback of its zone, if there is
@@ -385,23 +378,26 @@ class ActorKernel:
         if self.now > LAST_INSTANT:
             return False
         # First all that end are over, and then they wake their actors, in the order in which they began.
-        over = [
-            activity for activity in (self._running if seconds > 0 else self._brief) if self._spend(activity, seconds)
-        ]
+        over = []
+        for activity in self._running if seconds > 0 else self._brief:
+            waiting = activity if isinstance(activity, ParallelTask) and activity.latency > 0 else None
+            is_over = activity.spend(seconds)
+            if waiting is None and is_over:
+                over.append(activity)
+            elif waiting is not None and waiting.latency == 0:  # its bytes flow from now on
+                self.network.begin(waiting)
         for activity in over:
             self._end(activity)
         for activity in over:
-            self._wake(activity)
+            for actor, answer in activity.wakes:
+                # A task and its limit end each other: whichever comes first is the answer.
+                if answer is WaitResult.DONE and actor.task:
+                    self._lift_limit(actor.task)
+                if answer is WaitResult.LATE and actor.task:
+                    actor.task.wakes = []
+                actor.answer = answer
+                self._ready.append(actor)
         return True
-
-    def _spend(self, activity: Activity, seconds: float) -> bool:
-        """Let time pass for an activity; whether it is over then."""
-        if not isinstance(activity, ParallelTask) or activity.latency == 0:
-            return activity.spend(seconds)
-        activity.spend(seconds)
-        if activity.latency == 0:
-            self.network.begin(activity)
-        return False
 
     def _end(self, activity: Activity) -> None:
         self._remove(activity)
@@ -412,16 +408,6 @@ class ActorKernel:
             for machine in activity.machines():
                 if activity in machine.tasks:
                     machine.tasks.remove(activity)
-
-    def _wake(self, activity: Activity) -> None:
-        for actor, answer in activity.wakes:
-            # A task and its limit end each other: whichever comes first is the answer.
-            if answer is WaitResult.DONE and actor.task:
-                self._lift_limit(actor.task)
-            if answer is WaitResult.LATE and actor.task:
-                actor.task.wakes = []
-            actor.answer = answer
-            self._ready.append(actor)
 
     def _lift_limit(self, task: ParallelTask) -> None:
         """The time limit of a task no longer matters."""

@@ -173,24 +173,22 @@ class PlatformLinks:
             down = self._link(("down", self._servers[receiver]), link.bandwidth, link.latency)
             return [up, self._link(("bb",), backbone.bandwidth, backbone.latency), down] if backbone else [up, down]
         assert isinstance(topology, FatTree)
-        if topology.pooled:
-            return self._pooled_way(topology, self._places[sender], self._places[receiver])
-        return self._fat_tree_way(topology, self._places[sender], self._places[receiver])
+        start, goal = self._places[sender], self._places[receiver]
+        if not topology.pooled:
+            return self._fat_tree_way(topology, start, goal)
+        ups: list[Constraint] = []
+        downs: list[Constraint] = []
+        for level, link in enumerate(topology.links):
+            width = link.bandwidth * (prod(topology.up[: level + 1]) * topology.cables[level])
+            ups.append(self._link(("up", level, start), width, link.latency))
+            downs.insert(0, self._link(("down", level, goal), width, link.latency))
+            start, goal = start // topology.down[level], goal // topology.down[level]
+            if start == goal:
+                break
+        return ups + downs
 
     def _link(self, key: _Key, bandwidth: float, latency: float) -> Constraint:
         return self._links.setdefault(key, Constraint(bandwidth, latency))
-
-    def _pooled_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
-        up: list[Constraint] = []
-        down: list[Constraint] = []
-        for level, link in enumerate(tree.links):
-            width = link.bandwidth * (prod(tree.up[: level + 1]) * tree.cables[level])
-            up.append(self._link(("up", level, sender), width, link.latency))
-            down.insert(0, self._link(("down", level, receiver), width, link.latency))
-            sender, receiver = sender // tree.down[level], receiver // tree.down[level]
-            if sender == receiver:
-                break
-        return up + down
 
     def _fat_tree_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
         """Up by d-mod-k to the first switch above the receiver, and down by the receiver's labels.

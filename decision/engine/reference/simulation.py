@@ -412,6 +412,17 @@ class RunTables:
 
     def record(self, machines: Sequence[HostMachine], energy: bool) -> RunRecord:
         """Everything that Batsim would write about the run."""
+        energies = EnergyTable(
+            time=np.array([row[0] for row in self.energy], np.float64),
+            energy=np.array([row[1] for row in self.energy], np.longdouble),
+            event=[row[2] for row in self.energy],
+            wattmin=np.array([row[3] for row in self.energy], np.float64),
+        )
+        pstates = PstateTable(
+            time=np.array([row[0] for row in self.pstates], np.float64),
+            hosts=[row[1] for row in self.pstates],
+            pstate=np.array([row[2] for row in self.pstates], np.int64),
+        )
         in_state = np.array([machine.time_in_state for machine in machines]).reshape(-1, len(HostState))
         return RunRecord(
             nb_hosts=len(machines),
@@ -420,8 +431,8 @@ class RunTables:
                 time=np.array([time for time, _ in self.hosts], np.float64),
                 counts=np.array([counts for _, counts in self.hosts], np.int64).reshape(-1, len(HostState)),
             ),
-            energy=self._energy_table() if energy else None,
-            pstates=self._pstate_table() if energy else None,
+            energy=energies if energy else None,
+            pstates=pstates if energy else None,
             time_in_state=in_state.sum(axis=0),
             joules=float(self.last_joules - self.first_joules),
             nb_switches=self.nb_switches,
@@ -441,21 +452,6 @@ class RunTables:
             allocation=[job.allocation for job in self.jobs],
             energy=np.array([job.joules for job in self.jobs], np.float64),
             metadata=[job.metadata for job in self.jobs],
-        )
-
-    def _energy_table(self) -> EnergyTable:
-        return EnergyTable(
-            time=np.array([row[0] for row in self.energy], np.float64),
-            energy=np.array([row[1] for row in self.energy], np.longdouble),
-            event=[row[2] for row in self.energy],
-            wattmin=np.array([row[3] for row in self.energy], np.float64),
-        )
-
-    def _pstate_table(self) -> PstateTable:
-        return PstateTable(
-            time=np.array([row[0] for row in self.pstates], np.float64),
-            hosts=[row[1] for row in self.pstates],
-            pstate=np.array([row[2] for row in self.pstates], np.int64),
         )
 
 

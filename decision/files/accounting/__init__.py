@@ -9,8 +9,7 @@ Rejected: one object per record, which takes ten times the memory and the time; 
 its columns have one type each, while a broken record has another; pyslurm, which needs libslurm and a cluster.
 """
 
-from .records import REASONS, Account, LeftOut, Records
+from .records import REASONS, Account, Clock, LeftOut, Records
 from .sacct import read_sacct
-from .values import Clock
 
 __all__ = ["REASONS", "Account", "Clock", "LeftOut", "Records", "read_sacct"]

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,7 @@ from decision.model.record import Floats
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.workload import Workload, unloadable_part
 
-from .records import NUMBERS, REASONS, TEXTS, Account, Records, RecordTable
-from .values import node_names
+from .records import NUMBERS, REASONS, TEXTS, Account, Records, RecordTable, node_names
 
 # What a host of a workload is: a node, or a core where jobs share nodes.
 
@@ -153,7 +153,46 @@ def assemble(
     choice = choose_unit(table, unit)
     table = _sized(table, choice.size, account, machine)
     table = table.take(np.argsort(table.numbers["submit"], kind="stable"))
-    return _workload(table, account, choice, format, path, name, machine, clock)
+    number = table.numbers
+    first = float(np.floor(number["submit"].min())) if table.id else 0.0
+    ids = _ids(table.id, name)
+    profile, profiles = delay_profiles(number["run"])
+    jobs = JobColumns(
+        id=ids,
+        submit_time=number["submit"] - first,
+        size=number["size"].astype(np.int32),
+        walltime=np.where(number["walltime"] > 0, number["walltime"], np.inf),
+        profile=profile,
+        user=table.texts["user"],
+    )
+    hosts, source, notes = _hosts(table, choice.name, machine)
+    _count_lost(table, account, choice.name)
+    reading = Reading(
+        format=format,
+        records=account.records,
+        joined=account.joined,
+        unit=choice.name,
+        unit_reason=choice.reason,
+        unit_changes=choice.changes,
+        hosts_from=source,
+        requested=int((number["walltime"] > 0).sum()),
+        lost=account.lost,
+        clock=clock,
+        misfit=account.misfit,
+    )
+    return Workload(
+        name=name,
+        jobs=jobs,
+        profiles=profiles,
+        nb_res=hosts,
+        path=path,
+        dropped={REASONS[reason]: entry.count for reason, entry in account.left_out.items()},
+        dropped_lines={REASONS[reason]: tuple(entry.lines) for reason, entry in account.left_out.items()},
+        unix_start=first if table.id else None,
+        trace=_trace(table, ids),
+        reading=reading,
+        notes=notes,
+    )
 
 
 def _of_cluster(table: RecordTable, account: Account, cluster: str | None, path: str) -> RecordTable:
@@ -262,61 +301,6 @@ def _sized(table: RecordTable, size: Floats, account: Account, machine: int | No
     return table.take(np.flatnonzero(good & ~large))
 
 
-def _workload(
-    table: RecordTable,
-    account: Account,
-    unit: HostUnit,
-    format: str,
-    path: str,
-    name: str,
-    machine: int | None,
-    clock: str,
-) -> Workload:
-    number = table.numbers
-    first = float(np.floor(number["submit"].min())) if table.id else 0.0
-    ids = _ids(table.id, name)
-    profile, profiles = delay_profiles(number["run"])
-    jobs = JobColumns(
-        id=ids,
-        submit_time=number["submit"] - first,
-        size=number["size"].astype(np.int32),
-        walltime=np.where(number["walltime"] > 0, number["walltime"], np.inf),
-        profile=profile,
-        user=table.texts["user"],
-        extra=None,
-    )
-    hosts, source, notes = _hosts(table, unit.name, machine)
-    _count_lost(table, account, unit.name)
-    back = int((number["start"] < number["submit"]).sum())
-    account.lose("starts before the submission, where a clock went back", back)
-    reading = Reading(
-        format=format,
-        records=account.records,
-        joined=account.joined,
-        unit=unit.name,
-        unit_reason=unit.reason,
-        unit_changes=unit.changes,
-        hosts_from=source,
-        requested=int((number["walltime"] > 0).sum()),
-        lost=account.lost,
-        clock=clock,
-        misfit=account.misfit,
-    )
-    return Workload(
-        name=name,
-        jobs=jobs,
-        profiles=profiles,
-        nb_res=hosts,
-        path=path,
-        dropped={REASONS[reason]: entry.count for reason, entry in account.left_out.items()},
-        dropped_lines={REASONS[reason]: tuple(entry.lines) for reason, entry in account.left_out.items()},
-        unix_start=first if table.id else None,
-        trace=_trace(table, ids),
-        reading=reading,
-        notes=notes,
-    )
-
-
 def _ids(texts: Sequence[str], name: str) -> Texts | Labelled[str]:
     """Full ids; an attempt after the first has its number at the end."""
     seen: dict[str, int] = {}
@@ -363,10 +347,12 @@ def _count_lost(table: RecordTable, account: Account, unit: str) -> None:
         account.lose("gpus", int((number["gpus"] > 0).sum()) if unit != "gpus" else 0)
         account.lose("suspended time", int((number["suspended"] > 0).sum()))
         account.lose("cores", int((number["cores"] > 0).sum()) if unit == "nodes" else 0)
+        back = int((number["start"] < number["submit"]).sum())
     account.lose("dependencies", sum(map(bool, table.texts["dependency"])))
     for name, feature in (("partition", "partitions"), ("qos", "qualities of service")):
         if len(table.texts[name].used()) > 1:
             account.lose(feature, sum(map(bool, table.texts[name])))
+    account.lose("starts before the submission, where a clock went back", back)
 
 
 def _trace(table: RecordTable, ids: Sequence[str]) -> Trace:
@@ -477,18 +463,14 @@ class Aligner:
         names = [field.name for field in fields]
         self._least = names.index(_OF_LINES) + 1 if _OF_LINES in names else len(names)
         self._typed = [not field.free and not field.fits(_NO_KIND) for field in fields]
-        self._near = {at: self._free_near(at) for at, field in enumerate(fields) if field.read and field.name in _NAMES}
+        # the free columns around a name before the next columns of a known kind: a delimiter may be of either
+        self._near: dict[int, list[int]] = {}
+        for at, column in enumerate(fields):
+            if column.read and column.name in _NAMES:
+                after = takewhile(lambda other: not self._typed[other], range(at + 1, len(fields)))
+                before = takewhile(lambda other: not self._typed[other], range(at - 1, -1, -1))
+                self._near[at] = [other for other in (*after, *before) if fields[other].free]
         self._known: dict[int, set[str]] = {at: set() for at, near in self._near.items() if near}
-
-    def _free_near(self, at: int) -> list[int]:
-        """The free columns around a name before the next columns of a known kind: a delimiter may be of either."""
-        near = []
-        for steps in (range(at + 1, len(self._fields)), range(at - 1, -1, -1)):
-            for other in steps:
-                if self._typed[other]:
-                    break
-                near += [other] * self._fields[other].free
-        return near
 
     def learn(self, at: int, texts: set[str]) -> None:
         """Names that one of `learns` had in records that fit."""
@@ -516,8 +498,14 @@ class Aligner:
     def place(self, parts: Sequence[str]) -> list[str] | None:
         """The fields of a record; None where there is no way, or more than one that is read differently."""
         extra = len(parts) - len(self._fields)
-        ways = self._ways(parts, extra) if extra >= 0 else []
-        return ways[0] if len(ways) == 1 else None
+        if extra < 0:
+            return None
+        # at most two ways that differ in what is read: widths of columns from the last to the first
+        ways: Ways = {extra: [((), ())]}
+        for at in range(len(self._fields) - 1, -1, -1):
+            ways = self._before(at, parts, ways)
+        whole = ways.get(0, [])
+        return list(reversed(whole[0][1])) if len(whole) == 1 else None
 
     def is_apart(self, at: int, fields: Sequence[str]) -> bool:
         """Whether no text next to the name in a column has the delimiter."""
@@ -526,16 +514,6 @@ class Aligner:
     def is_sure(self, fields: Sequence[str]) -> bool:
         """Whether names next to a text with a delimiter are such as other records have."""
         return all(fields[at] in known or self.is_apart(at, fields) for at, known in self._known.items())
-
-    def _ways(self, parts: Sequence[str], extra: int) -> list[list[str]]:
-        """At most two ways that differ in what is read: widths of columns from the last to the first."""
-        last = len(self._fields)
-        ways: Ways = {extra: [((), ())]}
-        for at in range(last - 1, -1, -1):
-            ways = self._before(at, parts, ways)
-            if not ways:
-                return []
-        return [list(reversed(fields)) for _, fields in ways.get(0, [])]
 
     def _before(self, at: int, parts: Sequence[str], ways: Ways) -> Ways:
         """The ways with column `at` in front; each is what is read of it, and all its fields, the last first."""

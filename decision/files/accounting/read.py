@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -17,10 +16,20 @@ from decision.model.reshape import refuse_empty
 from decision.model.workload import Workload
 
 from .assemble import assemble
-from .event_logs import PBS_LINE, is_filetxt, read_filetxt, read_lsf, read_pbs, read_sge, sge_fields
-from .json_logs import read_condor, read_flux, read_philly, read_sacct_json, read_sge_json
-from .records import Account, Columns, Records
-from .sacct import is_for_people, is_header, is_headerless, read_sacct
+from .event_logs import (
+    PBS_LINE,
+    read_condor,
+    read_flux,
+    read_lsf,
+    read_pbs,
+    read_philly,
+    read_sacct_json,
+    read_sge,
+    read_sge_json,
+    sge_fields,
+)
+from .records import Account, Clock, Columns, Records
+from .sacct import is_filetxt, is_for_people, is_header, is_headerless, read_filetxt, read_sacct
 from .tables import (
     delimiter_of,
     header_of,
@@ -31,7 +40,6 @@ from .tables import (
     read_parquet,
     unknown_columns,
 )
-from .values import Clock
 
 Reader = Callable[[str, Account, Clock], Iterator[Columns]]
 READERS: dict[str, Reader] = {
@@ -113,7 +121,10 @@ def _reader(path: Path, format: str, options: TraceOptions) -> tuple[Reader, str
     zone = options.time_zone or "UTC"
     if format not in ("csv", "parquet"):
         if format == "sacct" and options.columns:
-            names = _names(options.columns)
+            names = [name.strip() for name in options.columns.split(",")]
+            if len(names) < 2:
+                mistake = "give the names of sacct's columns, with commas between them"
+                raise ConfigError(f"columns: {mistake}", field="columns")
             return lambda file, account, clock: read_sacct(file, account, clock, names), format, zone
         return READERS[format], format, zone
     names = parquet_columns(path) if format == "parquet" else header_of(path)[0]
@@ -126,13 +137,6 @@ def _reader(path: Path, format: str, options: TraceOptions) -> tuple[Reader, str
     read = read_parquet if format == "parquet" else read_csv
     zone = options.time_zone or mapping.zone or "UTC"
     return lambda file, account, clock: read(file, account, Clock(zone), mapping), kind, zone
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if len(names) < 2:
-        raise ConfigError("columns: give the names of sacct's columns, with commas between them", field="columns")
-    return names
 
 
 # Which format a file has, by its content.
@@ -177,8 +181,22 @@ def recognise(path: str | os.PathLike[str]) -> str:
     lines = text.decode("utf-8", "replace").splitlines()
     if is_for_people(lines):
         raise InputError(f"{path}: {_FOR_PEOPLE}")
-    format = _of_lines(lines[: -1 if len(begin) == _BEGIN else None])
-    return format or by_name
+    whole = [line for line in lines[: -1 if len(begin) == _BEGIN else None][:_LINES] if line.strip()]
+    records = [line for line in whole if line.lstrip()[0] not in ";#"]
+    comments = {line.lstrip()[0] for line in whole} & {";", "#"}
+    if not records:
+        return "swf" if ";" in comments else by_name
+    for line in records:
+        if format := _of_line(line, comments):
+            return format
+    # a table's first line names columns, of which other lines have as many
+    delimiter, second = delimiter_of(records[0]), "".join(records[1:2])
+    if delimiter == " ":
+        names = records[0].split()
+        is_table = len(names) == len(second.split()) > 2 and all(name[:1].isalpha() for name in names)
+    else:
+        is_table = records[0].count(delimiter) == second.count(delimiter) > 1
+    return "csv" if is_table else by_name
 
 
 def begins_as_json(path: str | os.PathLike[str]) -> bool:
@@ -201,7 +219,10 @@ def _of_json(text: bytes, path: str | os.PathLike[str]) -> str:
             return format
     if _SACCT_KEYS.search(text):
         return "sacct-json"
-    if _is_foreign(text):
+    # a list of objects with fields, lines of objects, or an object with fields of nobody's
+    named = re.match(rb'[\[{\s]+"[^"]+"\s*:', text) is not None
+    several = text[:1] == b"[" or re.search(rb"\}\s*\n\s*\{", text)
+    if named and (several or not _WORKLOAD_KEYS.search(text)):
         known = "Batsim's workloads, tables of OAR, and logs of Slurm, Grid Engine, HTCondor, Flux and Philly"
         raise InputError(
             f"{path}: JSON of no known format (known are {known}); write its jobs as a table, CSV with a header, "
@@ -209,26 +230,6 @@ def _of_json(text: bytes, path: str | os.PathLike[str]) -> str:
             field="columns",
         )
     return "json"
-
-
-def _is_foreign(text: bytes) -> bool:
-    """Whether JSON is a list of objects with fields, lines of objects, or an object with fields of nobody's."""
-    named = re.match(rb'[\[{\s]+"[^"]+"\s*:', text) is not None
-    if text[:1] == b"[" or re.search(rb"\}\s*\n\s*\{", text):
-        return named
-    return named and not _WORKLOAD_KEYS.search(text)
-
-
-def _of_lines(lines: list[str]) -> str:
-    """The format of text; "" where nobody knows it."""
-    records = [line for line in islice(lines, _LINES) if line.strip() and line.lstrip()[0] not in ";#"]
-    comments = {line.lstrip()[0] for line in islice(lines, _LINES) if line.strip() and line.lstrip()[0] in ";#"}
-    if not records:
-        return "swf" if ";" in comments else ""
-    for line in records:
-        if format := _of_line(line, comments):
-            return format
-    return "csv" if _is_table(records) else ""
 
 
 def _of_line(line: str, comments: set[str]) -> str:
@@ -246,16 +247,6 @@ def _of_line(line: str, comments: set[str]) -> str:
         grid = len(line.split("\t")) == GRID_FIELDS or ("#" in comments and len(line.split()) >= GRID_FIELDS)
         return "gwf" if grid else "swf"
     return ""
-
-
-def _is_table(lines: list[str]) -> bool:
-    """Whether the first line names columns, of which other lines have as many."""
-    delimiter = delimiter_of(lines[0])
-    if delimiter == " ":
-        names, first = lines[0].split(), lines[1].split() if len(lines) > 1 else []
-        return len(names) == len(first) > 2 and all(name[:1].isalpha() for name in names)
-    count = lines[0].count(delimiter)
-    return count > 1 and len(lines) > 1 and lines[1].count(delimiter) == count
 
 
 def check_format(name: str) -> str:

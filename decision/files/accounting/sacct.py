@@ -20,8 +20,7 @@ from decision.model.errors import InputError
 from decision.model.record import Floats
 
 from .assemble import Aligner, sacct_fields
-from .records import Account, Columns, line_parts, usable
-from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole_count
+from .records import Account, Clock, Columns, gpus_of, line_parts, megabytes, seconds_of, tres, usable, whole_count
 
 Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
 XDMOD = (
@@ -104,23 +103,12 @@ def sacct_records(
     Raises:
         InputError: if the file cannot be read or lacks a column that is needed.
     """
-    table = _Table(path, account, read, check or _has_times(path))
+    table = _Table(path, account, read, check)
     if names:
         table.use(names, "|")
     for number, lines in line_parts(path):
         yield from table.read(number, lines)
     yield from table.rest()
-
-
-def _has_times(path: str | os.PathLike[str]) -> Callable[[Sequence[str]], None]:
-    """A check that a job's id, submission and start are among the columns."""
-
-    def check(names: Sequence[str]) -> None:
-        for needed in _NEEDED:
-            if not set(needed) & set(names):
-                raise InputError(f"{path}: the column {needed[0]!r} is missing; ask sacct for it (--format)")
-
-    return check
 
 
 _Parts = Iterator[tuple[list[int], Texts]]
@@ -134,7 +122,7 @@ class _Table:
         path: str | os.PathLike[str],
         account: Account,
         read: Mapping[str, object],
-        check: Callable[[Sequence[str]], None],
+        check: Callable[[Sequence[str]], None] | None,
     ) -> None:
         self._path, self._account, self._read, self._check = path, account, read, check
         self._names: list[str] = []
@@ -145,7 +133,13 @@ class _Table:
     def use(self, names: Sequence[str], delimiter: str) -> None:
         """Take these columns from now on. Raises InputError."""
         self._names = [name.strip().lower() for name in names]
-        self._check(self._names)
+        if self._check is not None:
+            self._check(self._names)
+        else:
+            for needed in _NEEDED:
+                if not set(needed) & set(self._names):
+                    mistake = f"the column {needed[0]!r} is missing; ask sacct for it (--format)"
+                    raise InputError(f"{self._path}: {mistake}")
         self._delimiter, self._header = delimiter, delimiter.join(names)
         self._aligner = Aligner(sacct_fields(self._names, self._read, delimiter), delimiter)
         self._has_lines = "submitline" in self._names
@@ -166,10 +160,13 @@ class _Table:
 
     def _part(self, first: int, lines: list[str], last: bool) -> _Parts:
         rows, at = SacctRows(), 0
-        if self._names and not last and (split := self._plain(lines)):
-            self._left, self._left_at = [], 0
-            yield from self._records(SacctRows(list(range(first, first + len(lines))), split))
-            return
+        if self._names and not last and not self._has_lines:
+            # nearly always each line is a record
+            split = [line.split(self._delimiter) for line in lines]
+            if set(map(len, split)) == {len(self._names)} and self._header not in lines:
+                self._left, self._left_at = [], 0
+                yield from self._records(SacctRows(list(range(first, first + len(lines))), split))
+                return
         self._left, self._left_at = ([], 0) if last else (lines[-1:], first + len(lines) - 1)
         while at < len(lines) - (not last):
             line = lines[at]
@@ -195,12 +192,6 @@ class _Table:
                     at = end - 1
             at += 1
         yield from self._records(rows)
-
-    def _plain(self, lines: list[str]) -> list[list[str]]:
-        """The fields of all lines where each is a record, as nearly always; else none."""
-        split = [line.split(self._delimiter) for line in lines]
-        is_plain = set(map(len, split)) == {len(self._names)} and self._header not in lines
-        return split if is_plain and not self._has_lines else []
 
     def _end(self, lines: list[str], at: int) -> int:
         """Where the lines end that may belong to a record with too few or too many fields, or to the one before."""
@@ -315,19 +306,31 @@ UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING")
 
 def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Iterator[Columns]:
     """Columns of numbers from columns of texts, of the records that ran."""
-    lines, text = _without_steps(lines, text, account)
+    step = np.array(["." in job for job in text.get("jobid") or text["jobidraw"]])
+    account.leave_out("step", lines[step].tolist())
+    if step.any():
+        keep = (~step).tolist()
+        lines, text = lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
     if not len(lines):
         return
-    ids = _ids(text)
+    ids = text.get("jobid") or text["jobidraw"]
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
-    run, bad_run = _run(text, len(lines))
+    run, bad_run = np.full(len(lines), np.nan), np.zeros(len(lines), bool)
+    if (lasted := text.get("elapsedraw") or text.get("elapsed")) is not None:
+        run = _each(lasted, seconds_of)
+        bad_run = np.isnan(run) & np.array([duration not in ("", "Unknown") for duration in lasted])
     state = [entry.partition(" ")[0].rstrip("+") for entry in text.get("state", [""] * len(lines))]
     strange = ~np.array(list(map(str.isdecimal, ids)))
     strange[strange] = [_JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(strange).tolist()]
     elapsed = "elapsedraw" if text.get("elapsedraw") else "elapsed"
     wrong = {"jobid": strange, elapsed: bad_run, **{name: faults for name, (_, faults) in times.items()}}
     bad = np.logical_or.reduce(list(wrong.values()))
-    account.leave_out("malformed", lines[bad].tolist(), _first_misfit(text, ids, wrong, bad))
+    misfit = ""  # the column of the first record that does not fit, and what stands there
+    if bad.any():
+        at = int(np.argmax(bad))
+        name = next(name for name, faults in wrong.items() if faults[at])
+        misfit = f"{name} is {(ids if name == 'jobid' else text[name])[at][:40]!r}"
+    account.leave_out("malformed", lines[bad].tolist(), misfit)
     good = (~bad).tolist()
     columns = {
         "line": lines,
@@ -342,38 +345,6 @@ def job_columns_of(lines: np.ndarray, text: Texts, account: Account, clock: Cloc
         columns = {name: list(compress(column, good)) for name, column in columns.items()}
     if any(good):
         yield from usable(columns, account)
-
-
-def _first_misfit(text: Texts, ids: Sequence[str], wrong: Mapping[str, np.ndarray], bad: np.ndarray) -> str:
-    """The column of the first record that does not fit, and what stands there; "" where all fit."""
-    if not bad.any():
-        return ""
-    at = int(np.argmax(bad))
-    name = next(name for name, faults in wrong.items() if faults[at])
-    return f"{name} is {(ids if name == 'jobid' else text[name])[at][:40]!r}"
-
-
-def _ids(text: Texts) -> Sequence[str]:
-    return text.get("jobid") or text["jobidraw"]
-
-
-def _without_steps(lines: np.ndarray, text: Texts, account: Account) -> tuple[np.ndarray, Texts]:
-    """The lines of jobs; those of their steps are left out."""
-    step = np.array(["." in job for job in _ids(text)])
-    account.leave_out("step", lines[step].tolist())
-    if not step.any():
-        return lines, text
-    keep = (~step).tolist()
-    return lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
-
-
-def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:
-    """Elapsed, (n,) seconds, nan where it is not said, and where it is not a time."""
-    elapsed = text.get("elapsedraw") or text.get("elapsed")
-    if elapsed is None:
-        return np.full(count, np.nan), np.zeros(count, bool)
-    run = _each(elapsed, seconds_of)
-    return run, np.isnan(run) & np.array([duration not in ("", "Unknown") for duration in elapsed])
 
 
 def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[str], clock: Clock) -> dict[str, Floats]:
@@ -426,27 +397,64 @@ def _asked(text: Texts) -> dict[str, Any]:
     elif "timelimit" in text:
         columns["walltime"] = _each(text["timelimit"], lambda each: math.nan if each in _NO_LIMIT else seconds_of(each))
     if "reqmem" in text:
-        columns["asked_memory"] = _memory(text)
+        # ReqMem may be that of a core (``c``) or of a node (``n``)
+        amounts = _each(text["reqmem"], megabytes)
+        for end, counted in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
+            of_each = np.array([amount.endswith(end) for amount in text["reqmem"]])
+            counts = next((_each(text[column], whole_count) for column in counted if column in text), None)
+            if counts is not None:
+                amounts = np.where(of_each, amounts * counts, amounts)
+        columns["asked_memory"] = amounts
     if "nodelist" in text:
         columns["node_list"] = ["" if each in _NO_NODES else each for each in text["nodelist"]]
     return columns
-
-
-def _memory(text: Texts) -> Floats:
-    """Memory that was asked for in all, (n,) MB: ReqMem may be that of a core (``c``) or of a node (``n``)."""
-    amounts = _each(text["reqmem"], megabytes)
-    for end, columns in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
-        of_each = np.array([amount.endswith(end) for amount in text["reqmem"]])
-        counts = next((_each(text[column], whole_count) for column in columns if column in text), None)
-        if counts is not None:
-            amounts = np.where(of_each, amounts * counts, amounts)
-    return amounts
 
 
 def _each(texts: Sequence[str], read: Any) -> Floats:
     """What `read` makes of each text, (n,); of equal texts once."""
     known = {text: read(text) for text in set(texts)}
     return np.array([known[text] for text in texts], np.float64)
+
+
+# Slurm's jobcomp/filetxt, and what scontrol -o show job prints.
+
+_PAIR = re.compile(r"(\w[\w:/]*)=(.*?)(?=\s+\w[\w:/]*=|\s*$)")
+_FILETXT = {  # sacct's columns, and what they are called here
+    **{"jobid": ("ArrayJob", "JobId"), "submit": ("SubmitTime",), "start": ("StartTime",), "end": ("EndTime",)},
+    **{"state": ("JobState",), "nnodes": ("NodeCnt", "NumNodes"), "ncpus": ("ProcCnt", "NumCPUs")},
+    **{"alloctres": ("AllocTRES", "Tres", "TRES"), "user": ("UserId",), "group": ("GroupId",), "account": ("Account",)},
+    **{"partition": ("Partition",), "qos": ("QOS",), "nodelist": ("NodeList",), "cluster": ("Cluster",)},
+    **{"timelimit": ("TimeLimit",), "dependency": ("Dependency",)},
+}
+
+
+def is_filetxt(line: str) -> bool:
+    """Whether a line is a job of Slurm's jobcomp/filetxt."""
+    return line.startswith("JobId=") and " EndTime=" in line
+
+
+def read_filetxt(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
+    """The jobs of Slurm's jobcomp/filetxt; as `read_sacct`."""
+    for number, lines in line_parts(path):
+        records = [(at, line) for at, line in enumerate(lines, number) if line.strip()]
+        account.records += len(records)
+        odd = [at for at, line in records if not is_filetxt(line)]
+        account.leave_out("malformed", odd, "there is no JobId= and EndTime=")
+        rows = []
+        for _, line in (record for record in records if is_filetxt(record[1])):
+            pairs = dict(_PAIR.findall(line))
+            if "ArrayJobId" in pairs:
+                pairs["ArrayJob"] = f"{pairs['ArrayJobId']}_{pairs.get('ArrayTaskId', '')}"
+            row = {name: next((pairs[key] for key in keys if pairs.get(key)), "") for name, keys in _FILETXT.items()}
+            row |= {name: row[name].partition("(")[0] for name in ("user", "group")}  # name(number)
+            row["cluster"] = row["cluster"].removeprefix("unknown")
+            row["dependency"] = row["dependency"].removeprefix("(null)")
+            if row["timelimit"].isdecimal():  # minutes
+                row["timelimit"] += ":00"
+            rows.append(row)
+        if rows:
+            texts = {name: [row[name] for row in rows] for name in _FILETXT}
+            yield from job_columns_of(np.array([at for at, line in records if is_filetxt(line)]), texts, account, clock)
 
 
 # The command that prints a cluster's records with Slurm's sacct.

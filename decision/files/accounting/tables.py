@@ -14,8 +14,7 @@ from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError, how_to_install
 from decision.model.record import Floats
 
-from .records import Account, Columns, line_parts, usable
-from .values import Clock, span_of
+from .records import Account, Clock, Columns, line_parts, span_of, usable
 
 # Which columns of a table of jobs say what: those of known data sets, and a user's mapping.
 
@@ -303,7 +302,11 @@ class _Reader:
         bad, first["size"] = bad | wrong, wrong
         if "walltime" in self._column_of:
             numbers["walltime"], _ = self._times(table[self._column_of["walltime"]], self._mapping.walltimes)
-        self._account.leave_out("malformed", np.asarray(lines)[bad].tolist(), self._misfit(table, first, bad))
+        # the column of the first row that does not fit, and what stands there
+        at = int(np.argmax(bad))
+        column = next((self._column_of[role] for role, faults in first.items() if faults[at]), "")
+        misfit = f"{column} is {str(table[column][at])[:40]!r}" if column else ""
+        self._account.leave_out("malformed", np.asarray(lines)[bad].tolist(), misfit)
         columns: dict[str, Any] = {
             "line": np.asarray(lines),
             "id": self._texts(table, "id") if "id" in self._column_of else [str(line) for line in lines],
@@ -316,12 +319,6 @@ class _Reader:
             columns = {name: list(compress(column, keep)) for name, column in columns.items()}
         if keep.any():
             yield from usable(columns, self._account)
-
-    def _misfit(self, table: Mapping[str, Any], wrong: Mapping[str, np.ndarray], bad: np.ndarray) -> str:
-        """The column of the first row that does not fit, and what stands there."""
-        at = int(np.argmax(bad))
-        column = next((self._column_of[role] for role, faults in wrong.items() if faults[at]), "")
-        return f"{column} is {str(table[column][at])[:40]!r}" if column else ""
 
     def _texts(self, table: Mapping[str, Sequence[Any]], role: str) -> list[str]:
         return [f"{value:.0f}" if isinstance(value, float) else str(value) for value in table[self._column_of[role]]]

@@ -1,9 +1,9 @@
 """Generated inputs: platforms and workloads from a seed, as types of the model. Nothing here reads or writes files.
 
-`lublin` is a published model of whole logs, `paper_workloads` and `grid5000_days` are the workloads of papers; all use
-`jobs`, which makes a workload of columns, has a week for demonstrations, and turns delays into computation. `grid5000`
-are facts of clusters, and `platforms` makes platforms of them, or of hosts in a fat-tree, torus or dragonfly. `events`
-are machines that fail and come back, and power that does.
+`lublin` is a published model of whole logs, and `paper_workloads` has the workloads of papers; both use `jobs`, which
+makes a workload of columns, has a week for demonstrations, and turns delays into computation. `grid5000` are facts of
+clusters, and `platforms` makes platforms of them, or of hosts in a fat-tree, torus or dragonfly. `events` are machines
+that fail and come back, and power that does.
 
 Design
 ------

@@ -165,25 +165,17 @@ def as_tasks(workload: Workload, tasks: Tasks) -> Workload:
         if seconds <= 0:
             raise ConfigError(f"{workload.path}: job {job.id!r} computes nothing; leave it out or keep its profile")
         exit_code = workload.profiles[job.profile].exit_code
-        name = _name(tasks.kind, seconds, job.size, exit_code)
-        if name not in profiles:
-            profiles[name] = _profile(tasks, seconds, job.size, exit_code)
+        # ``delay60``, ``computation60``, ``parallel60x4``; those that fail end with their exit code, ``delay60!1``
+        name = f"{tasks.kind}{seconds:.17g}" + (f"x{job.size}" if tasks.kind == "parallel" else "")
+        name += f"!{exit_code}" if exit_code else ""
+        if name not in profiles and tasks.kind == "delay":
+            profiles[name] = Delay(seconds, exit_code)
+        elif name not in profiles:
+            sent = (tasks.comm_ratio or 0.0) * seconds * tasks.bandwidth
+            to_each = sent / (job.size - 1) if job.size > 1 else 0.0
+            profiles[name] = ParallelHomogeneous(seconds * (tasks.speed or 0.0), to_each, exit_code)
         jobs.append(replace(job, profile=name))
     return replace(workload, jobs=tuple(jobs), profiles=profiles, profile_sources={})
-
-
-def _name(kind: Kind, seconds: float, size: int, exit_code: int) -> str:
-    """``delay60``, ``computation60``, ``parallel60x4``; those that fail end with their exit code, ``delay60!1``."""
-    name = f"{kind}{seconds:.17g}" + (f"x{size}" if kind == "parallel" else "")
-    return f"{name}!{exit_code}" if exit_code else name
-
-
-def _profile(tasks: Tasks, seconds: float, size: int, exit_code: int) -> Profile:
-    if tasks.kind == "delay":
-        return Delay(seconds, exit_code)
-    sent = (tasks.comm_ratio or 0.0) * seconds * tasks.bandwidth
-    to_each = sent / (size - 1) if size > 1 else 0.0
-    return ParallelHomogeneous(seconds * (tasks.speed or 0.0), to_each, exit_code)
 
 
 # A week of jobs for a small cluster: a plain model for demonstrations.
@@ -202,10 +194,21 @@ _LONGEST = 12 * 3600.0  # seconds
 
 def week_workload(rng: np.random.Generator, nb_jobs: int = 1500) -> Workload:
     """Jobs with delay profiles for 16 hosts, which run nine tenths of what the hosts offer in the seven days."""
-    submit = _arrivals(rng, nb_jobs)
+    # whole seconds from Monday to Sunday, counted from the first job
+    weights = np.outer(DAY_WEIGHTS, HOUR_WEIGHTS).ravel()
+    hours = rng.choice(len(weights), nb_jobs, p=weights / weights.sum())
+    submit = np.sort(np.floor(3600 * (hours + rng.random(nb_jobs))))
+    submit -= submit[0]
     users = zipf_users(rng, _NB_USERS, nb_jobs)
-    sizes = _sizes(rng, users, _NB_HOSTS)
-    runtimes, walltimes = _times(rng, users, sizes, _LOAD * _NB_HOSTS * DAYS * DAY)
+    # mostly powers of two around each user's own; one job in five any number of hosts
+    largest = _NB_HOSTS.bit_length() - 1
+    typical = rng.integers(0, largest + 1, _NB_USERS)
+    power = np.clip(typical[users] + rng.choice((-1, 0, 0, 1), nb_jobs), 0, largest)
+    anything = rng.integers(1, _NB_HOSTS + 1, nb_jobs)
+    sizes = np.where(rng.random(nb_jobs) < 0.2, anything, 2**power)
+    medians = rng.normal(0.0, _SIGMA_USER, _NB_USERS)
+    shape = np.exp(medians[users] + rng.normal(0.0, _SIGMA_JOB, nb_jobs))
+    runtimes, walltimes = times_of_area(rng, shape, sizes, _LOAD * _NB_HOSTS * DAYS * DAY, _LONGEST)
     names = [f"u{user:02d}" for user in users.tolist()]
     return workload_of(submit, sizes, runtimes, _NB_HOSTS, walltimes=walltimes, users=names)
 
@@ -218,27 +221,3 @@ def in_flops(workload: Workload, speed: float) -> Workload:
         if isinstance(profile, Delay)
     }
     return Workload(name=workload.name, jobs=workload.jobs, profiles=profiles, nb_res=workload.nb_res)
-
-
-def _arrivals(rng: np.random.Generator, nb_jobs: int) -> Floats:
-    """Submission times in whole seconds, ascending: Monday to Sunday, counted from the first job."""
-    weights = np.outer(DAY_WEIGHTS, HOUR_WEIGHTS).ravel()
-    hours = rng.choice(len(weights), nb_jobs, p=weights / weights.sum())
-    times = np.sort(np.floor(3600 * (hours + rng.random(nb_jobs))))
-    return times - times[0]
-
-
-def _sizes(rng: np.random.Generator, users: Ints, nb_hosts: int) -> Ints:
-    """Mostly powers of two around each user's own; one job in five any number of hosts."""
-    largest = nb_hosts.bit_length() - 1
-    typical = rng.integers(0, largest + 1, _NB_USERS)
-    power = np.clip(typical[users] + rng.choice((-1, 0, 0, 1), len(users)), 0, largest)
-    anything = rng.integers(1, nb_hosts + 1, len(users))
-    return np.where(rng.random(len(users)) < 0.2, anything, 2**power)
-
-
-def _times(rng: np.random.Generator, users: Ints, sizes: Ints, area: float) -> tuple[Floats, Floats]:
-    """Run times and walltimes in seconds, such that jobs run for `area` host-seconds in all."""
-    medians = rng.normal(0.0, _SIGMA_USER, _NB_USERS)
-    shape = np.exp(medians[users] + rng.normal(0.0, _SIGMA_JOB, len(users)))
-    return times_of_area(rng, shape, sizes, area, _LONGEST)

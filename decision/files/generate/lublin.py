@@ -151,19 +151,17 @@ def with_settings(classes: Mapping[str, JobClass], settings: Mapping[str, str]) 
             advice = f"choose from {', '.join(changed)}"
             raise ConfigError(f"{key}: unknown class {owner!r}; {advice}", field="settings")
         for name in [owner] if dot else list(changed):
-            changed[name] = _with_setting(changed[name], key, parameter, value)
+            if parameter not in JobClass.__struct_fields__:
+                near = difflib.get_close_matches(parameter, JobClass.__struct_fields__, 1)
+                advice = f", perhaps {near[0]!r} is meant" if near else ""
+                raise ConfigError(f"{key}: unknown parameter{advice}", field="settings")
+            parameters = {**msgspec.structs.asdict(changed[name]), parameter: value}
+            try:
+                changed[name] = msgspec.convert(parameters, JobClass, strict=False)
+            except msgspec.ValidationError as error:
+                mistake = str(error).partition(" - at ")[0]
+                raise ConfigError(f"{key}={value}: {mistake}", field="settings") from None
     return changed
-
-
-def _with_setting(old: JobClass, key: str, parameter: str, value: str) -> JobClass:
-    if parameter not in JobClass.__struct_fields__:
-        near = difflib.get_close_matches(parameter, JobClass.__struct_fields__, 1)
-        advice = f", perhaps {near[0]!r} is meant" if near else ""
-        raise ConfigError(f"{key}: unknown parameter{advice}", field="settings")
-    try:
-        return msgspec.convert({**msgspec.structs.asdict(old), parameter: value}, JobClass, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{key}={value}: {str(error).partition(' - at ')[0]}", field="settings") from None
 
 
 _BUCKETS = 48  # half hours of a day

@@ -94,11 +94,10 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
     speed = wanted.cluster.core_speed(wanted.flops) * cores / share
     times = wanted.switch_times or _MEASURED
     pstates, sleep, off = taurus_power(speed, share, times) if wanted.power else ((PowerState(speed),), (), {})
-    hosts = [
-        (name, {**off, **properties})
-        for number in range(1, wanted.nb_servers + 1)
-        for name, properties in _hosts_of(f"{wanted.cluster.name}-{number}", cores if wanted.by_core else 0)
-    ]
+    servers = [f"{wanted.cluster.name}-{number}" for number in range(1, wanted.nb_servers + 1)]
+    hosts = [(server, dict(off)) for server in servers]
+    if wanted.by_core:  # names sort in the order of cores
+        hosts = [(f"{name}-core-{core:02d}", {**off, "server": name}) for name in servers for core in range(cores)]
     topology = Flat(len(hosts), Link(wanted.cluster.ethernet / 8, ETHERNET_LATENCY)) if wanted.network else None
     return uniform_platform(hosts, pstates, sleep, topology)
 
@@ -118,38 +117,26 @@ def describe_cluster(wanted: Wanted) -> str:
     if wanted.by_core:
         lines.append("The property 'server' groups the cores of a server: they are one machine and switch together.")
     if wanted.power:
-        lines += _power_description(cluster, wanted.by_core, wanted.switch_times)
-    lines.append(_network_description(cluster) if wanted.network else "No network: messages take no time.")
-    return "\n".join(fill(line, 110) for line in lines)
-
-
-def _power_description(cluster: Grid5000Cluster, by_core: bool, chosen: SwitchTimes | None) -> list[str]:
-    measured, times = "as measured and published with Batsim's energy platforms", chosen or _MEASURED
-    borrowed = f"those of a server of taurus, {measured}; none of {cluster.name} are known"
-    lines = [
-        f"Power at 13 frequencies, asleep, and while switching: {measured if cluster is _TAURUS else borrowed}.",
-        f"A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, {times.sleep:g} s) and 15 (on, "
-        f"{times.wake:g} s) only model the switches.",
-    ]
-    if chosen:
-        lines.append(f"How long switches take was chosen; measured are {_OFF_SECONDS:g} s (off) and {_ON_SECONDS:g} s.")
-    if by_core:
-        lines.append(f"A core draws 1/{cluster.cores} of what its server draws.")
-    return lines
-
-
-def _network_description(cluster: Grid5000Cluster) -> str:
-    return (
+        source, times = "as measured and published with Batsim's energy platforms", wanted.switch_times or _MEASURED
+        if cluster is not _TAURUS:
+            source = f"those of a server of taurus, {source}; none of {cluster.name} are known"
+        lines += [
+            f"Power at 13 frequencies, asleep, and while switching: {source}.",
+            "A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; "
+            f"14 (off, {times.sleep:g} s) and 15 (on, {times.wake:g} s) only model the switches.",
+        ]
+        if wanted.switch_times:
+            measured = f"measured are {_OFF_SECONDS:g} s (off) and {_ON_SECONDS:g} s"
+            lines.append(f"How long switches take was chosen; {measured}.")
+        if wanted.by_core:
+            lines.append(f"A core draws 1/{cluster.cores} of what its server draws.")
+    lines.append(
         f"Network: a link of {cluster.ethernet / 1e9:g} Gbit/s each way from each server to one switch that never "
         "saturates; the latency is that of SimGrid's description of Grid'5000 (g5k.xml)."
+        if wanted.network
+        else "No network: messages take no time."
     )
-
-
-def _hosts_of(server: str, cores: int) -> list[tuple[str, dict[str, str]]]:
-    """Names and properties of a server's hosts: itself, or its cores with names that sort in their order."""
-    if cores == 0:
-        return [(server, {})]
-    return [(f"{server}-core-{core:02d}", {"server": server}) for core in range(cores)]
+    return "\n".join(fill(line, 110) for line in lines)
 
 
 def taurus_power(

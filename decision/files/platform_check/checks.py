@@ -19,6 +19,8 @@ from decision.files.simgrid.values import (
     SLEEP_PSTATES,
     WATTAGE,
     WATTAGE_OFF,
+    ElementError,
+    XmlNode,
     format_bandwidth,
     parse_bandwidth,
     parse_latency,
@@ -26,9 +28,9 @@ from decision.files.simgrid.values import (
     parse_speed,
     parse_speeds,
     parse_wattage,
+    read_xml,
     simgrid_version,
 )
-from decision.files.simgrid.xml_tree import ElementError, XmlNode, read_xml
 from decision.files.text import read_bytes
 from decision.model.errors import ConfigError, InputError
 
@@ -62,27 +64,20 @@ def check_quantities(root: XmlNode) -> Iterator[Finding]:
     while waiting:
         node = waiting.pop()
         waiting += node.children
-        for kinds, check in ((_BANDWIDTHS, _check_bandwidth), (_LATENCIES, _check_latency)):
-            for name in kinds.get(node.tag, ()):
-                if node.attributes.get(name):
-                    yield from check(node, name)
+        for name in _BANDWIDTHS.get(node.tag, ()):
+            for text in re.split("[;,]", node.attributes[name]) if node.attributes.get(name) else ():
+                yield from _check_unit(node, name, text, parse_bandwidth, "bytes per second", "Bps, such as 125MBps")
+                yield from _check_bits(node, name, text.strip())
+        for name in _LATENCIES.get(node.tag, ()):
+            if text := node.attributes.get(name, ""):
+                wrong = list(_check_unit(node, name, text, parse_latency, "seconds", "s, such as 50us"))
+                yield from wrong
+                if not wrong and parse_latency(text) >= _LONG:
+                    problem = f'{name}="{text}" is longer than the latency of any network'
+                    yield finding_at(node, problem, "write it in us or ms")
         if node.tag in _SPEEDS and "speed" in node.attributes:
             for text in node.attributes["speed"].split(","):
                 yield from _check_unit(node, "speed", text, parse_speed, "flop/s", "f, such as 1Gf")
-
-
-def _check_bandwidth(node: XmlNode, name: str) -> Iterator[Finding]:
-    for text in re.split("[;,]", node.attributes[name]):
-        yield from _check_unit(node, name, text, parse_bandwidth, "bytes per second", "Bps, such as 125MBps")
-        yield from _check_bits(node, name, text.strip())
-
-
-def _check_latency(node: XmlNode, name: str) -> Iterator[Finding]:
-    text = node.attributes[name]
-    wrong = list(_check_unit(node, name, text, parse_latency, "seconds", "s, such as 50us"))
-    yield from wrong
-    if not wrong and parse_latency(text) >= _LONG:
-        yield finding_at(node, f'{name}="{text}" is longer than the latency of any network', "write it in us or ms")
 
 
 def _check_unit(
@@ -123,7 +118,17 @@ _NOT_COMPUTING = ("storage", "master")
 
 def check_energy(root: XmlNode, version: tuple[int, int], master: str) -> Iterator[Finding]:
     """Power and sleep states of all hosts and clusters, for the version of SimGrid that will read them."""
-    hosts = [(node, _properties(node)) for node in _descendants(root) if node.tag in _HOSTS]
+    hosts: list[tuple[XmlNode, dict[str, str]]] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.tag in _HOSTS:
+            properties: dict[str, str] = {}  # of two with the same name SimGrid keeps the first
+            for child in node.children:
+                if child.tag == "prop" and {"id", "value"} <= child.attributes.keys():
+                    properties.setdefault(child.attributes["id"], child.attributes["value"])
+            hosts.append((node, properties))
     computing = [
         (node, properties)
         for node, properties in hosts
@@ -142,23 +147,6 @@ def check_energy(root: XmlNode, version: tuple[int, int], master: str) -> Iterat
                 "no power is given, but other hosts have it",
                 f"add a <prop> {WATTAGE[version < FIRST_WITH_NEW_NAMES]!r}",
             )
-
-
-def _descendants(root: XmlNode) -> Iterator[XmlNode]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += node.children
-
-
-def _properties(node: XmlNode) -> dict[str, str]:
-    """The complete <prop> children; of two with the same name SimGrid keeps the first."""
-    properties: dict[str, str] = {}
-    for child in node.children:
-        if child.tag == "prop" and {"id", "value"} <= child.attributes.keys():
-            properties.setdefault(child.attributes["id"], child.attributes["value"])
-    return properties
 
 
 def _check_names(node: XmlNode, properties: Mapping[str, str], version: tuple[int, int]) -> Iterator[Finding]:
@@ -238,25 +226,21 @@ def check_layout(root: XmlNode) -> Iterator[Finding]:
     waiting = list(root.children)
     while waiting:
         node = waiting.pop()
-        if node.tag in ZONES:
-            yield from _check_zone(node)
-            waiting += node.children
-
-
-def _check_zone(zone: XmlNode) -> Iterator[Finding]:
-    tags = [child.tag for child in zone.children]
-    parts, leaves = ([child for child in zone.children if child.tag in kind] for kind in (_PARTS, _LEAVES))
-    if parts and leaves:
-        later = max(parts[0], leaves[0], key=lambda node: node.line)
-        fix = "put the hosts and routers into a zone of their own, and a zoneRoute between the two"
-        yield finding_at(later, f"{zone.element} has both hosts or routers and zones or clusters", fix)
-    ranks = [0 if tag == "prop" else 2 if tag in _ROUTES else 1 for tag in tags if not tag.startswith("trace")]
-    if ranks != sorted(ranks):
-        yield finding_at(zone, "SimGrid requires <prop> first and routes last", "move them there")
-    if zone.attributes.get("routing", "Full").lower() not in (routing.lower() for routing in ROUTINGS):
-        yield finding_at(
-            zone, f"the routing {zone.attributes['routing']!r} is unknown", f"take one of {', '.join(ROUTINGS)}"
-        )
+        if node.tag not in ZONES:
+            continue
+        waiting += node.children
+        parts, leaves = ([child for child in node.children if child.tag in kind] for kind in (_PARTS, _LEAVES))
+        if parts and leaves:
+            later = max(parts[0], leaves[0], key=lambda child: child.line)
+            fix = "put the hosts and routers into a zone of their own, and a zoneRoute between the two"
+            yield finding_at(later, f"{node.element} has both hosts or routers and zones or clusters", fix)
+        tags = [child.tag for child in node.children]
+        ranks = [0 if tag == "prop" else 2 if tag in _ROUTES else 1 for tag in tags if not tag.startswith("trace")]
+        if ranks != sorted(ranks):
+            yield finding_at(node, "SimGrid requires <prop> first and routes last", "move them there")
+        routing = node.attributes.get("routing", "Full")
+        if routing.lower() not in (known.lower() for known in ROUTINGS):
+            yield finding_at(node, f"the routing {routing!r} is unknown", f"take one of {', '.join(ROUTINGS)}")
 
 
 _DUPLEX = ("SPLITDUPLEX", "FULLDUPLEX")
@@ -269,9 +253,18 @@ def check_routes(zones: Zones) -> Iterator[Finding]:
             if node.tag in ZONE_ROUTES:
                 yield from _check_zone_route(zones, zone, node)
             elif node.tag == "route" and zone.routing != "cluster":
-                yield from _check_route(zone, node)
+                for name in (name for name in ends(node) if not zone.has(name)):
+                    fix = f"add a <host> or <router> of this name to {zone.node.element}, or correct it"
+                    if name in zone.parts:
+                        fix = "write a <zoneRoute>, with gateways"
+                    yield finding_at(node, f"{_route(node)}: no host or router {name!r} in this zone", fix)
             elif node.tag == "host_link":
-                yield from _check_host_link(zones, zone, node)
+                if not zone.has(node.attributes.get("id", "")):
+                    yield finding_at(node, "no such host in this zone", "correct the id, or put the host first")
+                for way in ("up", "down"):
+                    name = node.attributes.get(way, "")
+                    if not _exists(zones, name):
+                        yield finding_at(node, f"no link {name!r}", f"add it, or correct {way!r}")
             if node.tag in (*ZONE_ROUTES, "route"):
                 yield from _check_links(zones, node)
 
@@ -283,24 +276,6 @@ def ends(node: XmlNode) -> tuple[str, str]:
 
 def _route(node: XmlNode) -> str:
     return "the route from {!r} to {!r}".format(*ends(node))
-
-
-def _check_route(zone: Zone, node: XmlNode) -> Iterator[Finding]:
-    for name in ends(node):
-        if not zone.has(name):
-            fix = f"add a <host> or <router> of this name to {zone.node.element}, or correct it"
-            if name in zone.parts:
-                fix = "write a <zoneRoute>, with gateways"
-            yield finding_at(node, f"{_route(node)}: no host or router {name!r} in this zone", fix)
-
-
-def _check_host_link(zones: Zones, zone: Zone, node: XmlNode) -> Iterator[Finding]:
-    if not zone.has(node.attributes.get("id", "")):
-        yield finding_at(node, "no such host in this zone", "correct the id, or put the host first")
-    for way in ("up", "down"):
-        name = node.attributes.get(way, "")
-        if not _exists(zones, name):
-            yield finding_at(node, f"no link {name!r}", f"add it, or correct {way!r}")
 
 
 def _exists(zones: Zones, name: str) -> bool:
@@ -343,26 +318,19 @@ def _check_zone_route(zones: Zones, zone: Zone, node: XmlNode) -> Iterator[Findi
         yield finding_at(node, f"{_route(node)}: the gateways are swapped; gw_src must be in {src.name!r}", fix)
         return
     for part, name, gateway in zip((src, dst), ("gw_src", "gw_dst"), gateways, strict=True):
-        if not zones.holds(part, gateway):
-            yield _bad_gateway(zones, part, node, name, gateway)
-
-
-def _bad_gateway(zones: Zones, part: Zone, node: XmlNode, name: str, gateway: str) -> Finding:
-    if gateway in zones.home:
-        problem = f"{name} {gateway!r} is not in the zone {part.name!r} but in {zones.home[gateway].name!r}"
-    else:
+        if zones.holds(part, gateway):
+            continue
         problem = f"{name} {gateway!r}: no router or host has this name"
-    return finding_at(node, f"{_route(node)}: {problem}", _gateway_of(part))
-
-
-def _gateway_of(part: Zone) -> str:
-    """What can be a zone's gateway."""
-    if part.is_cluster and part.topology == "FLAT":
-        return f"the router of this cluster is {part.own_router!r}"
-    first = next(iter(part.routers or part.hosts), None)
-    if part.is_cluster:
-        return f"a cluster of topology {part.topology} has no router; take one of its hosts, such as {first!r}"
-    return f"take one of its own, such as {first!r}" if first else "add a <router> to that zone"
+        if gateway in zones.home:
+            problem = f"{name} {gateway!r} is not in the zone {part.name!r} but in {zones.home[gateway].name!r}"
+        first = next(iter(part.routers or part.hosts), None)
+        if part.is_cluster and part.topology == "FLAT":
+            fix = f"the router of this cluster is {part.own_router!r}"
+        elif part.is_cluster:
+            fix = f"a cluster of topology {part.topology} has no router; take one of its hosts, such as {first!r}"
+        else:
+            fix = f"take one of its own, such as {first!r}" if first else "add a <router> to that zone"
+        yield finding_at(node, f"{_route(node)}: {problem}", fix)
 
 
 _SEARCHED = ("floyd", "dijkstra", "dijkstracache")  # routes are put together of others
@@ -378,9 +346,15 @@ def check_reach(zones: Zones) -> Iterator[Finding]:
         elif zone.routing in _SEARCHED:
             yield from _check_searched(zone)
         elif zone.routing == "cluster":
-            yield from _check_star(zone)
+            linked = {node.attributes.get("id") for node in zone.node.children if node.tag == "host_link"}
+            for name, node in zone.hosts.items():
+                if node.tag == "host" and name not in linked:
+                    problem = f"no <host_link> connects it to the others of {zone.node.element}"
+                    yield finding_at(node, problem, "add one")
         elif zone.routing == "vivaldi":
-            yield from _check_coordinates(zone)
+            for node in (*zone.hosts.values(), *zone.routers.values()):
+                if len(node.attributes.get("coordinates", "").split()) != 3:
+                    yield finding_at(node, "routing Vivaldi needs its coordinates", 'write coordinates="0 0 0"')
         elif zone.routing == "none" and len(zone.members) > 1:
             yield finding_at(zone.node, "with routing None no host reaches another", "choose another routing")
 
@@ -434,20 +408,6 @@ def _check_searched(zone: Zone) -> Iterator[Finding]:
         yield finding_at(zone.node, problem, f"add a <{_route_of(zone)}>")
 
 
-def _check_star(zone: Zone) -> Iterator[Finding]:
-    """Routing Cluster: a host_link for each host."""
-    linked = {node.attributes.get("id") for node in zone.node.children if node.tag == "host_link"}
-    for name, node in zone.hosts.items():
-        if node.tag == "host" and name not in linked:
-            yield finding_at(node, f"no <host_link> connects it to the others of {zone.node.element}", "add one")
-
-
-def _check_coordinates(zone: Zone) -> Iterator[Finding]:
-    for node in (*zone.hosts.values(), *zone.routers.values()):
-        if len(node.attributes.get("coordinates", "").split()) != 3:
-            yield finding_at(node, "routing Vivaldi needs its coordinates", 'write coordinates="0 0 0"')
-
-
 def check_platform(
     path: str | os.PathLike[str], simgrid: str = BATSIM_SIMGRID, master: str = "master_host"
 ) -> list[Finding]:
@@ -465,32 +425,27 @@ def check_platform(
     version = simgrid_version(simgrid)
     root = read_xml(path)
     zones = read_zones(root)
-    network = [*check_layout(root), *check_routes(zones)] or check_reach(zones)  # wrong routes lead nowhere anyway
-    findings = [*_check_head(path, root), *check_quantities(root), *check_energy(root, version, master), *network]
-    findings += _check_reading(path, root, master, {finding.element for finding in findings})
-    return sorted(findings, key=lambda finding: finding.line)
-
-
-def _check_head(path: str | os.PathLike[str], root: XmlNode) -> Iterator[Finding]:
-    """The DOCTYPE, which SimGrid's parser wants word for word, and the version."""
+    findings: list[Finding] = []
+    # SimGrid's parser wants the DOCTYPE word for word
     head = b" ".join(read_bytes(path).partition(b"<platform")[0].split()).replace(b"'", b'"')
     if not any(f'<!DOCTYPE platform SYSTEM "{url}">'.encode() in head for url in (DOCTYPE, OLD_DOCTYPE)):
         fix = f'write <!DOCTYPE platform SYSTEM "{DOCTYPE}"> before it'
-        yield finding_at(root, "SimGrid refuses files without its own DOCTYPE", fix)
-    version = root.attributes.get("version")
-    if version in ("4", "4.0"):
-        yield finding_at(root, f"version {version} is older than SimGrid 3.16", f'write version="{PLATFORM_FORMAT}"')
-
-
-def _check_reading(path: str | os.PathLike[str], root: XmlNode, master: str, known: set[str]) -> Iterator[Finding]:
-    """The error with which Batsim would refuse the file (energy on), unless its element has findings already."""
+        findings.append(finding_at(root, "SimGrid refuses files without its own DOCTYPE", fix))
+    if (of_file := root.attributes.get("version")) in ("4", "4.0"):
+        fix = f'write version="{PLATFORM_FORMAT}"'
+        findings.append(finding_at(root, f"version {of_file} is older than SimGrid 3.16", fix))
+    findings += [*check_quantities(root), *check_energy(root, version, master)]
+    # wrong routes lead nowhere anyway
+    findings += [*check_layout(root), *check_routes(zones)] or check_reach(zones)
+    # the error with which Batsim would refuse the file (energy on), unless its element has findings already
     try:
         load_platform(path, energy=True, master=master)
     except ElementError as error:
-        if error.node.element not in known:
-            yield finding_at(error.node, *_split(error.text))
+        if all(finding.element != error.node.element for finding in findings):
+            findings.append(finding_at(error.node, *_split(error.text)))
     except InputError as error:
-        yield finding_at(root, *_split(str(error).removeprefix(f"{path}: ")))
+        findings.append(finding_at(root, *_split(str(error).removeprefix(f"{path}: "))))
+    return sorted(findings, key=lambda finding: finding.line)
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -1,13 +1,13 @@
 """A platform file as the checks see it: findings about elements, zones and what each holds, and links by kind."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from decision.files.simgrid.read_platform import radical
 from decision.files.simgrid.routes import ZONE_ROUTES, ZONES
-from decision.files.simgrid.xml_tree import XmlNode, read_xml
+from decision.files.simgrid.values import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.hosts import fold_names
 
@@ -100,38 +100,29 @@ def read_zones(root: XmlNode) -> Zones:
         zone = Zone(node, parent)
         if parent is not None:
             parent.parts[zone.name] = zone
-        _fill(zone, zones.links)
+        if zone.is_cluster:
+            zone.hosts = dict.fromkeys(_numbered(node), node)
+            if zone.topology == "FLAT":
+                zone.routers[zone.own_router] = node
+        for child in () if zone.is_cluster else node.children:
+            name = child.attributes.get("id", "")
+            if child.tag in ("host", "peer"):
+                zone.hosts[name] = child
+            elif child.tag == "cabinet":
+                zone.hosts |= dict.fromkeys(_numbered(child), child)
+            elif child.tag == "router":
+                zone.routers[name] = child
+            elif child.tag in ("link", "backbone"):
+                zones.links[name] = child
         zones.add(zone)
         waiting += [(child, zone) for child in reversed(node.children)]
-    _find_members(zones)
-    return zones
-
-
-def _find_members(zones: Zones) -> None:
-    """What routes must lead to: hosts, zones, and the routers that are gateways."""
+    # what routes must lead to: hosts, zones, and the routers that are gateways
     routes = (node for zone in zones.all for node in zone.node.children if node.tag in ZONE_ROUTES)
     gateways = {node.attributes.get(name) for node in routes for name in ("gw_src", "gw_dst")}
     for zone in reversed(zones.all):
         parts = (name for name, part in zone.parts.items() if part.members)
         zone.members = [*zone.hosts, *(name for name in zone.routers if name in gateways), *parts]
-
-
-def _fill(zone: Zone, links: dict[str, XmlNode]) -> None:
-    if zone.is_cluster:
-        zone.hosts = dict.fromkeys(_numbered(zone.node), zone.node)
-        if zone.topology == "FLAT":
-            zone.routers[zone.own_router] = zone.node
-        return
-    for child in zone.node.children:
-        name = child.attributes.get("id", "")
-        if child.tag in ("host", "peer"):
-            zone.hosts[name] = child
-        elif child.tag == "cabinet":
-            zone.hosts |= dict.fromkeys(_numbered(child), child)
-        elif child.tag == "router":
-            zone.routers[name] = child
-        elif child.tag in ("link", "backbone"):
-            links[name] = child
+    return zones
 
 
 def _numbered(node: XmlNode) -> Iterator[str]:
@@ -171,10 +162,12 @@ def declared_links(path: str | os.PathLike[str]) -> list[Links]:
     named = ((name, 1, _kind(node, "bandwidth", "latency", "SHARED")) for name, node in zones.links.items())
     for name, number, kind in (*named, *(made for zone in zones.all for made in _made(zone))):
         kinds.setdefault(kind, []).append((name, number))
-    return [
-        Links(tuple(fold_names(name for name, _ in members)), _sum([number for _, number in members]), kind)
-        for kind, members in kinds.items()
-    ]
+    links = []
+    for kind, members in kinds.items():
+        numbers = [number for _, number in members if number is not None]
+        total = sum(numbers) if len(numbers) == len(members) else None
+        links.append(Links(tuple(fold_names(name for name, _ in members)), total, kind))
+    return links
 
 
 def _made(zone: Zone) -> Iterator[tuple[str, int | None, LinkKind]]:
@@ -193,8 +186,3 @@ def _made(zone: Zone) -> Iterator[tuple[str, int | None, LinkKind]]:
 def _kind(node: XmlNode, bandwidth: str, latency: str, sharing: str) -> LinkKind:
     policy = sharing if bandwidth == "bb_bw" else node.attributes.get("sharing_policy", sharing)
     return LinkKind(node.attributes.get(bandwidth, ""), node.attributes.get(latency, "0s"), policy)
-
-
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None

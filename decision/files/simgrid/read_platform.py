@@ -16,21 +16,22 @@ import msgspec
 
 from decision.model.computer import find_platform
 from decision.model.errors import ConfigError, InputError, flag, mapping, text, whole
-from decision.model.platform import MAX_HOSTS, Host, Platform, Route, Topology
+from decision.model.platform import MAX_HOSTS, Host, Platform, Topology
 
 from .routes import routes_to
 from .values import (
     TOPOLOGY,
     WATTAGE,
     WATTAGE_OFF,
+    XmlNode,
     check_watts,
     parse_sleep_states,
     parse_speeds,
     power_states,
+    read_xml,
     topology_of_cluster,
     topology_of_zone,
 )
-from .xml_tree import XmlNode, read_xml
 
 # The hosts of a platform file, each with the properties and the network of the zones around it.
 
@@ -82,7 +83,14 @@ def hosts_of(root: XmlNode) -> Iterator[FileHost]:
         if node.tag in ("host", "peer"):
             yield FileHost(node.attributes["id"], node, properties_of(node), outer, network)
         elif node.tag in ("cluster", "cabinet"):
-            yield from _cluster(node, outer, network)
+            # its properties are its hosts', and also the zone's where the cluster is flat
+            properties = properties_of(node)
+            flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
+            zone = {**outer, **properties} if flat else outer
+            around = network or node if node.tag == "cluster" else network
+            for number in radical(node):
+                name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
+                yield FileHost(name, node, dict(properties), zone, around)
         elif node.tag in ("platform", "zone", "AS"):
             properties = properties_of(node)
             inner, network = {**outer, **properties}, network or (node if TOPOLOGY in properties else None)
@@ -114,18 +122,6 @@ def properties_of(node: XmlNode) -> dict[str, str]:
             _check(child)
             properties.setdefault(child.attributes["id"], child.attributes["value"])
     return properties
-
-
-def _cluster(node: XmlNode, outer: Mapping[str, str], network: XmlNode | None) -> Iterator[FileHost]:
-    """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
-    properties = properties_of(node)
-    flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
-    zone = {**outer, **properties} if flat else outer
-    if node.tag == "cluster":
-        network = network or node
-    for number in radical(node):
-        name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
-        yield FileHost(name, node, dict(properties), zone, network)
 
 
 def radical(node: XmlNode) -> Iterator[int]:
@@ -200,33 +196,6 @@ def load_platform(
     energy, path, roles = flag("energy", energy), find_platform(path), mapping("roles", roles, '{"node-0": "storage"}')
     master, mmax = text("master", master), None if mmax is None else whole("mmax", mmax)
     root = read_xml(path)
-    _check_root(root)
-    in_order = list(hosts_of(root))
-    sorted_hosts = hosts_by_name(in_order, by_numbers)
-    by_role = _assign_roles(sorted_hosts, {master: "master", **roles})
-    if len(by_role["master"]) != 1:
-        names = ", ".join(h.name for h in by_role["master"]) or "none"
-        raise InputError(
-            f"{path}: there must be one master host (found: {names}); add <host id={master!r}> or name another"
-        )
-    compute = _first(by_role["compute_node"], mmax, path)
-    hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
-    storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
-    topology, places, unmodelled = _network(in_order, compute)
-    master_host = by_role["master"][0]
-    return Platform(
-        hosts=tuple(hosts),
-        storage=tuple(storage),
-        master=master_host.name,
-        path=str(path),
-        topology=topology,
-        places=places,
-        unmodelled=unmodelled,
-        routes=_routes(root, in_order, compute, master_host),
-    )
-
-
-def _check_root(root: XmlNode) -> None:
     if root.tag != "platform":
         raise root.error("the root of a SimGrid platform is <platform version='4.1'>")
     try:
@@ -235,6 +204,41 @@ def _check_root(root: XmlNode) -> None:
         version = 0.0
     if not 4.0 <= version <= 4.1:
         raise root.error("only versions 4 and 4.1 are read; use simgrid_update_xml to bring the file up to date")
+    in_order = list(hosts_of(root))
+    sorted_hosts = hosts_by_name(in_order, by_numbers)
+    by_role = _assign_roles(sorted_hosts, {master: "master", **roles})
+    if len(by_role["master"]) != 1:
+        names = ", ".join(h.name for h in by_role["master"]) or "none"
+        raise InputError(
+            f"{path}: there must be one master host (found: {names}); add <host id={master!r}> or name another"
+        )
+    compute = by_role["compute_node"]
+    if mmax is not None and not 1 <= mmax <= len(compute):
+        raise InputError(f"{path}: {len(compute)} compute hosts, {mmax} wanted; choose 1 to {len(compute)}")
+    if not compute:
+        raise InputError(f"{path}: no compute host; add <host> or <cluster>")
+    compute = compute[:mmax]
+    hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
+    storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
+    topology, places, unmodelled = _network(in_order, compute)
+    master_host = by_role["master"][0]
+    made: dict[int, list[str]] = {}
+    for host in in_order:
+        made.setdefault(id(host.node), []).append(host.name)
+    try:
+        routes = routes_to(root, made, [host.name for host in compute], master_host.name)
+    except ConfigError as error:
+        raise InputError(f"{path}: {error}") from None
+    return Platform(
+        hosts=tuple(hosts),
+        storage=tuple(storage),
+        master=master_host.name,
+        path=str(path),
+        topology=topology,
+        places=places,
+        unmodelled=unmodelled,
+        routes=routes,
+    )
 
 
 # ------------------------------------------------------------------------------------------------- roles
@@ -254,14 +258,6 @@ def _assign_roles(hosts: Sequence[FileHost], roles: Mapping[str, str]) -> dict[s
     return by_role
 
 
-def _first(hosts: list[FileHost], mmax: int | None, path: str | os.PathLike[str]) -> list[FileHost]:
-    if mmax is not None and not 1 <= mmax <= len(hosts):
-        raise InputError(f"{path}: {len(hosts)} compute hosts, {mmax} wanted; choose 1 to {len(hosts)}")
-    if not hosts:
-        raise InputError(f"{path}: no compute host; add <host> or <cluster>")
-    return hosts[:mmax]
-
-
 # ----------------------------------------------------------------------------------------------- network
 
 
@@ -272,42 +268,23 @@ def _network(in_order: Sequence[FileHost], compute: Sequence[FileHost]) -> tuple
     if network is None or any(host.network is not network for host in compute):
         return None, (), ""
     members = [host.name for host in in_order if host.network is network]
+    topology: Topology
+    at: Sequence[int] = range(len(members))
     try:
-        topology, at = _topology(network, len(members))
+        if network.tag == "cluster":
+            topology = topology_of_cluster(network.attributes, len(members))
+        else:
+            topology, at = topology_of_zone(properties_of(network), len(members))
     except ConfigError as error:
         raise network.error(str(error)) from None
+    unmodelled = ""  # what a <cluster> has that its topology does not say
+    for name in reversed(("sharing_policy", "bb_sharing_policy", "limiter_link", "loopback_bw")):
+        if network.attributes.get(name, _MODELLED.get(name, "")) not in (_MODELLED.get(name, ""), ""):
+            unmodelled = f"{name} {network.attributes[name]!r}"
     place = dict(zip(members, at, strict=True))
     places = tuple(place[host.name] for host in compute)
     in_place = places == tuple(range(len(places)))
-    return topology, () if in_place else places, _unmodelled(network.attributes)
-
-
-def _unmodelled(attributes: Mapping[str, str]) -> str:
-    """What a <cluster> has that its topology does not say."""
-    for name in ("sharing_policy", "bb_sharing_policy", "limiter_link", "loopback_bw"):
-        if attributes.get(name, _MODELLED.get(name, "")) not in (_MODELLED.get(name, ""), ""):
-            return f"{name} {attributes[name]!r}"
-    return ""
-
-
-def _topology(node: XmlNode, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
-    """The topology of an element, and the places of its hosts in the order of the file. Raises ConfigError."""
-    if node.tag == "cluster":
-        return topology_of_cluster(node.attributes, nb_hosts), range(nb_hosts)
-    return topology_of_zone(properties_of(node), nb_hosts)
-
-
-def _routes(
-    root: XmlNode, in_order: Iterable[FileHost], compute: Iterable[FileHost], master: FileHost
-) -> tuple[Route, ...]:
-    """How Batsim's own messages reach the master."""
-    made: dict[int, list[str]] = {}
-    for host in in_order:
-        made.setdefault(id(host.node), []).append(host.name)
-    try:
-        return routes_to(root, made, [host.name for host in compute], master.name)
-    except ConfigError as error:
-        raise InputError(f"{root.path}: {error}") from None
+    return topology, () if in_place else places, unmodelled
 
 
 # ------------------------------------------------------------------------------------------ power and speed
@@ -316,8 +293,13 @@ def _routes(
 def _host(number: int, entry: FileHost, energy: bool, computes: bool) -> Host:
     try:
         host = _build(number, entry, energy)
-        if computes:
-            _check_speeds(host, energy)
+        # computing needs a speed above 0; so does switching, which takes 1/speed seconds
+        if computes and energy and not host.is_computing_pstate(host.initial_pstate):
+            raise ConfigError(f"the attribute 'pstate' is {host.initial_pstate}, which is not a computing pstate")
+        pstates = set(range(len(host.pstates))) - host.sleep_pstates if energy else {host.initial_pstate}
+        for pstate in sorted(pstates) if computes else ():
+            if host.pstates[pstate].speed <= 0:
+                raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")
     except ConfigError as error:
         name = "" if entry.node.tag in ("host", "peer") else f"host {entry.name!r}: "
         raise entry.node.error(f"{name}{error}") from None
@@ -369,13 +351,3 @@ def _integer(node: XmlNode, attribute: str, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ConfigError(f"the attribute {attribute!r} must be a whole number from {least} to {most}; found {text!r}")
     return value
-
-
-def _check_speeds(host: Host, energy: bool) -> None:
-    """Computing needs a speed above 0; so does switching, which takes 1/speed seconds."""
-    if energy and not host.is_computing_pstate(host.initial_pstate):
-        raise ConfigError(f"the attribute 'pstate' is {host.initial_pstate}, which is not a computing pstate")
-    pstates = set(range(len(host.pstates))) - host.sleep_pstates if energy else {host.initial_pstate}
-    for pstate in sorted(pstates):
-        if host.pstates[pstate].speed <= 0:
-            raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")

@@ -8,13 +8,12 @@ A host without a route tells at once; `decision platform check` names it.
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from decision.model.platform import Dragonfly, FatTree, Route, Topology
 
-from .values import parse_bandwidth, parse_latency, topology_of_cluster
-from .xml_tree import XmlNode
+from .values import XmlNode, parse_bandwidth, parse_latency, topology_of_cluster
 
 ZONES = ("zone", "AS")
 ZONE_ROUTES = ("zoneRoute", "ASroute")
@@ -45,7 +44,14 @@ def routes_to(
     routes = []
     for name in (*names, master):
         wires = network.wires(name, master)
-        routes.append(same.setdefault(wires, _route(wires)))
+        if wires not in same:
+            times = Counter(wire.name for wire in wires if wire.is_shared)
+            bandwidth = min((w.bandwidth / max(times[w.name], 1) for w in wires if w.name), default=math.inf)
+            latency = 0.0
+            for wire in wires:
+                latency += wire.latency
+            same[wires] = Route(latency, bandwidth)
+        routes.append(same[wires])
     return tuple(routes) if any(route != Route() for route in routes) else ()
 
 
@@ -227,9 +233,18 @@ class _Network:
         here, there = self.home[src], self.home[dst]
         if here is there:
             return (here.bypasses.get((src, dst)) or here.local(self.wires, src, dst)).wires
-        common, a, b = _where_they_part(here.chain, there.chain)
-        bypass = _bypass(common, here.chain, there.chain)
-        part = bypass or common.local(self.wires, a.name, b.name)
+        # the innermost zone around both, and its two parts that they are in
+        a, b = list(here.chain), list(there.chain)
+        common = a[-1]
+        while len(a) > 1 and len(b) > 1 and a[-1] is b[-1]:
+            common = a.pop()
+            b.pop()
+        # a bypass between zones of the two chains, from the innermost zones outwards
+        pairs = [(i, j) for i in range(len(here.chain)) for j in range(len(there.chain))] if common.bypasses else []
+        pairs.sort(key=lambda pair: (max(pair), pair[0] == pair[1], min(pair)))
+        names = ((here.chain[i].name, there.chain[j].name) for i, j in pairs)
+        bypass = next((common.bypasses[pair] for pair in names if pair in common.bypasses), None)
+        part = bypass or common.local(self.wires, a[-1].name, b[-1].name)
         if not part.gw_src or not part.gw_dst:
             return ()
         before = self.wires(src, part.gw_src) if src != part.gw_src else ()
@@ -246,21 +261,18 @@ class _Network:
             star = kind in ("cluster", "vivaldi")
             zone = (StarZone if star else SearchedZone if kind in _SEARCHED else RoutedZone)(node, parent)
             for child in node.children:  # links first: routes name them
-                self._read_links(child)
+                if child.tag in ("link", "backbone"):
+                    name, policy = child.attributes.get("id", ""), child.attributes.get("sharing_policy", "SHARED")
+                    bandwidth = parse_bandwidth(child.attributes.get("bandwidth", "1").split(",")[0])
+                    latency = parse_latency(child.attributes.get("latency", "0s"))
+                    for way in ("_UP", "_DOWN") if policy in _DUPLEX else ("",):
+                        self.links[name + way] = RouteLink(name + way, bandwidth, latency, policy != "FATPIPE")
             for child in node.children:
                 self._read(child, zone)
             backbone = tuple(self.links[c.attributes["id"]] for c in node.children if c.tag == "backbone")
             for child in node.children:
                 self._read_point(zone, child)
                 self._read_route(zone, child, backbone)
-
-    def _read_links(self, node: XmlNode) -> None:
-        if node.tag in ("link", "backbone"):
-            name, policy = node.attributes.get("id", ""), node.attributes.get("sharing_policy", "SHARED")
-            bandwidth = parse_bandwidth(node.attributes.get("bandwidth", "1").split(",")[0])
-            latency = parse_latency(node.attributes.get("latency", "0s"))
-            for way in ("_UP", "_DOWN") if policy in _DUPLEX else ("",):
-                self.links[name + way] = RouteLink(name + way, bandwidth, latency, policy != "FATPIPE")
 
     def _read_point(self, zone: RoutedZone, node: XmlNode) -> None:
         name = node.attributes.get("id", "")
@@ -306,19 +318,12 @@ class _Network:
 
     def _read_cluster(self, node: XmlNode, parent: RoutedZone | None) -> None:
         hosts, attributes = self.hosts.get(id(node), ()), node.attributes
-        zone: RoutedZone
-        if attributes.get("topology", "FLAT") == "FLAT":
-            zone = star = StarZone(node, parent)
-            self._fill_flat(star, node, hosts)
-            default = f"{attributes.get('prefix', '')}{zone.name}_router{attributes.get('suffix', '')}"
-            self.home[attributes.get("router_id") or default] = zone
-        else:
-            zone = SwitchedZone(node, parent, hosts)
-        for name in hosts:
-            self.home[name] = zone
-
-    def _fill_flat(self, star: StarZone, node: XmlNode, hosts: Iterable[str]) -> None:
-        attributes = node.attributes
+        if attributes.get("topology", "FLAT") != "FLAT":
+            self.home |= dict.fromkeys(hosts, SwitchedZone(node, parent, hosts))
+            return
+        star = StarZone(node, parent)
+        default = f"{attributes.get('prefix', '')}{star.name}_router{attributes.get('suffix', '')}"
+        self.home |= dict.fromkeys((attributes.get("router_id") or default, *hosts), star)
         bandwidth, latency = parse_bandwidth(attributes["bw"]), parse_latency(attributes["lat"])
         split = attributes.get("sharing_policy", "SPLITDUPLEX") in _DUPLEX
         shared = attributes.get("sharing_policy") != "FATPIPE"
@@ -334,35 +339,3 @@ class _Network:
             star.up[name], star.down[name] = (*limits, up, *backbone), (*backbone, down, *limits)
             if loopback:
                 star.loopback[name] = loopback
-
-
-def _where_they_part(
-    here: Sequence[RoutedZone], there: Sequence[RoutedZone]
-) -> tuple[RoutedZone, RoutedZone, RoutedZone]:
-    """The innermost zone around two zones' chains outwards, and its two parts that they are in."""
-    a, b = list(here), list(there)
-    common = a[-1]
-    while len(a) > 1 and len(b) > 1 and a[-1] is b[-1]:
-        common = a.pop()
-        b.pop()
-    return common, a[-1], b[-1]
-
-
-def _bypass(common: RoutedZone, here: Sequence[RoutedZone], there: Sequence[RoutedZone]) -> RoutePart | None:
-    """The bypass between two chains of zones that the common one has, from the innermost zones outwards."""
-    if not common.bypasses:
-        return None
-    pairs = ((i, j) for i in range(len(here)) for j in range(len(there)))
-    for i, j in sorted(pairs, key=lambda pair: (max(pair), pair[0] == pair[1], min(pair))):
-        if (here[i].name, there[j].name) in common.bypasses:
-            return common.bypasses[here[i].name, there[j].name]
-    return None
-
-
-def _route(wires: RouteLinks) -> Route:
-    times = Counter(wire.name for wire in wires if wire.is_shared)
-    bandwidth = min((w.bandwidth / max(times[w.name], 1) for w in wires if w.name), default=math.inf)
-    latency = 0.0
-    for wire in wires:
-        latency += wire.latency
-    return Route(latency, bandwidth)

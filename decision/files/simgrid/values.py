@@ -1,13 +1,22 @@
-"""What SimGrid's platform files write of hosts, as values: versions, numbers with units, power and sleep states."""
+"""What SimGrid's platform files are made of: elements of XML, and values in them.
+
+XML is read as a tree of nodes that know their line, without entities, external files or surprises. Values are versions,
+numbers with units, power and sleep states of hosts, and bandwidths, latencies and topologies of a network.
+"""
 
 import functools
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import ParseError
 
 import msgspec
+from defusedxml.common import DefusedXmlException, DTDForbidden
+from defusedxml.ElementTree import DefusedXMLParser
 
-from decision.model.errors import ConfigError
+from decision.files.text import read_bytes
+from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import Dragonfly, FatTree, Flat, Link, PowerState, SleepState, Topology, Torus
 
@@ -102,7 +111,18 @@ def parse_wattage(text: str, old_cores: int = 0) -> tuple[tuple[float, float, fl
     Raises:
         ConfigError: if a pstate has not two or three numbers, or one is negative or not finite.
     """
-    return tuple(_watts(part.strip(), old_cores) for part in text.split(","))
+    pstates = []
+    for part in text.split(","):
+        watts = _numbers(part.strip())
+        if watts is None or len(watts) not in (2, 3):
+            raise ConfigError(f"the power {part.strip()!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
+        idle, middle, full = watts[0], watts[-2], watts[-1]
+        if old_cores == 1:
+            middle = full
+        elif old_cores and len(watts) == 3:
+            middle -= (full - middle) / (old_cores - 1)
+        pstates.append((idle, middle, full))
+    return tuple(pstates)
 
 
 def check_watts(text: str | None) -> None:
@@ -124,18 +144,6 @@ def _numbers(text: str) -> list[float] | None:
     return values if all(0 <= value < math.inf for value in values) else None
 
 
-def _watts(text: str, old_cores: int) -> tuple[float, float, float]:
-    watts = _numbers(text)
-    if watts is None or len(watts) not in (2, 3):
-        raise ConfigError(f"the power {text!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
-    idle, middle, full = watts[0], watts[-2], watts[-1]
-    if old_cores == 1:
-        return idle, full, full
-    if old_cores and len(watts) == 3:
-        middle -= (full - middle) / (old_cores - 1)
-    return idle, middle, full
-
-
 @functools.lru_cache(maxsize=64)
 def parse_sleep_states(text: str, nb_pstates: int) -> tuple[SleepState, ...]:
     """Sleep states from Batsim's ``sleep:off:on`` triplets of pstates, separated by commas.
@@ -143,25 +151,23 @@ def parse_sleep_states(text: str, nb_pstates: int) -> tuple[SleepState, ...]:
     Raises:
         ConfigError: if a part is not a triplet of known pstates, or a pstate is used for both sleeping and switching.
     """
-    states = tuple(_sleep_state(part, nb_pstates) for part in text.split(","))
+    states = []
+    for part in text.split(","):
+        numbers = [number.strip() for number in part.split(":")]
+        if len(numbers) != 3 or not all(number.isascii() and number.isdigit() for number in numbers):
+            mistake = f"{part.strip()!r} is not a triplet sleep:off:on of pstates such as 13:14:15"
+            raise ConfigError(f"sleep_pstates: {mistake}")
+        for pstate in map(int, numbers):
+            if pstate >= nb_pstates:
+                raise ConfigError(f"sleep_pstates: pstate {pstate} does not exist; the host has 0 to {nb_pstates - 1}")
+        states.append(SleepState(*map(int, numbers)))
     sleeps = [state.pstate for state in states]
     switches = {pstate for state in states for pstate in (state.switch_off, state.switch_on)}
     for pstate in sleeps:
         if sleeps.count(pstate) > 1 or pstate in switches:
             reason = "each pstate has one use: sleeping, switching or computing"
             raise ConfigError(f"sleep_pstates {text!r} uses pstate {pstate} twice; {reason}")
-    return states
-
-
-def _sleep_state(text: str, nb_pstates: int) -> SleepState:
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise ConfigError(f"sleep_pstates: {text.strip()!r} is not a triplet sleep:off:on of pstates such as 13:14:15")
-    sleep, off, on = (int(part) for part in parts)
-    for pstate in (sleep, off, on):
-        if pstate >= nb_pstates:
-            raise ConfigError(f"sleep_pstates: pstate {pstate} does not exist; the host has 0 to {nb_pstates - 1}")
-    return SleepState(sleep, off, on)
+    return tuple(states)
 
 
 def power_states(
@@ -327,25 +333,117 @@ def _topology(kind: str, parameters: str, links: Sequence[Link], nb_hosts: int |
         return Flat(nb_hosts, *links[:2])
     if kind not in _FORMS:
         raise ConfigError(f"the topology {kind!r} is none of FLAT, {', '.join(_FORMS)}")
-    topology = _build(kind, parameters, links)
-    if topology is None:
-        raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
+    try:
+        numbers = [tuple(int(number) for number in part.split(",")) for part in parameters.split(";")]
+    except ValueError:
+        numbers = []
+    topology: Topology
+    match kind, numbers:
+        case "TORUS", [dims]:
+            topology = Torus(dims, links[0])
+        case "FAT_TREE", [(levels,), down, up, cables] if len(down) == levels:
+            topology = FatTree(down, up, cables, tuple(links) * levels if len(links) == 1 else tuple(links))
+        case "DRAGONFLY", [(groups, blue), (chassis, black), (routers, green), (nodes,)]:
+            topology = Dragonfly(groups, chassis, routers, nodes, links[0], (blue, black, green))
+        case _:
+            raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
     if nb_hosts not in (None, topology.nb_hosts):
         raise ConfigError(f"the {kind} {parameters!r} is of {topology.nb_hosts} hosts; there are {nb_hosts}")
     return topology
 
 
-def _build(kind: str, parameters: str, links: Sequence[Link]) -> Topology | None:
-    """The topology, or None if the parameters are not of its form."""
+# XML as a tree of nodes that know their line, read without entities, external files or surprises.
+
+
+class XmlNode:
+    """An element: its tag, attributes, children, and where it is."""
+
+    __slots__ = ("attributes", "children", "line", "path", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], path: str, line: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.path = path
+        self.line = line
+        self.children: list[XmlNode] = []
+
+    @property
+    def element(self) -> str:
+        """What the element is called in messages: ``<host> 'taurus-1'``."""
+        name = self.attributes.get("id", self.attributes.get("version"))
+        return f"<{self.tag}>" if name is None else f"<{self.tag}> {name!r}"
+
+    def error(self, text: str) -> InputError:
+        """An error that names the file, the line and the element."""
+        return ElementError(self, text)
+
+
+class ElementError(InputError):
+    """A fault of one element."""
+
+    def __init__(self, node: XmlNode, text: str) -> None:
+        super().__init__(f"{node.path}, line {node.line}, {node.element}: {text}")
+        self.node = node
+        self.text = text  # the fault alone
+
+
+class _Tree:
+    """Receives a parser's events and builds nodes from them."""
+
+    def __init__(self, path: str, first_line: int) -> None:
+        self.path = path
+        self.parser = _Parser(target=self, forbid_dtd=True, forbid_entities=True, forbid_external=True)
+        self.first_line = first_line
+        self.open: list[XmlNode] = []
+        self.root: XmlNode | None = None
+
+    def line(self) -> int:
+        return int(self.parser.parser.CurrentLineNumber) + self.first_line
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        node = XmlNode(tag, attributes, self.path, self.line())
+        if self.open:
+            self.open[-1].children.append(node)
+        else:
+            self.root = node
+        self.open.append(node)
+
+    def end(self, tag: str) -> None:
+        self.open.pop()
+
+    def data(self, text: str) -> None:
+        """Text between elements says nothing; but only with this method does the parser refuse unknown entities."""
+
+
+class _Parser(DefusedXMLParser):
+    """Allows a DOCTYPE only if it declares nothing itself. Nothing external is ever fetched."""
+
+    def defused_start_doctype_decl(self, name: str, sysid: str, pubid: str, has_internal_subset: bool) -> None:
+        if has_internal_subset:
+            raise DTDForbidden(name, sysid, pubid)
+
+
+def read_xml(path: str | os.PathLike[str]) -> XmlNode:
+    """The root of an XML file.
+
+    Raises:
+        InputError: if the file is unreadable, not well-formed, or declares entities or a DTD of its own.
+    """
+    data = read_bytes(path)
+    text = data.lstrip()  # SimGrid allows blank lines before <?xml
+    tree = _Tree(str(path), data[: len(data) - len(text)].count(b"\n"))
     try:
-        numbers = [tuple(int(number) for number in part.split(",")) for part in parameters.split(";")]
-    except ValueError:
-        return None
-    match kind, numbers:
-        case "TORUS", [dims]:
-            return Torus(dims, links[0])
-        case "FAT_TREE", [(levels,), down, up, cables] if len(down) == levels:
-            return FatTree(down, up, cables, tuple(links) * levels if len(links) == 1 else tuple(links))
-        case "DRAGONFLY", [(groups, blue), (chassis, black), (routers, green), (nodes,)]:
-            return Dragonfly(groups, chassis, routers, nodes, links[0], (blue, black, green))
-    return None
+        tree.parser.feed(text)
+        tree.parser.close()
+    except ParseError as error:
+        line = error.position[0] + tree.first_line
+        reason = str(error).partition(": line")[0]  # the parser says the line, too
+        raise InputError(f"{path}, line {line}: not well-formed XML: {reason}") from None
+    except DefusedXmlException:
+        reason = "a DOCTYPE with declarations, an entity or an external file is refused; remove it"
+        raise InputError(f"{path}, line {tree.line()}: {reason}") from None
+    except (ValueError, LookupError) as error:  # an unknown or impossible encoding
+        raise InputError(f"{path}: not readable as XML: {error}") from None
+    if tree.root is None:
+        raise InputError(f"{path}: not well-formed XML: no element found")
+    return tree.root

@@ -82,7 +82,17 @@ def write_platform(
     ]
     if comment:
         lines.append(f"  <!--\n{indent(comment.replace('--', '- -'), '  ')}\n  -->")
-    lines += (f"  {line}" for line in _network_lines(platform, old))
+    head = _HeadHost(platform.master, _host_lines(_master(platform), "", old))
+    zone: _Lines
+    if platform.topology is None:  # all hosts at one place of a Vivaldi zone: they reach one another at once
+        hosts = (_master(platform), *platform.hosts, *platform.storage)
+        placed = (f"  {line}" for host in hosts for line in _host_lines(host, ' coordinates="0 0 0"', old))
+        zone = ['<zone id="AS0" routing="Vivaldi">', *placed, "</zone>"]
+    elif isinstance(platform.topology, Flat):
+        zone = _star_zone(platform.topology, _star_hosts(platform, old), head)
+    else:
+        zone = _cluster_zone(platform.topology, _members(platform, platform.topology, old), head, old)
+    lines += (f"  {line}" for line in zone)
     lines += ["</platform>", ""]
     write_files({Path(path): ["\n".join(lines).encode()]})
 
@@ -157,23 +167,6 @@ class _PlacedHosts(msgspec.Struct, frozen=True):
 
 
 # --- A platform as hosts in zones ---
-
-
-def _network_lines(platform: Platform, old: bool) -> Iterator[str]:
-    if platform.topology is None:
-        return _unconnected(platform, old)
-    head = _HeadHost(platform.master, _host_lines(_master(platform), "", old))
-    if isinstance(platform.topology, Flat):
-        return _star_zone(platform.topology, _star_hosts(platform, old), head)
-    return _cluster_zone(platform.topology, _members(platform, platform.topology, old), head, old)
-
-
-def _unconnected(platform: Platform, old: bool) -> Iterator[str]:
-    """All hosts at one place of a Vivaldi zone: they reach one another at once."""
-    yield '<zone id="AS0" routing="Vivaldi">'
-    for host in (_master(platform), *platform.hosts, *platform.storage):
-        yield from (f"  {line}" for line in _host_lines(host, ' coordinates="0 0 0"', old))
-    yield "</zone>"
 
 
 def _star_hosts(platform: Platform, old: bool) -> Iterator[_StarHost]:
@@ -317,18 +310,20 @@ class _Tree:
             for part in range(number * below, (number + 1) * below)
             if self.members.are_within(part * width, (part + 1) * width)
         ]
+        names = [self._name(level - 1, part) for part in parts]
+        routes = [_route(part, _router(part), _top(name), _router(name), {_up(part): "UP"}) for part in names]
+        for part_name, other in combinations(names, 2):
+            links = {_up(part_name): "UP", _up(other): "DOWN"}
+            routes.append(_route(part_name, _router(part_name), other, _router(other), links))
+        places = self.members.places if isinstance(self.members, _PlacedHosts) else ()
         return _zone(
             name,
-            *(self._properties() if level == self.top else ()),
+            *(_prop_lines(zone_properties(self.topology, places)) if level == self.top else ()),
             *(line for part in parts for line in self._subtree(level - 1, part)),
             *_zone(_top(name), *_element("router", {"id": _router(name)})),
-            *(line for part in parts for line in _link(_up(self._name(level - 1, part)), self._uplink(level - 1))),
-            *self._routes(name, [self._name(level - 1, part) for part in parts]),
+            *(line for below_name in names for line in _link(_up(below_name), self._uplink(level - 1))),
+            *(line for route in routes for line in route),
         )
-
-    def _properties(self) -> Iterator[str]:
-        places = self.members.places if isinstance(self.members, _PlacedHosts) else ()
-        return _prop_lines(zone_properties(self.topology, places))
 
     def _name(self, level: int, number: int) -> str:
         return _NETWORK if level == self.top else f"level{level}-{number}"
@@ -338,12 +333,6 @@ class _Tree:
         link = self.topology.links[level]
         cables = prod(self.topology.up[: level + 1]) * self.topology.cables[level]
         return Link(link.bandwidth * cables, link.latency)
-
-    def _routes(self, name: str, parts: list[str]) -> Iterator[str]:
-        for part in parts:
-            yield from _route(part, _router(part), _top(name), _router(name), {_up(part): "UP"})
-        for part, other in combinations(parts, 2):
-            yield from _route(part, _router(part), other, _router(other), {_up(part): "UP", _up(other): "DOWN"})
 
 
 def _router(zone: str) -> str:

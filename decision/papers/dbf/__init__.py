@@ -1,6 +1,7 @@
 """DBF's paper (arXiv 2401.09910): windows, splits and seeds, against heuristics and two other learned schedulers.
 
-Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
+Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for each run) and the paper's figures. A
+training of the same settings that `decision train` began goes on where it lies in a run's folder as ``training``.
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ from decision.experiments.training import train_to_folder
 from decision.files import load_swf
 from decision.files.text import InputFacts, file_facts, write_files
 from decision.files.workload import Selection
+from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.papers.campaign import Asked, Campaign, Findings, PaperAgent, Parts, Shown, TrainingHours, price_line
 from decision.rl.envs import PlacedJobs, equal_hosts, write_metrics
@@ -33,6 +35,7 @@ from .claims import (
     BY_HORIZON,
     CHECKPOINT_METRICS,
     EARLY,
+    PAPER_STEPS,
     Checkpoints,
     Result,
     Results,
@@ -107,17 +110,18 @@ _WHOLE_QUEUE = (128, 0)  # the widest of figure 4
 _COMPACT = tuple(_window(*split) for split in (*_SPLITS, _WHOLE_QUEUE))
 _PAPERS_AGENT = "dbf-paper"
 _FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in (*_SPLITS, _WHOLE_QUEUE))
-_STEPS = 299_700_000  # of 100,000 episodes
 # Ours in `first`: 32 environments act together, and each step is learned from once; the paper says neither.
 _FASTER = ("learn.envs=32", "learn.rollout=94", "learn.epochs=1")
 _FIRST = tuple(_window(*split, _PAPERS_AGENT, *_FASTER) for split in ((10, 0), (9, 1), (20, 0), (10, 10), (32, 0)))
-_PRICE = TrainingHours(_STEPS, per_core=282.0, per_gpu=4951.0)  # one environment, four epochs
+_FIRST_STEPS = 15_040_000  # 5,000 updates of as many episodes' steps
+_PRICE = TrainingHours(PAPER_STEPS, per_core=900.0, per_gpu=4951.0)  # one environment, four epochs
+_PRICES = {"DBF": _PRICE, "SchedInspector": TrainingHours(PAPER_STEPS, per_core=28_700.0, per_gpu=0.0)}
 DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),
     "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard", 20),
-    "first": _Budget(_STEPS // 20, 1, 100, HORIZONS, 16, _FIRST, "first", 20),
-    "full": _Budget(_STEPS, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
+    "first": _Budget(_FIRST_STEPS, 1, 100, HORIZONS, 16, _FIRST, "first", 20),
+    "full": _Budget(PAPER_STEPS, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
 }
 
 
@@ -157,6 +161,11 @@ class TrainingRun(NamedTuple):
         also = [self.offline] if self.learned.preset == _INSPECTOR else []
         also += [self.checkpoints] if self.has_checkpoints else []
         return [self.metrics, self.types, self.horizons, self.folder / "progress.csv", *also]
+
+    @property
+    def begun(self) -> Path:
+        """Where a training that `decision train` began goes on, if there is one."""
+        return self.folder / "training"
 
     @property
     def has_checkpoints(self) -> bool:
@@ -223,6 +232,9 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     folder, runs = asked.folder, asked.done
     heuristics = [Result(name, None, None, _heuristic(swf, asked.budget, name, folder)) for name in _HEURISTICS]
     learned = [result for run in runs for result in _results_of(run)]
+    for run in asked.wanted:
+        if run not in runs and run.learned.preset == _PAPERS_AGENT and (checkpoint := _last_checkpoint(run)):
+            learned.append(_as_it_stands(run, checkpoint))
     results = by_policy([*heuristics, *learned])
     kept = {name: [folder / f"{name}-horizons.csv"] for name in _HEURISTICS}
     for run in runs:
@@ -232,8 +244,8 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     )
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
     presets = dict.fromkeys(c.preset for c in asked.budget.learned if c.window)
-    agent = PaperAgent(", ".join(presets), list(presets) == [_PAPERS_AGENT], asked.budget.steps / _STEPS)
-    claims = judged_claims(results, agent, _checkpoints_of(runs))
+    agent = PaperAgent(", ".join(presets), list(presets) == [_PAPERS_AGENT], asked.budget.steps / PAPER_STEPS)
+    claims = judged_claims(results, agent, _checkpoints_of(runs), _PRICES if agent.own else None)
     files = {
         "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
         "results.csv": results_csv(results).encode(),
@@ -247,19 +259,37 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
 
 def _left(asked: Asked[_Budget, TrainingRun]) -> str:
     """What the paper's own trainings of all windows take, but for what this budget has done of them."""
-    full, share = DBF_BUDGETS["full"], asked.budget.steps / _STEPS
-    done = sum(share for run in asked.done if run.learned.preset == _PAPERS_AGENT)
-    return price_line([(_PRICE, full.seeds * len(_FULL) - done)])
+    full, own = DBF_BUDGETS["full"], [run for run in asked.wanted if run.learned.preset == _PAPERS_AGENT]
+    steps = asked.budget.steps * sum(run in asked.done for run in own)
+    begun = filter(None, (_last_checkpoint(run) for run in own if run not in asked.done))
+    steps += sum(read_manifest(checkpoint).steps for checkpoint in begun)
+    return price_line([(_PRICE, full.seeds * len(_FULL) - steps / PAPER_STEPS)])
 
 
 def _results_of(run: TrainingRun) -> list[Result]:
     """What a run came to; also offline, where it was tested so."""
     who, policy = run.learned, run.learned.policy
     means = read_means(run.metrics) | {"large_jobs": large_jobs(run.types)}
-    found = [Result(policy, who.window, run.seed, means)]
+    found = [Result(policy, who.window, run.seed, means, run.budget.steps)]
     if run.offline.exists():
-        found.append(Result(policy + _OFFLINE, None, run.seed, read_means(run.offline)))
+        found.append(Result(policy + _OFFLINE, None, run.seed, read_means(run.offline), run.budget.steps))
     return found
+
+
+def _last_checkpoint(run: TrainingRun) -> Path | None:
+    """Of a training that is not finished; the one that was begun elsewhere, where there are two."""
+    found = [*run.begun.glob("*.ckpt"), *sorted(run.folder.glob("*/*.ckpt"))]
+    return found[0] if found else None
+
+
+def _as_it_stands(run: TrainingRun, checkpoint: Path) -> Result:
+    """What a training that is not finished has come to, evaluated once after each number of steps."""
+    steps = read_manifest(checkpoint).steps
+    metrics, types = (run.folder / f"{name}-after-{steps}.csv" for name in ("metrics", "types"))
+    if not metrics.exists():
+        _evaluate(run, checkpoint, metrics, types)
+    means = read_means(metrics) | {"large_jobs": large_jobs(types)}
+    return Result(run.learned.policy, run.learned.window, run.seed, means, steps)
 
 
 def _checkpoints_of(runs: Sequence[TrainingRun]) -> dict[str, list[Checkpoints]]:
@@ -274,15 +304,20 @@ def _checkpoints_of(runs: Sequence[TrainingRun]) -> dict[str, list[Checkpoints]]
 def learn_and_compare(run: TrainingRun) -> None:
     """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
     checkpoint = _learn(run)
-    placed: list[PlacedJobs] = []
-    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
-    write_metrics(run.metrics, {run.learned.policy: metrics})
-    curves = (checkpoint.parent / "progress.csv").read_bytes()
-    write_files({run.types: [types_csv(placed).encode()], run.folder / "progress.csv": [curves]})
+    write_files({run.folder / "progress.csv": [(checkpoint.parent / "progress.csv").read_bytes()]})
     if run.learned.preset == _INSPECTOR:
         offline = _comparison(run.swf, run.budget, online=False).metrics(str(checkpoint))
         write_metrics(run.offline, {run.learned.policy: offline})
     _keep_horizons(run.swf, run.budget, str(checkpoint), run.horizons)
+    _evaluate(run, checkpoint, run.metrics, run.types)
+
+
+def _evaluate(run: TrainingRun, checkpoint: Path, metrics: Path, types: Path) -> None:
+    """Write what a checkpoint comes to over the episodes, and last, since that says it is done, the metrics."""
+    placed: list[PlacedJobs] = []
+    found = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+    write_files({types: [types_csv(placed).encode()]})
+    write_metrics(metrics, {run.learned.policy: found})
 
 
 def _keep_horizons(swf: Path, budget: _Budget, policy: str, path: Path) -> None:
@@ -305,9 +340,24 @@ def _learn(run: TrainingRun) -> Path:
     config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
     log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
     folder = run.folder / task_key(run)[:8]
+    if checkpoint := next(run.begun.glob("*.ckpt"), None):
+        folder, log = run.begun, _as_begun(log, checkpoint)
     if run.has_checkpoints:
         _evaluate_while_learning(run, log, config, folder)
     return train_to_folder(log, config, folder, resume=True)
+
+
+def _as_begun(log: LogOnHosts, checkpoint: Path) -> LogOnHosts:
+    """The half of the log, as a training read it that `decision train` began. Raises ConfigError if it read another."""
+    begun, (hosts, facts), jobs = read_manifest(checkpoint), log.files, log.workload.jobs
+    files, selection = tuple(each.sha256 for each in begun.workloads), begun.selection or Selection()
+    same = files == (facts.sha256,) and begun.nb_hosts == len(log.platform.hosts)
+    if not same or selection.read(Path(log.workload.path), log.workload.name).jobs != jobs:
+        raise ConfigError(
+            f"{checkpoint}: learned from other jobs or hosts than the first half of {facts.name} on {hosts.name}; "
+            f"move {checkpoint.parent} away, or train on these"
+        )
+    return log._replace(files=(begun.platform, *begun.workloads), selection=selection)
 
 
 def _evaluate_while_learning(run: TrainingRun, log: LogOnHosts, config: TrainConfig, folder: Path) -> None:
@@ -385,14 +435,12 @@ def _figures(results: Results, runs: Sequence[TrainingRun], episodes: int) -> di
             figures[f"curves-{slots}"] = curves(_by_policy(runs, slots, lambda run: run.folder))
         if types := _by_policy(runs, TYPED, lambda run: run.types):
             figures["types"] = waits_by_type(
-                {policy: read_types(files) for policy, files in types.items()}, episodes, _seeds(runs)
+                {policy: read_types(files) for policy, files in types.items()},
+                episodes,
+                len({run.seed for run in runs}),
             )
     suffix = paper().suffix
     return {f"{name}{suffix}": drawn(figure, suffix) for name, figure in figures.items()}
-
-
-def _seeds(runs: Sequence[TrainingRun]) -> int:
-    return len({run.seed for run in runs})
 
 
 def _by_policy(runs: Sequence[TrainingRun], slots: int, path: Callable[[TrainingRun], Path]) -> dict[str, list[Path]]:

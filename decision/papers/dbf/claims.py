@@ -12,7 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.experiments.statistics import Estimate, interquartile_mean, middle_mean
-from decision.papers.campaign import VERDICT_COLUMNS, Kind, PaperAgent, ResultTable, verdicts
+from decision.papers.campaign import (
+    RUNS_OF_A_VERDICT,
+    VERDICT_COLUMNS,
+    Kind,
+    PaperAgent,
+    ResultTable,
+    TrainingHours,
+    Verdict,
+    hours_of,
+    verdicts,
+)
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs
 
 # Results of DBF's runs: a row for each run, and a table of the policies with confidence intervals.
@@ -23,6 +33,7 @@ METRIC_COLUMNS = (  # metric, what it is called, scale
     ("utilization", "utilization, %", 100.0),
     ("job_load", "load, core-h", 1 / 3600),
 )
+PAPER_STEPS = 299_700_000  # of 100,000 episodes
 CHECKPOINT_METRICS = ("waiting_time", "queue_length", "utilization")  # of the paper's figure 3
 BY_HORIZON = {"waiting_time": "wait, s", "bounded_slowdown": "slowdown"}  # what is shown by the episodes' length
 _LENGTH_STEP = 4.0  # the longest walltime of a type over that of the next shorter one
@@ -37,6 +48,7 @@ class Result(NamedTuple):
     window: tuple[int, int] | None  # of DBF: jobs from the queue's head and tail
     seed: int | None  # None of a heuristic
     means: dict[str, float]  # of each of EPISODE_METRICS, over the episodes
+    steps: int = 0  # learned from
 
 
 Checkpoints = Mapping[int, Sequence[float]]  # by steps: mean and deviation over episodes of each of CHECKPOINT_METRICS
@@ -66,17 +78,23 @@ def metric_estimate(results: Sequence[Result], metric: str, scale: float = 1.0) 
 
 
 def summary(results: Results) -> ResultTable:
-    """Policy, runs, and each of `METRIC_COLUMNS`."""
+    """Policy, runs, the share of the paper's steps that they have, and each of `METRIC_COLUMNS`."""
     rows = [
         [
             policy,
             str(len(runs)),
+            f"{_share(runs):.2%}" if runs[0].steps else "",
             *(_interval(metric_estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
         ]
         for policy, runs in results.items()
     ]
-    columns = ("policy", "runs", *(title for _, title, _ in METRIC_COLUMNS))
+    columns = ("policy", "runs", "of the paper's steps", *(title for _, title, _ in METRIC_COLUMNS))
     return ResultTable("IQM over the runs, with 95 % confidence intervals", columns, rows)
+
+
+def _share(runs: Sequence[Result]) -> float:
+    """Of the paper's steps, that each of the runs has at least."""
+    return min(run.steps for run in runs) / PAPER_STEPS
 
 
 def _interval(found: Estimate, runs: int) -> str:
@@ -256,29 +274,76 @@ class _Claim(NamedTuple):
     found: Estimate  # as a share
     runs: int  # of the learned side that has fewest
     beside: float = 0.0  # what it is compared with
+    share: float = 0.0  # of the paper's steps, that all of its learned sides have; 0 where that is not known
 
 
-def judged_claims(results: Results, agent: PaperAgent, checkpoints: Mapping[str, Sequence[Checkpoints]]) -> ResultTable:
+# What the paper claims of windows, where these have no runs yet: what is said, and what must learn for it.
+_ON_WINDOWS: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = (
+    ("9-1 has less wait and queue than 10-0", ((9, 1), (10, 0))),
+    ("10-10 has half the wait and queue of 20-0", ((10, 10), (20, 0))),
+    *(
+        (f"0-{slots} has more wait than {slots // 2}-{slots // 2}", ((0, slots), (slots // 2, slots // 2)))
+        for slots in (20, 32, 64)
+    ),
+    *(
+        (f"{slots}-0 has less wait and queue than all others, the best heuristic more utilization", ((slots, 0),))
+        for slots in (32, 64, 128)
+    ),
+    ("0-10 has fewer placed jobs of more than 128 cores than 9-1", ((0, 10), (9, 1))),
+)
+_EARLY_GAIN = "20-0 has most of its gain in wait after 5,000 of 100,000 episodes (figure 3)"
+
+
+def judged_claims(
+    results: Results,
+    agent: PaperAgent,
+    checkpoints: Mapping[str, Sequence[Checkpoints]],
+    prices: Mapping[str, TrainingHours] | None = None,
+) -> ResultTable:
     """Each claim that there are runs for, with its change and what that says.
 
     Args:
         results: of the policies.
         agent: who learned.
         checkpoints: by policy, of each of its runs.
+        prices: of one training: "DBF", and how the other learned policies' names begin. With them the paper's claims
+            for which nothing has learned have a row each, with the hours of three trainings of each policy.
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     some = (_tails, _best_split, _more_tail, _wide, _heuristics, _inspectors, _starved)
-    claims = (claim for each in some for claim in each(results))
-    for claim in (*claims, *_soon(checkpoints)):
+    claims = [claim for each in some for claim in each(results)]
+    whole = not agent.own or agent.share >= 1  # a shorter training has another end to gain
+    for claim in (*claims, *(_soon(checkpoints) if whole else ())):
         value, low, high = (100 * each for each in claim.found)
         beside = Estimate(*(each - claim.beside for each in claim.found))
-        known = verdicts(claim.kind, beside, MARGINS[claim.metric], agent=agent, runs=claim.runs)
+        who = agent._replace(share=claim.share or agent.share)
+        known = verdicts(claim.kind, beside, MARGINS[claim.metric], agent=who, runs=claim.runs)
         rows.append((claim.what, f"{value:+z.0f} % ({low:+z.0f} to {high:+z.0f})", *known))
+    rows += _not_tried(results, prices, whole) if prices is not None else []
     by_share: dict[float, list[str]] = {}
     for name, margin in MARGINS.items():
         by_share.setdefault(margin, []).append(_NAMES[name])
     margins = "; ".join(f"{', '.join(names)} {margin:.0%}" for margin, names in by_share.items())
     return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *VERDICT_COLUMNS), rows)
+
+
+def _not_tried(results: Results, prices: Mapping[str, TrainingHours], early: bool) -> list[tuple[str, ...]]:
+    """Rows of the claims that lack a policy, each with what the trainings of those would take.
+
+    `early`: whether the row on what is gained early is there already, where its window is.
+    """
+    known, seeds = _windows(results), RUNS_OF_A_VERDICT
+    lacking = [(what, [("DBF", seeds)] * sum(each not in known for each in needed)) for what, needed in _ON_WINDOWS]
+    if not early or (20, 0) not in known:
+        lacking.append((_EARLY_GAIN, [("DBF", seeds)]))
+    for name in (f"{_INSPECTOR} over {base}" for base in ("SJF", "F1")):
+        if name not in results:
+            lacking.append((f"{name}, online and offline, has less utilization than all others", [(_INSPECTOR, seeds)]))
+    return [
+        (what, "", f"{Verdict.NOT_TRIED}: {hours_of([(prices[name], number) for name, number in trainings])}", "", "")
+        for what, trainings in lacking
+        if trainings
+    ]
 
 
 def mean_change(own: Sequence[Result], other: Sequence[Result], metric: str) -> Estimate:
@@ -297,8 +362,9 @@ def _claim(
     what: str, kind: Kind, metric: str, own: Sequence[Result], other: Sequence[Result], beside: float = 0.0
 ) -> _Claim:
     """Of a change from one policy to another; heuristics have no chance in them, so that one run of them is enough."""
-    runs = min(len(runs) for runs in (own, other) if runs[0].seed is not None)
-    return _Claim(what, kind, metric, mean_change(own, other, metric), runs, beside)
+    learned = [runs for runs in (own, other) if runs[0].seed is not None]
+    share = min(map(_share, learned))
+    return _Claim(what, kind, metric, mean_change(own, other, metric), min(map(len, learned)), beside, share)
 
 
 def _tails(results: Results) -> Iterator[_Claim]:
@@ -378,19 +444,17 @@ def _starved(results: Results) -> Iterator[_Claim]:
 def _soon(checkpoints: Mapping[str, Sequence[Checkpoints]]) -> Iterator[_Claim]:
     """Most of what a training gains in waiting time is there after a twentieth of it."""
     for policy, runs in checkpoints.items():
-        shares = [share for run in runs if (share := _early_share(run)) is not None]
+        shares = []  # of the gain from the first checkpoint to the last, of runs with an early one that gain something
+        for run in runs:
+            steps = sorted(run)
+            first, last = (run[at][0] for at in (steps[0], steps[-1]))
+            early = min(steps, key=lambda at: abs(at - EARLY * steps[-1]))
+            if steps[0] < EARLY * steps[-1] and first > last:
+                shares.append((first - run[early][0]) / (first - last))
         if shares:
             found = interquartile_mean(np.array(shares)[:, None], np.random.default_rng(0))
             what = f"{policy} has most of its gain in wait after {EARLY:.0%} of its training"
             yield _Claim(what, Kind.ABOVE, "waiting_time", Estimate(*found), len(shares), _MOST)
-
-
-def _early_share(run: Checkpoints) -> float | None:
-    """Of the gain in mean wait from the first checkpoint to the last, None where nothing was gained."""
-    steps = sorted(run)
-    first, last = (run[at][0] for at in (steps[0], steps[-1]))
-    early = min(steps, key=lambda at: abs(at - EARLY * steps[-1]))
-    return (first - run[early][0]) / (first - last) if first > last else None
 
 
 def _wide_windows(results: Results) -> list[str]:

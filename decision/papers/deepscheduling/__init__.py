@@ -19,7 +19,7 @@ from decision.experiments.energy import waste_bound
 from decision.experiments.inputs import LogOnHosts
 from decision.experiments.training import train_to_folder
 from decision.files.generate.grid5000 import find_cluster
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster
 from decision.files.text import InputFacts, write_files
 from decision.model.dates import DAY_LEAD, SEQUENTIAL, busy_days, of_day
@@ -164,7 +164,10 @@ def _do_part(task: DeepSchedulingPart) -> None:
         setup = _setup(task.cluster, task.budget.days)
         found = {name: _play_policy(setup, name) for name in grid_of(task.budget, *which.split())}
     elif kind == JOINT:
-        found = {name: _play_with_bound(task, name) for name in (FIRST_FIT, JOINT)}
+        platform, workload = case(task.cluster, task.budget.days)
+        setup, first = _setup(task.cluster, task.budget.days), _learned_days(workload)  # the bound is of held-out days
+        names = FIRST_FIT, JOINT
+        found = {n: _play_policy(setup, n)._replace(bound=bounds(n, platform, workload, first)) for n in names}
     else:
         setup = _setup(task.cluster, task.budget.days)
         found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in SIMPLE_RULES}
@@ -223,13 +226,6 @@ def _play_policy(setup: Setup, name: str) -> Days:
     return Days(jobs, found["energy_waste"], found["switches"], none, none, none, waits)
 
 
-def _play_with_bound(task: DeepSchedulingPart, name: str) -> Days:
-    """The bound is that of the held-out days."""
-    platform, workload = case(task.cluster, task.budget.days)
-    bound = bounds(name, platform, workload, _learned_days(workload))
-    return _play_policy(_setup(task.cluster, task.budget.days), name)._replace(bound=bound)
-
-
 def _jobs(workload: Workload) -> Jobs:
     """Of the days with two submissions or more."""
     submit, days = submit_times(workload), busy_days(workload)
@@ -286,14 +282,6 @@ _ON = {  # what the paper says of one cluster alone
 _MARGIN = 0.02  # of waste, waits, slowdowns and counts: what counts as equal
 
 
-def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change, runs: int) -> tuple[str, str, str]:
-    """What is known of a claim; nothing where the paper claims nothing."""
-    if kind is None:
-        return "", "", ""
-    agent = PaperAgent(budget.preset, budget.preset == _PAPERS_AGENT, budget.steps / _PRICE.steps)
-    return verdicts(kind, change, _MARGIN, agent=agent if own == _HELD_OUT else None, runs=runs)
-
-
 def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     """Each claim with its number, on the held-out days."""
     _, workload = case(cluster, budget.days)
@@ -305,14 +293,16 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
         some_days(found[_FIRST_FIT][0], jobs, learned, days)[1],
         some_days(found[_FIRST_FIT][0], jobs, 0, learned)[1],
     )
-    judged = []
+    judged, agent = [], PaperAgent(budget.preset, budget.preset == _PAPERS_AGENT, budget.steps / _PRICE.steps)
     for label, published, kind, statistic, own, other in _CLAIMS:
         change = compare_days(statistic, test[own], test[other], rest, budget.samples)
         said = _ON.get((label, cluster), kind)
         runs = (
             len(test[own]) if own == _HELD_OUT else days - learned
         )  # rules have no chance in them: days are their runs
-        known = _verdict(budget, said, own, change, runs)
+        known: tuple[str, str, str] = ("", "", "")  # where the paper claims nothing
+        if said is not None:
+            known = verdicts(said, change, _MARGIN, agent=agent if own == _HELD_OUT else None, runs=runs)
         judged.append((label, published, str(change), *known))
     rows: list[tuple[str, str, str]] = []
     first_fit = test[_FIRST_FIT][0]
@@ -367,7 +357,7 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     return rows
 
 
-_PRICE = TrainingHours(25e6, per_core=345.0, per_gpu=0.0)
+_PRICE = TrainingHours(25e6, per_core=413.0, per_gpu=0.0)
 
 
 def _left(asked: Asked[_Budget, DeepSchedulingPart]) -> str:

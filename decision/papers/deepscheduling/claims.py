@@ -22,7 +22,6 @@ from decision.rl.schedulers import deepscheduling as obs
 from decision.rl.schedulers.decision_points import is_over
 from decision.rl.schedulers.deepscheduling import DeepSchedulingMemory, fits
 from decision.state.bitmap import count_hosts
-from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import START
 
 # Days under rules that see what DeepScheduling's agent sees: First-Fit, EASY and SAF, as its authors have them.
@@ -70,14 +69,11 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
     every = [env.progress for env in batch.envs]
     total = np.array([[progress.wasted, progress.joules, progress.used] for progress in every])
     switches = np.array([float(progress.nb_switched) for progress in every])
-    waits = [_waits(env.state, number) for env, number in zip(batch.envs, jobs.tolist(), strict=True)]
+    waits = []
+    for env, number in zip(batch.envs, jobs.tolist(), strict=True):
+        start = env.state.start_time[:number]  # a job that was never started waits until the day is cut off
+        waits.append(np.where(np.isfinite(start), start, env.state.now) - env.state.submit_time[:number])
     return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
-
-
-def _waits(state: ClusterState, number: int) -> Floats:
-    """Of a day's jobs; one that was never started waits until the day is cut off."""
-    start = state.start_time[:number]
-    return np.asarray(np.where(np.isfinite(start), start, state.now) - state.submit_time[:number])
 
 
 def rule(name: str) -> ChooseIn:
@@ -133,7 +129,10 @@ def _shadow(state, facts, plan, memory):
         size[i] = state.size[state.running[i]]
     for i in range(booked):
         job = memory.booked[i]
-        begin = state.now if _starts(plan, job) else state.now + facts.on_time[0]
+        starts = False
+        for action in range(plan.nb_actions):
+            starts |= plan.kind[action] == START and plan.job[action] == job
+        begin = state.now if starts else state.now + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
     missing, shadow = state.size[memory.window[0]] - memory.nb_available, state.now
     for i in np.argsort(end):
@@ -142,14 +141,6 @@ def _shadow(state, facts, plan, memory):
         missing -= size[i]
         shadow = end[i]
     return shadow
-
-
-@kernel
-def _starts(plan, job):
-    found = False
-    for action in range(plan.nb_actions):
-        found |= plan.kind[action] == START and plan.job[action] == job
-    return found
 
 
 SAMPLES = 400

@@ -141,7 +141,8 @@ def measure_delays(cases: Iterable[RecordedCase]) -> Delays:
     for case in cases:
         lags = case.real.start_time - _ready(case.real)
         reactions.append(lags[lags <= _PROMPT])
-        launches.append(case.real.runtime - [_duration(case.workload, job) for job in case.workload.jobs])
+        profiles = [case.workload.profiles[job.profile] for job in case.workload.jobs]
+        launches.append(case.real.runtime - [p.duration if isinstance(p, Delay) else math.nan for p in profiles])
     return Delays(float(np.concatenate(reactions).mean()), float(np.median(np.concatenate(launches))))
 
 
@@ -154,11 +155,6 @@ def _ready(real: JobTable) -> Floats:
         ready[job] = max(ready[job], free[hosts].max())
         free[hosts] = real.start_time[job] + real.runtime[job]
     return ready
-
-
-def _duration(workload: Workload, job: Job) -> float:
-    profile = workload.profiles[job.profile]
-    return profile.duration if isinstance(profile, Delay) else math.nan
 
 
 SEEDS = (0, 1, 2, 3, 4)  # that are looked for in a folder without records
@@ -209,7 +205,16 @@ def reproduce_grid5000(data: Path) -> Findings:
     delays = measure_delays(case for case in cases if case.seed in MEASURED_ON)
     rows = [row for case in cases for row in _rows(case, delays)]
     table = ResultTable("800 jobs on 32 hosts: what OAR did, and how far off simulations are", _COLUMNS, rows)
-    return Findings((table,), _notes(cases, delays))
+    notes = f"""\
+OAR's rows are what happened, the others the differences of simulations to it; wait and bounded slowdown are means.
+off: seconds by which the starts of half (95 %) of the jobs are off at most.
+Delays measured on seeds {" and ".join(map(str, MEASURED_ON))}: reaction {delays.reaction:.2f} s, \
+launch {delays.launch:.2f} s. The other seeds validate.
+"""
+    for case in cases:
+        if case.rebuilt:
+            notes += f"The record of seed {case.seed} is of other jobs than its workload; replayed from the record.\n"
+    return Findings((table,), notes.rstrip())
 
 
 def seeds_in(data: Path) -> list[int]:
@@ -232,21 +237,15 @@ def deviation(case: RecordedCase, model: Model, delays: Delays) -> Deviation:
 def simulated_jobs(case: RecordedCase, model: Model, delays: Delays) -> JobTable:
     """The simulated jobs, in order of submission; a model without delays takes none of them."""
     taken = delays if model.delayed else Delays()
-    workload = case.workload if case.rebuilt else _launched(case.workload, taken.launch)
+    workload = case.workload
+    if not case.rebuilt:
+        delays_of = ((name, each) for name, each in workload.profiles.items() if isinstance(each, Delay))
+        launched = {name: Delay(each.duration + taken.launch) for name, each in delays_of}
+        workload = msgspec.structs.replace(workload, profiles=launched)
     options = {"reaction": str(taken.reaction)} if taken.reaction else {}
     jobs = simulate_workloads(simple_cluster(NB_HOSTS), [workload], model.policy, options).jobs
     place = {name: row for row, name in enumerate(jobs.id)}
     return jobs.take(np.array([place[job.id] for job in workload.jobs]))
-
-
-def _launched(workload: Workload, launch: float) -> Workload:
-    """The workload with each delay longer by `launch` seconds."""
-    profiles = {
-        name: Delay(profile.duration + launch)
-        for name, profile in workload.profiles.items()
-        if isinstance(profile, Delay)
-    }
-    return msgspec.structs.replace(workload, profiles=profiles)
 
 
 def _figures(jobs: JobTable) -> tuple[float, float, float]:
@@ -277,16 +276,3 @@ def _rows(case: RecordedCase, delays: Delays) -> Iterator[tuple[str, ...]]:
 
 def _signed(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:+.{digits}f}"  # adding 0 makes a negative zero positive
-
-
-def _notes(cases: list[RecordedCase], delays: Delays) -> str:
-    notes = f"""\
-OAR's rows are what happened, the others the differences of simulations to it; wait and bounded slowdown are means.
-off: seconds by which the starts of half (95 %) of the jobs are off at most.
-Delays measured on seeds {" and ".join(map(str, MEASURED_ON))}: reaction {delays.reaction:.2f} s, \
-launch {delays.launch:.2f} s. The other seeds validate.
-"""
-    for case in cases:
-        if case.rebuilt:
-            notes += f"The record of seed {case.seed} is of other jobs than its workload; replayed from the record.\n"
-    return notes.rstrip()

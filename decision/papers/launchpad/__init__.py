@@ -2,15 +2,16 @@
 
 The paper publishes neither its workload nor its power. Here jobs are those of `decision workload preset green --price
 qos`, at 120 % of what all hosts can do, and power is that of `decision workload supply`. Rollouts are stretches of
-so many jobs in a row, under the power of that time, on an idle datacenter. Each value is a share of the value that was
-submitted: the interquartile mean of rollouts that nobody learned from, so many of each seed, with its interval;
-`claims` has how a claim is judged. Budgets differ in how much is learned: a unit is that many updates for a thousand of
-the paper's, so that the ratios are the paper's.
+so many jobs in a row, or as the paper has it of so many steps, under the power of that time, on an idle datacenter.
+Each value is a share of the value that was submitted: the interquartile mean of rollouts that nobody learned from, so
+many of each seed, with its interval; `claims` has how a claim is judged. Budgets differ in how much is learned: a unit
+is that many updates for a thousand of the paper's, so that the ratios are the paper's.
 """
 
 import functools
 import io
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,12 +43,11 @@ from decision.papers.campaign import (
     training_folder,
 )
 from decision.rl.envs import Setup, evaluate, make_setup
-from decision.rl.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
+from decision.rl.envs.demonstrations import Demonstrations, record_schedules, replay_schedules
 from decision.rl.learning.choices import collect, write_choices
 from decision.rl.learning.config import TrainConfig, load_config
 from decision.rl.learning.deploy import LearnedPolicy, learned_policy
 from decision.rl.learning.schedulers import choosing_setup
-from decision.rl.learning.training import Report
 from decision.rl.schedulers import launchpad as obs
 from decision.simulation import simulate_workloads
 
@@ -99,9 +99,27 @@ def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) ->
     )
 
 
-def rollout(whole: GreenWorld, number: int, jobs: int) -> GreenWorld:
+def rollout_jobs(whole: GreenWorld, rollouts: int, jobs: int, steps: int = 0) -> list[slice]:
+    """The jobs of each rollout: so many in a row, or what is submitted in so many steps of the world."""
+    if not steps:
+        return [slice(number * jobs, (number + 1) * jobs) for number in range(rollouts)]
+    submit = submit_times(whole.workload)
+    ends = np.searchsorted(submit, submit[0] + WORLD_STEP * steps * np.arange(rollouts + 1)).tolist()
+    return [slice(*both) for both in itertools.pairwise(ends)]
+
+
+def jobs_in(hosts: int, steps: int) -> int:
+    """How many jobs of a world come in so many of its steps, and a tenth more."""
+    submit = submit_times(world(hosts, False, LEARNED_WORLD, _SAMPLE).workload)
+    return int(1.1 * _SAMPLE * steps * WORLD_STEP / (submit[-1] - submit[0]))
+
+
+_SAMPLE = 1000  # jobs
+
+
+def rollout(whole: GreenWorld, stretch: slice) -> GreenWorld:
     """One of the stretches of a world."""
-    workload = replace(whole.workload, jobs=whole.workload.jobs[number * jobs : (number + 1) * jobs])
+    workload = replace(whole.workload, jobs=whole.workload.jobs[stretch])
     rows = worths(workload)
     assert rows is not None
     first, last = float(submit_times(workload).min()), float(rows[:, DEADLINE].max()) + WORLD_STEP
@@ -109,19 +127,19 @@ def rollout(whole: GreenWorld, number: int, jobs: int) -> GreenWorld:
     return GreenWorld(whole.platform, workload, tuple(kept))
 
 
-def heuristic_shares(whole: GreenWorld, policy: str, rollouts: int, jobs: int) -> Floats:
+def heuristic_shares(whole: GreenWorld, policy: str, rollouts: Sequence[slice]) -> Floats:
     """(R,) value that ended over value that was submitted, of each rollout."""
     found = []
-    for number in range(rollouts):
-        part = rollout(whole, number, jobs)
+    for stretch in rollouts:
+        part = rollout(whole, stretch)
         record = simulate_workloads(part.platform, [part.workload], policy, events=part.events)
         found.append(value_share(join_parts(record.jobs), record.worth))
     return np.array(found)
 
 
-def bound_shares(whole: GreenWorld, rollouts: int, jobs: int) -> Floats:
+def bound_shares(whole: GreenWorld, rollouts: Sequence[slice]) -> Floats:
     """(R,) likewise, that no schedule can exceed."""
-    parts = [rollout(whole, number, jobs) for number in range(rollouts)]
+    parts = [rollout(whole, stretch) for stretch in rollouts]
     return np.array([value_bound(p.workload, len(p.platform.hosts), p.events, WORLD_STEP).share for p in parts])
 
 
@@ -158,10 +176,11 @@ class Effort(NamedTuple):
 
     unit: float  # updates for a thousand of the paper's
     transitions: int  # recorded
-    jobs: int  # of a rollout
+    jobs: int  # of an episode, and of a rollout unless it has steps
     presets: Mapping[str, str]  # by method
     changes: tuple[str, ...] = ()  # to all presets
     acting: tuple[str, ...] = ()  # and to those that step environments
+    steps: int = 0  # of the world, in a rollout, as the paper has it; 0: it has so many jobs
 
 
 class _Outcome(NamedTuple):
@@ -200,7 +219,7 @@ def learn_and_play(
     seed: int,
     learned: GreenWorld,
     tested: GreenWorld,
-    rollouts: int,
+    rollouts: Sequence[slice],
     data: Path,
     folder: Path,
 ) -> _Outcome:
@@ -212,7 +231,7 @@ def learn_and_play(
         seed: of the training.
         learned: world that is learned in.
         tested: world of the rollouts.
-        rollouts: R.
+        rollouts: (R,) jobs of each.
         data: file of the recorded choices.
         folder: of the training.
     """
@@ -224,18 +243,26 @@ def learn_and_play(
     for divisor in _MOMENTS:
         steps = max(config.learn.steps // divisor, 1)
         part = replace(config, learn=replace(config.learn, steps=steps))
-        checkpoint = _train(learned, part, known, folder, lambda report: seconds.append(report.seconds))
-        shares.append(play(checkpoint, tested, rollouts, effort.jobs))
+        log = LogOnHosts(learned.platform, learned.workload, _FACTS, events=learned.events)
+        checkpoint = train_to_folder(
+            log, part, folder, data=known, resume=True, report=lambda report: seconds.append(report.seconds)
+        )
+        shares.append(play(checkpoint, tested, rollouts))
         moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
     agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
     early = shares[_THIRD] if learner.method in (ONLINE, BOTH) else np.empty(0)
     return _Outcome(shares[-1], early, np.array(moments), agreement)
 
 
-def play(checkpoint: Path, world: GreenWorld, rollouts: int, jobs: int) -> Floats:
-    """(R,) share of the value of each rollout of a learned policy."""
-    policy, setup = _deployed(checkpoint, world, jobs)
-    return evaluate(policy.actor.together, setup, first=np.arange(rollouts) * jobs)["value_share"]
+def play(checkpoint: Path, world: GreenWorld, rollouts: Sequence[slice]) -> Floats:
+    """(R,) share of the value of each rollout of a learned policy; those of equally many jobs are played together."""
+    found = np.empty(len(rollouts))
+    lengths = np.array([stretch.stop - stretch.start for stretch in rollouts])
+    for jobs in np.unique(lengths):
+        policy, setup = _deployed(checkpoint, world, int(jobs))
+        first = np.array([stretch.start for stretch in rollouts])[lengths == jobs]
+        found[lengths == jobs] = evaluate(policy.actor.together, setup, first=first)["value_share"]
+    return found
 
 
 def agreement_with(checkpoint: Path, world: GreenWorld, mix: str, jobs: int) -> Floats:
@@ -290,14 +317,13 @@ def rollouts_of(name: str, setup: Setup) -> tuple[Demonstrations, int]:
     """Recorded choices of a heuristic, and at how many steps there was nothing to choose."""
     schedules = record_schedules(_POLICIES[name], setup, _MEASURED, 1)
     seen = replay_schedules(setup, schedules)
-    steps = sum(map(_steps_of, schedules, [setup.trace.truth.submit_time] * len(schedules)))
+    submit, steps = setup.trace.truth.submit_time, 0
+    for schedule in schedules:
+        begin = submit[schedule.first]
+        end = np.max(schedule.start, initial=begin, where=np.isfinite(schedule.start))
+        steps += int((end - begin) / WORLD_STEP) + 1
     ended = int(np.count_nonzero(seen.action == seen.mask.shape[1] - 1))  # each step ends with a no_op
     return seen, max(steps - ended, 0)
-
-
-def _steps_of(schedule: Schedule, submit: Floats) -> int:
-    end = np.max(schedule.start, initial=submit[schedule.first], where=np.isfinite(schedule.start))
-    return int((end - submit[schedule.first]) / WORLD_STEP) + 1
 
 
 def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
@@ -307,13 +333,6 @@ def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
 
 _MEASURED = 4000  # transitions of each heuristic
 _FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256=""))
-
-
-def _train(
-    world: GreenWorld, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
-) -> Path:
-    log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
-    return train_to_folder(log, config, folder, data=data, resume=True, report=report)
 
 
 def _deployed(checkpoint: Path, world: GreenWorld, jobs: int) -> tuple[LearnedPolicy, Setup]:
@@ -359,7 +378,7 @@ _PAIRS = ((BC, "qos"), (BC, "combo"), (OFFLINE, "combo"), (ONLINE, ""), (BOTH, "
 _FEW = tuple(Learner(method, data) for method, data in _PAIRS)
 _SIZES = (10, 20, 30, 40, 50, 100)
 _PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
-_PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
+_PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT), steps=100_000)
 _BATTERY = 4.0  # hours
 _CLONED = Learner(BC, "qos"), Learner(OFFLINE, "combo")
 _BUDGETS = {
@@ -418,10 +437,9 @@ def _do_part(task: LaunchpadPart) -> None:
         found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
     else:
         tested = _tested(task)
-        found = {
-            name: heuristic_shares(tested, rule, budget.rollouts, effort.jobs) for name, rule in claims.RULES.items()
-        }
-        found[BOUND] = bound_shares(tested, budget.rollouts, effort.jobs)
+        rollouts = rollout_jobs(tested, budget.rollouts, effort.jobs, effort.steps)
+        found = {name: heuristic_shares(tested, rule, rollouts) for name, rule in claims.RULES.items()}
+        found[BOUND] = bound_shares(tested, rollouts)
     content = io.BytesIO()
     np.savez_compressed(content, **found)  # type: ignore[arg-type]  # its option is not among the names
     write_files({task.file: [content.getvalue()]})
@@ -429,7 +447,8 @@ def _do_part(task: LaunchpadPart) -> None:
 
 def _tested(task: LaunchpadPart) -> GreenWorld:
     """The world of the rollouts of a seed."""
-    jobs = task.budget.rollouts * task.budget.effort.jobs
+    effort, rollouts = task.budget.effort, task.budget.rollouts
+    jobs = rollouts * effort.jobs if not effort.steps else jobs_in(task.hosts, rollouts * effort.steps)
     return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs, task.budget.battery)
 
 
@@ -439,7 +458,9 @@ def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float6
     data = task.folder / f"{task.hosts}-{learner.data}.choices"
     if learner.data and not data.exists():
         record_data(learned, learner.data, budget.effort, data)
-    outcome = learn_and_play(learner, budget.effort, task.seed, learned, _tested(task), budget.rollouts, data, folder)
+    tested = _tested(task)
+    rollouts = rollout_jobs(tested, budget.rollouts, budget.effort.jobs, budget.effort.steps)
+    outcome = learn_and_play(learner, budget.effort, task.seed, learned, tested, rollouts, data, folder)
     return {name: np.asarray(value) for name, value in outcome._asdict().items()}
 
 
@@ -472,10 +493,10 @@ def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArra
 
 
 _PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 where that was measured
-    BC: TrainingHours(5e5, 14.8, 0.0),
-    OFFLINE: TrainingHours(5e5, 4.1, 0.0),
-    ONLINE: TrainingHours(1e6, 3.7, 75.0),
-    BOTH: TrainingHours(1.05e6, 3.7, 75.0),
+    BC: TrainingHours(5e5, 65.5, 0.0),
+    OFFLINE: TrainingHours(5e5, 34.9, 0.0),
+    ONLINE: TrainingHours(1e6, 24.1, 75.0),
+    BOTH: TrainingHours(1.05e6, 24.1, 75.0),
 }
 
 

@@ -174,16 +174,13 @@ def value_table(found: Results) -> ResultTable:
     """Each contender's value at each size."""
     sizes = sorted(found.values)
     names = dict.fromkeys(name for size in sizes for name in found.values[size])
-    rows = [(name, *(_value(found, size, name) for size in sizes)) for name in names]
+    rows = []
+    for name in names:
+        seeds = (found.values[size].get(name) for size in sizes)
+        shares = (np.array([each[seed] for seed in sorted(each)]) if each else None for each in seeds)
+        rows.append((name, *("" if each is None else plain(spread(each, found.samples)) for each in shares)))
     title = "Share of the submitted value, IQM (95 %), by hosts"
     return ResultTable(title, ("who", *map(str, sizes)), rows)
-
-
-def _value(found: Results, size: int, name: str) -> str:
-    by_seed = found.values[size].get(name)
-    if by_seed is None:
-        return ""
-    return plain(spread(np.array([by_seed[seed] for seed in sorted(by_seed)]), found.samples))
 
 
 def plain(found: MeanDifference) -> str:

@@ -53,7 +53,7 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .timetable import reproduce_timetable
+    from .evolved import reproduce_timetable
 
     reproduce("timetable", output, reproduce_timetable, as_json)
 
@@ -149,7 +149,7 @@ def left_out_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .left_out import GENERATIONS, reproduce_left_out
+    from .held_out import GENERATIONS, reproduce_left_out
 
     reproduce(
         "left-out",
@@ -181,7 +181,7 @@ def packer_command(
     from decision.rl.learning import require_learning
 
     require_learning()
-    from .packer import PACKER_GENERATIONS, reproduce_packer
+    from .evolved import PACKER_GENERATIONS, reproduce_packer
 
     reproduce(
         "packer",

@@ -102,15 +102,27 @@ def reproduce_coverage(parts: Parts, design: Design = Design(), log: Path | None
     folder = writable_folder(parts.folder)
     results = run_tasks(schedule_logs, tasks, folder / "runs", first=tasks[:1], progress=parts.progress, **parts.how)
     every = list(zip(tasks, results, strict=True))
+    columns = ("", *(f"{name}: {text}" for name in _METRICS.values() for text in ("mean", "IQM", "P(better)")))
     tables = []
     for made in ways:
-        own = [(task.random, s) for task, result in every if task.made == made for s in _read(result, design)]
+        own = [
+            (task.random, Scores(Windows(np.array(first), design.length, design.jobs), np.array(scores)))
+            for task, result in every
+            if task.made == made
+            for first, scores in zip(result["first"], result["scores"], strict=True)
+        ]
         truth = np.concatenate([scores.of for random, scores in own if not random], axis=2)
         rows = list(_rows([scores for random, scores in own if random], truth))
-        tables.append(ResultTable(f"{_TITLES[made]}: share of 95 % intervals that hold the truth, %", _columns(), rows))
+        tables.append(ResultTable(f"{_TITLES[made]}: share of 95 % intervals that hold the truth, %", columns, rows))
     lines = [line for table in tables for line in (table.title, "", *table.markdown(), "")]
     (folder / "table.md").write_text("\n".join(lines))
-    return Findings(tuple(tables), _notes(design))
+    chance = 196 * math.sqrt(0.95 * 0.05 / design.logs)
+    notes = (
+        f"{design.logs:,} logs of {design.jobs:,} jobs, made ones on {HOSTS} hosts (Lublin and Feitelson's model), "
+        f"{design.windows} random windows of {design.length} jobs of each; the truth is that of {design.known:,} other "
+        f"logs.\nBy chance alone a share of 95 % is off by up to {chance:.1f} % in 19 of 20 cells."
+    )
+    return Findings(tuple(tables), notes)
 
 
 _TITLES = {_MODEL: "the model", MEMORY: f"load with a memory of {_MEMORY:g} jobs", WEEKS: "weeks of a log, drawn again"}
@@ -167,15 +179,6 @@ def _real(path: Path, digest: str) -> Workload:
     return replace(log, jobs=jobs.take(np.argsort(jobs.submit_time, kind="stable")))
 
 
-def _read(result: Result, design: Design) -> Iterator[Scores]:
-    for first, scores in zip(result["first"], result["scores"], strict=True):
-        yield Scores(Windows(np.array(first), design.length, design.jobs), np.array(scores))
-
-
-def _columns() -> tuple[str, ...]:
-    return ("", *(f"{name}: {text}" for name in _METRICS.values() for text in ("mean", "IQM", "P(better)")))
-
-
 def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
     """A row for each policy, one for each pair, and one for all."""
     cells: dict[str, list[float]] = {}
@@ -192,18 +195,14 @@ def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
         name = f"{_POLICIES[one]}, {_POLICIES[other]}"
         cells[name] = []
         for metric in range(len(_METRICS)):
-            known = _chance(truth[one, metric], truth[other, metric])
+            # the chance that one is below the other; ties count one half
+            ascending, against = np.sort(truth[one, metric]), truth[other, metric]
+            below, upto = (np.searchsorted(ascending, against, side).mean() for side in ("left", "right"))
+            known = float((below + upto) / (2 * len(ascending)))
             cells[name] += [math.nan, math.nan, _coverage(judged, _better(one, other, metric), known)]
     cells["all"] = [float(column) for column in np.nanmean(list(cells.values()), axis=0)]
     for name, values in cells.items():
         yield [name, *("" if math.isnan(value) else f"{100 * value:.1f}" for value in values)]
-
-
-def _chance(scores: Floats, against: Floats) -> float:
-    """That one of `scores` is below one of `against`; ties count one half."""
-    ascending = np.sort(scores)
-    below, upto = (np.searchsorted(ascending, against, side).mean() for side in ("left", "right"))
-    return float((below + upto) / (2 * len(scores)))
 
 
 Interval = Callable[[Scores], Estimate]
@@ -228,15 +227,6 @@ def _coverage(judged: Sequence[Scores], interval: Interval, known: float) -> flo
 
 def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def _notes(design: Design) -> str:
-    chance = 196 * math.sqrt(0.95 * 0.05 / design.logs)
-    return (
-        f"{design.logs:,} logs of {design.jobs:,} jobs, made ones on {HOSTS} hosts (Lublin and Feitelson's model), "
-        f"{design.windows} random windows of {design.length} jobs of each; the truth is that of {design.known:,} other "
-        f"logs.\nBy chance alone a share of 95 % is off by up to {chance:.1f} % in 19 of 20 cells."
-    )
 
 
 # What no schedule of a log can be below: a Lagrangian relaxation of the hosts, with run times known in advance.

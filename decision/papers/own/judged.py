@@ -16,10 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from decision.experiments.advise import MEAN_METRICS, heuristics
+from decision.experiments.advise import MEAN_METRICS, heuristics, runs_of
 from decision.experiments.audit import RECORDED, agreement, recorded_jobs
-from decision.experiments.comparison import Runs, change
-from decision.experiments.gates import GATE_COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
+from decision.experiments.comparison import Runs, change, times_as_long
+from decision.experiments.gates import (
+    GATE_COPIES,
+    LONGEST_OF_ALL,
+    LONGEST_WAIT,
+    Measures,
+    gates_over,
+    idle_gate,
+    longest_gates,
+)
 from decision.experiments.statistics import Estimate
 from decision.experiments.store import Result
 from decision.experiments.tasks import file_digest, run_tasks
@@ -32,7 +40,7 @@ from decision.model.columns import columns_of
 from decision.model.computer import find_workload
 from decision.model.dates import DAY
 from decision.model.demand import Recorded, fitted, use_of
-from decision.model.record import Floats, RunRecord
+from decision.model.record import Floats
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.papers.campaign import Findings, Parts, ResultTable, tables_markdown
@@ -125,7 +133,6 @@ def _made(hosts: int, seed: int, load: float) -> Workload:
 
 _REPLAYED = 28 * DAY  # seconds that a choice looks back
 _LEAST_WAIT = 10.0  # seconds: added to mean waits where a choice multiplies them by slowdowns
-_SMALL = 1.0  # second: longest waits below count as one
 
 ByPolicy = Mapping[str, Sequence[Result]]
 
@@ -160,7 +167,9 @@ def judge_left_out(data: Path, parts: Parts, copies: int = GATE_COPIES) -> Findi
             done += sum(map(len, found.values()))
             idle = run_tasks(wait_on_idle, [IdleRun(log, learned)], parts.folder / "runs", **parts.how)[0]
             judged.append((name, _judge(found, learned, log.read().part, Gate(**idle))))
-            longest.append((name, {_short(policy, learned): _times(found, policy) for policy in found}))
+            longest.append(
+                (name, {"learned" if policy == learned else policy: _times(found, policy) for policy in found})
+            )
     tables = (_judged_table(judged), _longest_table(longest, copies))
     (parts.folder / "table.md").write_text(tables_markdown(tables))
     return Findings(tables, f"{parts.folder}: without-fold-N.ckpt, table.md")
@@ -198,12 +207,8 @@ def _run_all(log: Log, learned: str, parts: Parts, copies: int, done: int) -> di
 
 def _times(found: ByPolicy, policy: str) -> list[float]:
     """The longest waits over FCFS with EASY's, by copy."""
-    pairs = zip(found[policy], found["easy"], strict=False)
-    return [max(own["max_wait"], _SMALL) / max(easy["max_wait"], _SMALL) for own, easy in pairs]
-
-
-def _short(policy: str, learned: str) -> str:
-    return "learned" if policy == learned else policy
+    own, easy = ([run["max_wait"] for run in found[name]] for name in (policy, "easy"))
+    return times_as_long(own, easy[: len(own)])
 
 
 # --- One log --------------------------------------------------------------------------------------------------------
@@ -222,35 +227,26 @@ class JudgedLog(NamedTuple):
 
 
 def _judge(found: ByPolicy, learned: str, part: LogPart, idle: Gate) -> JudgedLog:
-    runs = {metric: {name: _runs(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
-    kept = [name for name in found if name != learned and _keeps_bound(found, name)]
+    runs = {metric: {name: runs_of(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
+    times = {name: _times(found, name) for name in found}
+    whole = [name for name in found if name != learned and len(times[name]) == len(found["easy"])]
+    kept = [name for name in whole if all(gate.passed for gate in longest_gates(times[name]))]
     best = [min(kept, key=lambda name: float(runs[metric][name].values.mean())) for metric in MEAN_METRICS]
-    gates = (*gates_over(*([_measures(each) for each in found[name]] for name in (learned, "easy"))), idle)
+    measures = (
+        [Measures(each["wait"], each["bounded_slowdown"], each["max_wait"]) for each in found[name]]
+        for name in (learned, "easy")
+    )
+    gates = (*gates_over(*measures), idle)
     chosen = weekly_choice([found[name] for name in found if name == "easy" or "guard" in name], part)
     return JudgedLog(
         easy=[float(runs[metric]["easy"].values.mean()) for metric in MEAN_METRICS],
         against_easy=[change(runs[metric][learned], runs[metric]["easy"]) for metric in MEAN_METRICS],
-        times=_times(found, learned),
+        times=times[learned],
         failed=[gate.name for gate in gates if not gate.passed],
         best=best,
         against_best=[change(runs[m][learned], runs[m][name]) for m, name in zip(MEAN_METRICS, best, strict=True)],
         choice=[change(chosen[metric], runs[metric]["easy"]) for metric in MEAN_METRICS],
     )
-
-
-def _runs(results: Sequence[Result], metric: str) -> Runs:
-    values = np.array([result[metric] for result in results])
-    return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
-
-
-def _keeps_bound(found: ByPolicy, name: str) -> bool:
-    times = _times(found, name)
-    whole = len(times) == len(found["easy"])
-    return whole and float(np.median(times)) <= LONGEST_WAIT and max(times) <= LONGEST_OF_ALL
-
-
-def _measures(result: Result) -> Measures:
-    return Measures(result["wait"], result["bounded_slowdown"], result["max_wait"])
 
 
 def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str, Runs]:
@@ -273,9 +269,14 @@ def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str,
         last = slice(max(0, block - back), block)
         costs = (wait[..., last].sum(axis=2) + _LEAST_WAIT * jobs[last].sum()) * slowdown[..., last].sum(axis=2)
         chosen[:, block] = costs.argmin(axis=0)
-    return {
-        metric: _of_blocks(np.take_along_axis(each, chosen[None], axis=0)[0], jobs) for metric, each in sums.items()
-    }
+    runs = {}
+    for metric, each in sums.items():
+        # the mean over all jobs, and without those of each block, of sums (copies, blocks)
+        own = np.take_along_axis(each, chosen[None], axis=0)[0]
+        total = own.sum(axis=1)
+        without = (total[:, None] - own) / np.maximum(jobs.sum() - jobs, 1.0)
+        runs[metric] = Runs(total / jobs.sum(), without if len(jobs) > 1 else without[:, :0])
+    return runs
 
 
 def _block_sums(result: Result, metric: str, jobs: Floats) -> Floats:
@@ -284,13 +285,6 @@ def _block_sums(result: Result, metric: str, jobs: Floats) -> Floats:
     if len(jobs) == 1:
         return np.array([result[metric] * total])
     return result[metric] * total - np.array(result["without"][metric]) * np.maximum(total - jobs, 1.0)
-
-
-def _of_blocks(sums: Floats, jobs: Floats) -> Runs:
-    """The mean over all jobs, and without those of each block, of sums (copies, blocks)."""
-    total = sums.sum(axis=1)
-    without = (total[:, None] - sums) / np.maximum(jobs.sum() - jobs, 1.0)
-    return Runs(total / jobs.sum(), without if len(jobs) > 1 else without[:, :0])
 
 
 # --- Tables ---------------------------------------------------------------------------------------------------------
@@ -328,21 +322,13 @@ def _percent(found: Estimate | None) -> str:
 
 def _longest_table(longest: Sequence[tuple[str, Mapping[str, list[float]]]], copies: int) -> ResultTable:
     """Policies with a bound, by log, and all logs together."""
-    names = [name for name in longest[0][1] if "guard" in name or name == "learned"]
-    rows = [
-        (name, *(_median_and_most(found[name]) for _, found in longest), _median_and_most(_joined(longest, name)))
-        for name in names
-    ]
+    rows = []
+    for name in (name for name in longest[0][1] if "guard" in name or name == "learned"):
+        by_log = [found[name] for _, found in longest]
+        together = [each for times in by_log for each in times]
+        rows.append((name, *(f"{np.median(times):.2f}, {max(times):.2f}" for times in (*by_log, together))))
     title = f"Longest wait over FCFS with EASY's on the same copy: median and largest of {copies} copies"
     return ResultTable(title, ("policy", *(name for name, _ in longest), "all"), rows)
-
-
-def _joined(longest: Sequence[tuple[str, Mapping[str, list[float]]]], name: str) -> list[float]:
-    return [each for _, found in longest for each in found[name]]
-
-
-def _median_and_most(times: Sequence[float]) -> str:
-    return f"{np.median(times):.2f}, {max(times):.2f}"
 
 
 # What really happened in logs, beside what EASY would have done with the same jobs.
@@ -381,36 +367,31 @@ def reproduce_recorded(
     rows = []
     for done, path in enumerate(logs):
         progress(done, len(logs))
-        rows.append(_row(path, missing))
+        workload = fill_missing(load_workload(path), missing)
+        jobs, hosts = recorded_jobs(workload), workload.nb_res
+        use = use_of(jobs)
+        record = simulate_workloads(equal_hosts(hosts), [workload], POLICY)
+        near = agreement(record, workload)
+        # the simulated schedule, as if it had been recorded
+        ran = np.flatnonzero(np.isfinite(record.jobs.start_time))
+        done_jobs = record.jobs.take(ran)
+        size = done_jobs.size.astype(np.float64)
+        own = Recorded(ran, done_jobs.submit_time, done_jobs.start_time, done_jobs.runtime, size)
+        real, simulated = (float((each.start - each.submit).mean()) for each in (jobs, own))
+        rows.append(
+            (
+                path.name.partition(".")[0],
+                f"{len(workload.jobs):,}",
+                f"{real:,.0f}",
+                f"{simulated:,.0f}",
+                f"{real / simulated:.1f}" if simulated else "-",
+                f"{near['recorded_rank']:.2f}" if "recorded_rank" in near else "-",
+                f"{100 * near['recorded_close']:.0f} %",
+                f"{fitted(jobs, use, hosts):.2f}",
+                f"{fitted(own, use_of(own), hosts):.2f}",
+                f"{100 * use.over(hosts):.1f} %",
+                f"{use.hosts.max():,.0f} of {hosts:,}",
+            )
+        )
     progress(len(logs), len(logs))
     return Findings((ResultTable("Recorded schedules and EASY's", _COLUMNS, rows),), _NOTES)
-
-
-def _row(path: Path, missing: str) -> tuple[str, ...]:
-    workload = fill_missing(load_workload(path), missing)
-    jobs, hosts = recorded_jobs(workload), workload.nb_res
-    use = use_of(jobs)
-    record = simulate_workloads(equal_hosts(hosts), [workload], POLICY)
-    near, own = agreement(record, workload), _scheduled(record)
-    real = float((jobs.start - jobs.submit).mean())
-    simulated = float((own.start - own.submit).mean())
-    return (
-        path.name.partition(".")[0],
-        f"{len(workload.jobs):,}",
-        f"{real:,.0f}",
-        f"{simulated:,.0f}",
-        f"{real / simulated:.1f}" if simulated else "-",
-        f"{near['recorded_rank']:.2f}" if "recorded_rank" in near else "-",
-        f"{100 * near['recorded_close']:.0f} %",
-        f"{fitted(jobs, use, hosts):.2f}",
-        f"{fitted(own, use_of(own), hosts):.2f}",
-        f"{100 * use.over(hosts):.1f} %",
-        f"{use.hosts.max():,.0f} of {hosts:,}",
-    )
-
-
-def _scheduled(record: RunRecord) -> Recorded:
-    """A simulated schedule, as if it had been recorded."""
-    ran = np.flatnonzero(np.isfinite(record.jobs.start_time))
-    jobs = record.jobs.take(ran)
-    return Recorded(ran, jobs.submit_time, jobs.start_time, jobs.runtime, jobs.size.astype(np.float64))

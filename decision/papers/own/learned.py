@@ -9,7 +9,7 @@ near the limit of the gates ten times. What is learned is the candidate of least
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision.experiments.advise import ORDERS
-from decision.experiments.gates import Measures, gates_beside, measure
+from decision.experiments.gates import Measures, gates_over, measure
 from decision.experiments.inputs import writable_folder
 from decision.experiments.store import Result
 from decision.experiments.tasks import file_digest, run_tasks
@@ -35,7 +35,7 @@ from decision.rl.learning.evolution import CmaEs
 from decision.rl.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.simulation import simulate_workloads
 
-from .packer import write_evolved
+from .evolved import write_evolved
 
 LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of the requested time
     "lublin_256.swf": (slice(5000), 9),
@@ -107,7 +107,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
     least, learned, found = math.inf, (), ByLog()
     for generation in range(generations):
         genes = evolution.ask(np.random.default_rng([seed, generation]))
-        candidates = [tuple(_weights(row).tolist()) for row in genes]
+        candidates = [tuple(weights_of(row).tolist()) for row in genes]
         results = run(candidates)
         costs = np.array([_cost(each, best) for each in results])
         evolution.tell(costs)
@@ -115,20 +115,22 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
             first = int(costs.argmin())
             least, learned, found = float(costs[first]), candidates[first], results[first]
     _write(folder / "learned.ckpt", data, learned, generations * _POPULATION, least)
-    table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), list(_rows(found, best)))
+    shown = ((log, _ratios(own, best[log])) for log, own in found.items())
+    rows = [(log, f"{r.wait:.3f}", f"{r.slowdown:.3f}", f"{r.longest:.2f}") for log, r in shown]
+    table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), rows)
     (folder / "table.md").write_text("\n".join(table.markdown()) + "\n")
     over = "wait and slowdown over those of the best heuristic, longest wait over FCFS with EASY's"
     return Findings((table,), f"{over}; cost {least:.4f}; {folder}: learned.ckpt, table.md")
 
 
-def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
+def weights_of(genes: NDArray[np.float64]) -> NDArray[np.float64]:
     """(P,) weights from what evolves."""
     return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
 
 
 def _least(easy: Measures, heuristics: Sequence[Measures]) -> Measures:
     """The least wait and slowdown of those that pass the gates, and FCFS with EASY's longest wait."""
-    passing = [easy, *(each for each in heuristics if all(gate.passed for gate in gates_beside(each, easy)))]
+    passing = [easy, *(each for each in heuristics if all(gate.passed for gate in gates_over([each], [easy])))]
     return Measures(min(each.wait for each in passing), min(each.slowdown for each in passing), easy.longest)
 
 
@@ -145,12 +147,6 @@ def _cost(found: ByLog, best: ByLog) -> float:
         over = math.log(max(ratios.longest / _LONGEST, 1.0))
         costs.append(sum(_WORSE * x if x > 0 else x for x in logs) / 2 + _TOO_LONG * over)
     return float(np.mean(costs))
-
-
-def _rows(found: ByLog, best: ByLog) -> Iterator[tuple[str, ...]]:
-    for log, own in found.items():
-        ratios = _ratios(own, best[log])
-        yield log, f"{ratios.wait:.3f}", f"{ratios.slowdown:.3f}", f"{ratios.longest:.2f}"
 
 
 # --- The logs -------------------------------------------------------------------------------------------------------

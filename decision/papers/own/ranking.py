@@ -74,9 +74,16 @@ def reproduce_ranking(swf: Path, parts: Parts, *, seeds: int = 5, steps: int | N
         _jobs(seen.nb_res, MADE_SEQUENCES * SEQUENCE_JOBS, MADE_SEED),
     )
     learned = [_learn(jobs, seed, seeds, steps, parts) for seed in range(seeds)]
-    chosen = _choose(_scores(learned, *_sequences(seen)))
+    first, later = (
+        _scores(learned, _offline(part, SEQUENCE_JOBS), range(0, len(part.jobs), _STRIDE)) for part in (seen, held_out)
+    )
+    # the seed whose worse metric, over the best heuristic's, is best
+    heuristics = {name: scores for name, scores in first.items() if name != ALL_SEEDS}
+    best = {metric: heuristics[_by(heuristics, metric)[0]][metric].mean() for metric in COMPARED}
+    ratios = [first[ALL_SEEDS][metric].mean(axis=1) / best[metric] for metric in COMPARED]
+    chosen = int(np.argmin(np.max(ratios, axis=0)))
     results = RankingResults(
-        sequences=_scores(learned, *_sequences(held_out)),
+        sequences=later,
         half=_scores(learned, _offline(held_out, None), [0]),
         made=_scores(learned, _offline(others, SEQUENCE_JOBS), range(0, MADE_SEQUENCES * SEQUENCE_JOBS, SEQUENCE_JOBS)),
     )
@@ -117,11 +124,6 @@ def _jobs(hosts: int, jobs: int, seed: int) -> Workload:
     return at_load(apply_estimates(lublin_workload(rng, jobs, hosts), "exact", rng), TRAINING_LOAD)
 
 
-def _sequences(workload: Workload) -> tuple[Setup, Sequence[int]]:
-    """What they are, and the jobs that they begin with."""
-    return _offline(workload, SEQUENCE_JOBS), range(0, len(workload.jobs), _STRIDE)
-
-
 def _offline(workload: Workload, jobs: int | None) -> Setup:
     """Sequences of so many jobs, or of all, after which none come."""
     return make_setup(workload, equal_hosts(workload.nb_res), jobs=jobs, online=False)
@@ -147,23 +149,22 @@ def distinct(results: RankingResults) -> RankingResults:
     return RankingResults(*({name: scores[name] for name in first.values()} for scores in results))
 
 
-def _choose(scores: Mapping[str, Scores]) -> int:
-    """The seed whose worse metric, over the best heuristic's, is best."""
-    heuristics = {name: scores[name] for name in scores if name != ALL_SEEDS}
-    best = {metric: heuristics[_by(heuristics, metric)[0]][metric].mean() for metric in COMPARED}
-    ratios = [scores[ALL_SEEDS][metric].mean(axis=1) / best[metric] for metric in COMPARED]
-    return int(np.argmin(np.max(ratios, axis=0)))
-
-
 def _rows(results: RankingResults) -> list[tuple[str, ...]]:
-    """The rankings, the best at each metric, and the two that everybody knows; by waiting time."""
+    """The rankings, the best at each metric, and the two that everybody knows; by waiting time.
+
+    Means over runs, and where there are several, the lowest and the highest.
+    """
     shown = {ALL_SEEDS, CHOSEN, "fcfs+easy", "fcfs+conservative"}
     for scores, metric in product(results, COMPARED):
         shown |= set(_by(scores, metric)[:BEST_SHOWN])
     rows: list[tuple[str, ...]] = []
     for name in filter(shown.__contains__, _by(results.sequences, "waiting_time")):
-        means = [scores[name][metric].mean(axis=1) for scores, metric in product(results, COMPARED)]
-        rows.append((name, *(_number(each) for each in means)))
+        cells = []
+        for scores, metric in product(results, COMPARED):
+            runs = scores[name][metric].mean(axis=1)
+            mean, *ends = (f"{x:,.0f}" if x >= 1000 else f"{x:.1f}" for x in (runs.mean(), runs.min(), runs.max()))
+            cells.append(mean if len(runs) == 1 else f"{mean} ({' to '.join(ends)})")
+        rows.append((name, *cells))
     return rows
 
 
@@ -172,25 +173,15 @@ def _by(scores: Mapping[str, Scores], metric: str, backfill: str = "") -> list[s
     return sorted((n for n in scores if n.endswith(backfill)), key=lambda n: float(scores[n][metric].mean()))
 
 
-def _number(runs: NDArray[np.float64]) -> str:
-    """A mean over runs, and where there are several, the lowest and the highest."""
-    mean, low, high = (
-        f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" for value in (runs.mean(), runs.min(), runs.max())
-    )
-    return mean if len(runs) == 1 else f"{mean} ({low} to {high})"
-
-
 def _gains(results: RankingResults, policy: str) -> list[tuple[str, ...]]:
     """By how much each metric differs from that of the best ordering with each backfilling."""
     rows: list[tuple[str, ...]] = []
     for (where, scores), metric, backfill in product(results._asdict().items(), COMPARED, ALL_BACKFILLS):
         best = _by(scores, metric, backfill)[0]
         own, other = scores[policy][metric], scores[best][metric][0]
-        changes = (
-            _change(own, other, SEQUENCE_JOBS // _STRIDE if where == "sequences" else 1),
-            _typical_change(own, other),
-        )
-        rows.append((policy, metric.replace("_", " "), where, best, *map(_percent, changes)))
+        mean = _change(own, other, SEQUENCE_JOBS // _STRIDE if where == "sequences" else 1)
+        cells = map(_percent, (mean, _typical_change(own, other)))
+        rows.append((policy, metric.replace("_", " "), where, best, *cells))
     return rows
 
 

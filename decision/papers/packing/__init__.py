@@ -107,7 +107,11 @@ def _without_learning(task: PackingPart) -> dict[str, dict[str, float]]:
             }
             who[ANY] = (_Chance(task.seed), plain)
             who[FITTING] = (_Chance(task.seed), masked)
-            who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
+            config, encoder = NetworkConfig(kind="fcn", hidden=task.budget.widths[0]), plain.encoder
+            network = untrained_network(config, encoder.shape[0], encoder.actions, None, task.seed)
+            actor = NetworkActor(network, "all")
+            actor.reset(task.seed)
+            who[UNTRAINED] = (actor.together, plain)
             row = {label: packed_utilization(policy, setup) for label, (policy, setup) in who.items()}
             found[f"{name}{half}"] = {**row, _BOUND: upper_bound(jobs, jobs.nb_res)}
     return found
@@ -123,15 +127,6 @@ class _Chance:
         masked = masks.min() == 0
         valid = [np.flatnonzero(mask[:-1] if masked and mask[:-1].any() else mask) for mask in masks]
         return np.array([self._rng.choice(each) for each in valid], np.int64)
-
-
-def _untrained(setup: Setup, hidden: tuple[int, ...], seed: int) -> ChooseAll:
-    encoder = setup.encoder
-    config = NetworkConfig(kind="fcn", hidden=hidden)
-    network = untrained_network(config, encoder.shape[0], encoder.actions, None, seed)
-    actor = NetworkActor(network, "all")
-    actor.reset(seed)
-    return actor.together
 
 
 def _learn_and_test(task: PackingPart) -> dict[str, dict[str, float]]:
@@ -190,19 +185,15 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
         tables.append(
             _table(f"Table 6, {method}: learned from the row's half a (the paper's)", columns, rows, published)
         )
-    pairs = _finished_pairs(found)
+    # claims are made of the pairs of workloads that have all parts
+    wanted = {("", ""), *((x, m) for x in WORKLOADS for m in METHODS)}
+    there = {seed: {(task.learned, task.method) for task in found if task.seed == seed} for seed in _seeds(found)}
+    pairs = {task: rows for task, rows in found.items() if wanted <= there[task.seed]}
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
         budget = next(iter(pairs)).budget
         tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], learner_of(budget)))
     return (*tables, *worth_tables(found), *for_all_tables(found))
-
-
-def _finished_pairs(found: Found) -> Found:
-    """The parts of the pairs of workloads that have all that claims are made of."""
-    wanted = {("", ""), *((x, m) for x in WORKLOADS for m in METHODS)}
-    there = {seed: {(task.learned, task.method) for task in found if task.seed == seed} for seed in _seeds(found)}
-    return {task: rows for task, rows in found.items() if wanted <= there[task.seed]}
 
 
 def _pair(found: Found, seed: int) -> Pair:
@@ -287,9 +278,9 @@ def _shown(value: object) -> str:
 
 
 _PRICES = {
-    "baseline": TrainingHours(4e6, 184.0, 26_100.0),
-    "NN1": TrainingHours(4e6, 184.0, 26_100.0),
-    "NN2": TrainingHours(4e6, 86.0, 0.0),
+    "baseline": TrainingHours(4e6, 505.0, 26_100.0),
+    "NN1": TrainingHours(4e6, 505.0, 26_100.0),
+    "NN2": TrainingHours(4e6, 263.0, 0.0),
 }
 
 
@@ -333,7 +324,10 @@ def for_all_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
     if not pairs:
         return []
     own, *others = _POLICIES
-    means = {label: {seed: _mean(rows, label) for seed, rows in pairs.items()} for label in _POLICIES}
+    means = {
+        label: {seed: float(np.mean([rows[f"{name}b"][label] for name in WORKLOADS])) for seed, rows in pairs.items()}
+        for label in _POLICIES
+    }
     rivals = {label: means[label] for label in others} | _specialists(found)
     overall = [(own, _mean_cell(list(means[own].values())), "", str(len(pairs)))]
     for label, by_seed in rivals.items():
@@ -341,19 +335,18 @@ def for_all_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
         if seeds:
             more = [means[own][seed] - by_seed[seed] for seed in seeds]
             overall.append((label, _mean_cell([by_seed[seed] for seed in seeds]), interval(more, "+"), str(len(seeds))))
+    by_half = []
+    for half in (f"{name}b" for name in WORKLOADS):
+        values = {label: np.array([rows[half][label] for rows in pairs.values()]) for label in _POLICIES}
+        over = (interval(values[own] - values[label], "+") for label in others)
+        by_half.append((half, interval(values[own]), *over))
     columns = ("policy", "utilization", "less than packing with predictions by", "pairs")
     return [
         ResultTable("One policy for all: means over the six halves b", columns, overall),
         ResultTable(
-            "One policy for all, by half: packing with predictions over others",
-            ("half", own, *others),
-            [_by_half(f"{name}b", list(pairs.values())) for name in WORKLOADS],
+            "One policy for all, by half: packing with predictions over others", ("half", own, *others), by_half
         ),
     ]
-
-
-def _mean(rows: Values, label: str) -> float:
-    return float(np.mean([rows[f"{name}b"][label] for name in WORKLOADS]))
 
 
 def _specialists(found: Mapping[PackingPart, Values]) -> dict[str, dict[int, float]]:
@@ -367,12 +360,6 @@ def _specialists(found: Mapping[PackingPart, Values]) -> dict[str, dict[int, flo
         whole = {seed: float(np.mean(own)) for seed, own in by_seed.items() if len(own) == len(WORKLOADS)}
         specialists[f"specialists, {method}"] = whole
     return specialists
-
-
-def _by_half(half: str, pairs: Sequence[Values]) -> tuple[str, ...]:
-    own, *others = _POLICIES
-    values = {label: np.array([rows[half][label] for rows in pairs]) for label in _POLICIES}
-    return half, interval(values[own]), *(interval(values[own] - values[label], "+") for label in others)
 
 
 def _mean_cell(values: Sequence[float]) -> str:

@@ -117,9 +117,14 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
     ]
     kept = writable_folder(parts.folder)
     found = run_tasks(do_run, runs, kept / "runs", first=runs[:1], progress=parts.progress, **parts.how)
-    return Findings(
-        (_table(runs, found, theirs), _claims(runs, found)), _NOTES.format(theirs=_say_published(found, theirs))
-    )
+    said = "Nothing is published for this log."
+    if theirs is not None:
+        better = sum(own["slowdown"] < theirs.best for own in found)
+        best = (
+            f"The best of 5,756 linear triples in hindsight has {theirs.best:,.2f}, their median {theirs.median:,.1f}"
+        )
+        said = f"{best}; {better} of the policies here have less than the best."
+    return Findings((_table(runs, found, theirs), _claims(runs, found)), _NOTES.format(theirs=said))
 
 
 def find_published(log: Path, name: str) -> Published | None:
@@ -179,11 +184,3 @@ def _claims(runs: Sequence[_Run], found: Sequence[Result]) -> ResultTable:
     return ResultTable(
         f"Claims, on this log; within {_MARGIN:.0%} they are equal", ("claim", "change", "verdict"), rows
     )
-
-
-def _say_published(found: Sequence[Result], theirs: Published | None) -> str:
-    if theirs is None:
-        return "Nothing is published for this log."
-    better = [name for (policy, name), own in zip(POLICIES, found, strict=True) if own["slowdown"] < theirs.best]
-    best = f"The best of 5,756 linear triples in hindsight has {theirs.best:,.2f}, their median {theirs.median:,.1f}"
-    return f"{best}; {len(better)} of the policies here have less than the best."

@@ -11,7 +11,7 @@ whose rules are the usual ones, and there both simulators agree to the last digi
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -73,14 +73,6 @@ class JobSequence(NamedTuple):
     size: Ints  # hosts
 
 
-def _wfp3(jobs: JobSequence, wait: Floats) -> Floats:
-    return -((wait / jobs.requested) ** 3) * jobs.size
-
-
-def _unicep(jobs: JobSequence, wait: Floats) -> Floats:
-    return -(wait + _TINY) / (np.log2(jobs.size + _TINY) * jobs.requested)
-
-
 def _f1(jobs: JobSequence, wait: Floats) -> Floats:
     requested, submit = (np.where(column > 0, column, 0.1) for column in (jobs.requested, jobs.submit))
     return np.log10(requested) * jobs.size + 870 * np.log10(submit)
@@ -88,8 +80,8 @@ def _f1(jobs: JobSequence, wait: Floats) -> Floats:
 
 SCORES: dict[str, Callable[[JobSequence, Floats], Floats]] = {  # of jobs by their waits; the lowest goes first
     "fcfs": lambda jobs, wait: jobs.submit,
-    "wfp3": _wfp3,
-    "unicep": _unicep,
+    "wfp3": lambda jobs, wait: -((wait / jobs.requested) ** 3) * jobs.size,
+    "unicep": lambda jobs, wait: -(wait + _TINY) / (np.log2(jobs.size + _TINY) * jobs.requested),
     "sjf": lambda jobs, wait: jobs.requested,
     "f1": _f1,
 }
@@ -280,22 +272,17 @@ def parts_of(path: Path, sequences: int) -> Iterator[HeuristicPart]:
 
 def simulate_part(part: HeuristicPart) -> Result:
     """Each sequence's mean bounded slowdown."""
-    slowdown = _by_standard_rules if part.rules == "standard" else _by_their_rules
-    return {"bounded_slowdowns": [slowdown(part, start) for start in part.starts]}
-
-
-def _by_their_rules(part: HeuristicPart, first: int) -> float:
-    jobs = cut_sequence(_read_sequence(part.trace), first, SEQUENCE_LENGTH)
-    true_waits = part.rules == "true waits"
-    start = rule_starts(jobs, part.order, part.backfilling, _load(part.trace).nb_res, true_waits)
-    return mean_bounded_slowdown(jobs, start)
-
-
-def _by_standard_rules(part: HeuristicPart, first: int) -> float:
-    log = _load(part.trace)
-    policy = f"{part.order}+easy" if part.backfilling else part.order
-    record = simulate_workloads(simple_cluster(log.nb_res), [cut(log, first, SEQUENCE_LENGTH)], policy)
-    return metrics.mean(metrics.bounded_slowdowns(record.jobs))
+    log, found = _load(part.trace), []
+    for first in part.starts:
+        if part.rules == "standard":
+            policy = f"{part.order}+easy" if part.backfilling else part.order
+            record = simulate_workloads(simple_cluster(log.nb_res), [cut(log, first, SEQUENCE_LENGTH)], policy)
+            found.append(metrics.mean(metrics.bounded_slowdowns(record.jobs)))
+        else:
+            jobs = cut_sequence(_read_sequence(part.trace), first, SEQUENCE_LENGTH)
+            start = rule_starts(jobs, part.order, part.backfilling, log.nb_res, part.rules == "true waits")
+            found.append(mean_bounded_slowdown(jobs, start))
+    return {"bounded_slowdowns": found}
 
 
 _read_sequence = lru_cache(maxsize=2)(read_sequence)
@@ -371,7 +358,20 @@ def reproduce_rlscheduler(data: Path, parts: Parts) -> Findings:
         if line.order in ORDERS_BY_WAIT and not line.backfilling
     )
     notes = _NOTES.format(deviation=deviation, sequences=_SEQUENCES, waits=waits)
-    return Findings((_theirs(lines), _ours(lines)), notes, side_by_side=True)
+    theirs, ours = [], []
+    for line in lines:
+        if line.order == TABLE_ORDERS[0]:  # a row before each group of heuristics
+            theirs.append((f"{line.trace} backfill" if line.backfilling else line.trace, "", "", ""))
+            ours.append(("", "", "", ""))
+        published, reproduced = f"{line.published:,.2f}", f"{line.reproduced:,.2f}"
+        theirs.append((f"  {line.order}", published, reproduced, line.verdict(line.reproduced)))
+        value, low, high = map(figure, line.mean)
+        ours.append((f"{line.standard:,.2f}", line.verdict(line.standard), value, f"{low} - {high}"))
+    tables = (
+        ResultTable("RLScheduler's rules", ("", "published", "here", "verdict"), theirs),
+        ResultTable("standard rules", ("same ten", "verdict", "random", "95 %"), ours),
+    )
+    return Findings(tables, notes, side_by_side=True)
 
 
 def simulate_lines(data: Path, parts: Parts, sequences: int = _SEQUENCES) -> list[_Line]:
@@ -408,42 +408,6 @@ def _line(name: str, path: Path, backfilling: bool, order: str, slowdowns: dict[
         standard=ten("standard"),
         mean=bootstrap_mean(drawn, np.random.default_rng(0)),
     )
-
-
-# --- The tables -------------------------------------------------------------------------------------------------------
-
-
-def _theirs(lines: Sequence[_Line]) -> ResultTable:
-    def cells(line: _Line) -> tuple[str, ...]:
-        return f"  {line.order}", f"{line.published:,.2f}", f"{line.reproduced:,.2f}", line.verdict(line.reproduced)
-
-    return ResultTable("RLScheduler's rules", ("", "published", "here", "verdict"), _grouped(lines, cells, _group))
-
-
-def _ours(lines: Sequence[_Line]) -> ResultTable:
-    def cells(line: _Line) -> tuple[str, ...]:
-        value, low, high = map(figure, line.mean)
-        return f"{line.standard:,.2f}", line.verdict(line.standard), value, f"{low} - {high}"
-
-    columns = ("same ten", "verdict", "random", "95 %")
-    return ResultTable("standard rules", columns, _grouped(lines, cells, lambda line: ""))
-
-
-def _group(line: _Line) -> str:
-    return f"{line.trace} backfill" if line.backfilling else line.trace
-
-
-def _grouped(
-    lines: Sequence[_Line], cells: Callable[[_Line], tuple[str, ...]], name: Callable[[_Line], str]
-) -> list[tuple[str, ...]]:
-    """A row for each heuristic, and one before each group of them."""
-    rows = []
-    for line in lines:
-        row = cells(line)
-        if line.order == TABLE_ORDERS[0]:
-            rows.append((name(line), *("" for _ in row[1:])))
-        rows.append(row)
-    return rows
 
 
 # RLScheduler (Zhang et al., SC 2020): its table of bounded slowdowns, by its simulator's rules and by usual ones.

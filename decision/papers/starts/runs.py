@@ -1,4 +1,4 @@
-"""Moments of a log, forecasts of each, and what happened."""
+"""Moments of a log, forecasts of each by several ways, and how good they were beside what happened."""
 
 import lzma
 import re
@@ -17,17 +17,65 @@ from decision.forecasts.answer import MOST_OF_A_MOMENT, levels_of
 from decision.forecasts.calibration import PRIOR_SCORES, Blend, Evidence
 from decision.forecasts.forecast import Forecast, forecast, known_times
 from decision.forecasts.history import KnownJobs, RunTimes
-from decision.forecasts.judge import KEPT_LEVELS, Cases, moments_of
+from decision.forecasts.judge import (
+    COVERED,
+    KEPT_LEVELS,
+    MEDIAN,
+    WAIT_CLASSES,
+    Cases,
+    Score,
+    moments_of,
+    score_quantiles,
+)
 from decision.forecasts.like_jobs import like_jobs, queue_features
 from decision.forecasts.log import log_until
 from decision.forecasts.slurm import rows_of, slurm_forecast, slurm_log
+from decision.forecasts.words import span
+from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
-from decision.papers.campaign import Findings, tables_markdown
+from decision.papers.campaign import Findings, ResultTable, tables_markdown
 from decision.policies import find_policy
+from decision.report.plots.figures import BLUE, RED, Picture, new_figure, save, styled
 from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
 from decision.slurm.text import read_date
 
-from .rivals import Boosting, point
+_OFFSET = 60.0  # seconds
+
+
+def point(left: F8) -> F8:
+    """A forecast of one time (n,) as quantiles that are all the same."""
+    return np.repeat(np.maximum(0.0, left)[:, None], len(KEPT_LEVELS), axis=1)
+
+
+class Boosting:
+    """Quantile regression by gradient boosting (scikit-learn), of the logarithm of what is left to wait."""
+
+    def __init__(self) -> None:
+        try:
+            from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError:
+            raise ConfigError(
+                "gradient boosting, to compare with, needs scikit-learn: pip install 'batsim-decision[comparison]'"
+            ) from None
+        self._make = HistGradientBoostingRegressor
+        self._models: Sequence = ()
+
+    def learn(self, known: F8, left: F8) -> None:
+        """Features (n, F) and what was left (n,) in seconds, of jobs that have started."""
+        target = np.log(np.maximum(0.0, left) + _OFFSET)
+        make = (self._make(loss="quantile", quantile=level, max_iter=60, random_state=0) for level in KEPT_LEVELS)
+        self._models = [model.fit(known, target) for model in make] if len(left) >= 30 else ()
+
+    def say(self, known: F8) -> F8 | None:
+        """Quantiles (n, len(KEPT_LEVELS)); None before it has learnt."""
+        if not self._models:
+            return None
+        said = np.column_stack([model.predict(known) for model in self._models])
+        return np.sort(np.maximum(0.0, np.exp(said) - _OFFSET), axis=1)
+
+
+# Moments of a log, forecasts of each, and what happened.
+
 
 OURS, RAW, LIMITS, PLAN, LIKE, BOOSTING = "futures", "futures, raw", "limits", "Slurm's plan", "like jobs", "boosting"
 _RETRAINED = 20  # moments after which boosting learns again
@@ -122,15 +170,20 @@ def judge_log(
     for number, at in enumerate(ats.tolist()):
         known_times(log, at, times, since)
         since = at
-        ours, rows = _forecast_at(given, at, times, futures)
+        ours = given.futures(at, times, futures)
+        rows = rows_of(ours, log)
         judged = np.flatnonzero(np.isfinite(log.start[rows]) & ~np.isin(np.array(log.id)[rows], list(given.skipped)))
         if len(judged) > MOST_OF_A_MOMENT:
             judged = np.sort(rng.choice(judged, MOST_OF_A_MOMENT, replace=False))
         if not len(judged):
             continue
         rows = rows[judged]
-        if number % _RETRAINED == 0:
-            _teach(boosting, parts, log, at)
+        if number % _RETRAINED == 0 and parts:
+            # from earlier moments, what has started by now
+            begun = [log.start[part[2]] <= at for part in parts]
+            known = [part[3][each] for part, each in zip(parts, begun, strict=True)]
+            left = [(log.start[part[2]] - part[1])[each] for part, each in zip(parts, begun, strict=True)]
+            boosting.learn(np.concatenate(known), np.concatenate(left))
         evidence = Evidence(levels_of(ours)[judged], like_jobs(log, at, rows), queue_features(log, at, rows))
         blend.learn(at, log.start)
         learnt = boosting.say(evidence.features)
@@ -149,19 +202,6 @@ def judge_log(
         if show:
             show(number + 1, len(ats))
     return _joined(given, parts, early)
-
-
-def _forecast_at(given: Judged, at: float, times: RunTimes, futures: int) -> tuple[Forecast, I8]:
-    ours = given.futures(at, times, futures)
-    return ours, rows_of(ours, given.log)
-
-
-def _teach(boosting: Boosting, parts: list[Any], log: KnownJobs, at: float) -> None:
-    """Let boosting learn from earlier moments what has started by now."""
-    known = [part[3][log.start[part[2]] <= at] for part in parts]
-    left = [(log.start[part[2]] - part[1])[log.start[part[2]] <= at] for part in parts]
-    if known:
-        boosting.learn(np.concatenate(known), np.concatenate(left))
 
 
 def _joined(given: Judged, parts: list[Any], early: int) -> LogForecasts:
@@ -191,8 +231,6 @@ def reproduce_starts(
     Raises:
         ConfigError: if a log cannot be read, or has no job that waits.
     """
-    from .tables import result_tables, save_picture, sentence
-
     results = []
     for number, path in enumerate(logs):
         given = read_judged(path, policy, hosts, as_recorded, selection)
@@ -230,3 +268,92 @@ def read_judged(path: Path, policy: str, hosts: int | None, as_recorded: bool, s
         case = load_case(Path(temporary))
         _ = case.settings  # read while the folder is there
     return of_case(path.name, case, cycles)
+
+
+# What a log's forecasts came to, beside the others'.
+
+
+_COLUMNS = ("forecast", "jobs", "50 %", "80 %", "95 %", "pinball loss, s", "median error, s", "width of 80 %, s")
+_MARKS = (0, 5, 10, 30, 60, 120, 360, 1440, 4320, 10_080)  # minutes
+_SHOWN = 20  # forecasts in the picture
+
+
+def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
+    """A table of each log: who forecast it how well; the futures also by how long jobs still waited."""
+    return tuple(_table(each) for each in results)
+
+
+def _table(results: LogForecasts) -> ResultTable:
+    rows, said = [], results.said
+    for name, quantiles in said.items():
+        told = results.judged & np.isfinite(quantiles).all(1)
+        if told.any():
+            is_point = bool((quantiles[told][:, 0] == quantiles[told][:, -1]).all())
+            rows.append(_row(name, score_quantiles(results.cases, quantiles, told), is_point))
+    for kind in WAIT_CLASSES:
+        among = results.judged & results.cases.among(kind)
+        if among.any():
+            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
+    return ResultTable(results.name, _COLUMNS, rows)
+
+
+def _row(name: str, found: Score, is_point: bool) -> list[str]:
+    covered = ["" if is_point else _with_ends(found.covered[each], 100, " %") for each in COVERED]
+    losses = [_with_ends(each, 1, "") for each in (found.pinball, found.error)]
+    return [name, f"{found.cases:,}", *covered, *losses, "" if is_point else f"{found.width:,.0f}"]
+
+
+def _with_ends(found: tuple[float, float, float], scale: float, unit: str) -> str:
+    value, low, high = (scale * each for each in found)
+    return f"{value:,.0f}{unit} ({low:,.0f}-{high:,.0f})"
+
+
+def sentence(results: Sequence[LogForecasts]) -> str:
+    """How the futures stand among all, over the logs."""
+    held = lowest = 0
+    for each in results:
+        said = {name: q for name, q in each.said.items() if name != RAW}
+        told = each.judged & np.all([np.isfinite(q).all(1) | ~np.isfinite(q).any() for q in said.values()], axis=0)
+        scores = {name: score_quantiles(each.cases, q, told) for name, q in said.items() if np.isfinite(q[told]).all()}
+        covered = score_quantiles(each.cases, each.said[OURS], each.judged).covered
+        held += abs(covered[80][0] - 0.8) <= 0.04 and abs(covered[95][0] - 0.95) <= 0.03
+        lowest += scores[OURS].pinball[0] <= min(found.pinball[0] for found in scores.values())
+    return (
+        f"intervals of 80 % within 4 and of 95 % within 3 points on {held} of {len(results)} logs; "
+        f"the lowest pinball loss on {lowest}"
+    )
+
+
+def save_picture(results: LogForecasts, path: Path) -> None:
+    """Twenty forecasts of a log against what happened."""
+    save(twenty_forecasts(results).figure, path)
+
+
+@styled
+def twenty_forecasts(results: LogForecasts) -> Picture:
+    """Twenty forecasts, spread evenly over the judged ones, against what happened."""
+    rows = np.flatnonzero(results.judged)
+    rows = rows[np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).astype(int)]
+    said, left = results.said[OURS][rows] / 60, results.cases.left[rows] / 60
+    figure = new_figure(34)
+    axes = figure.subplots()
+    places = np.arange(len(rows))
+    for (low, high), width in ((COVERED[95], 1.5), (COVERED[80], 5)):
+        axes.hlines(places, said[:, low], said[:, high], color=BLUE, linewidth=width, alpha=0.55)
+    axes.plot(said[:, MEDIAN], places, "|", color=BLUE, markersize=9)
+    axes.plot(left, places, "x", color=RED, markersize=6)
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set_xlim(left=0)
+    marks = [mark for mark in _MARKS if mark <= axes.get_xlim()[1]]
+    axes.set_xticks(marks, [f"{mark:,}" for mark in marks])
+    axes.set_xlabel("minutes from the forecast to the start")
+    axes.set_yticks(places, [f"{span(waited)}" for waited in results.cases.waited[rows].tolist()])
+    axes.set_ylabel("waited so far")
+    axes.invert_yaxis()
+    held = int(((left >= said[:, COVERED[80][0]]) & (left <= said[:, COVERED[80][1]])).sum())
+    caption = (
+        f"Twenty forecasts of {results.name}, spread over all that were judged: lines are intervals of 95 %, bars of "
+        f"80 %, marks the middle, crosses what happened. {held} of {len(rows)} crosses are on the bars."
+    )
+    alt = f"Bars from quantile 0.1 to 0.9 with crosses, {held} of {len(rows)} on the bars."
+    return Picture(figure, caption, alt)

@@ -44,7 +44,6 @@ from .parts import (
     LOOKS,
     NETWORKS,
     TREES,
-    Compared,
     Contention,
     Lengths,
     Models,
@@ -178,7 +177,7 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
     ).reproduce(how, budget)
 
 
-_PRICE = TrainingHours(3e6, per_core=77.0, per_gpu=21_340.0)  # of CNN-3
+_PRICE = TrainingHours(3e6, per_core=224.0, per_gpu=21_340.0)  # of CNN-3
 
 
 def _left(asked: Asked[_Budget, RepairTraining]) -> str:
@@ -261,12 +260,20 @@ def _tables(budget: _Budget, found: Found) -> Iterator[ResultTable]:
     agent = PaperAgent(budget.preset, budget.preset == _PAPERS, steps / _PRICE.steps)
     judged = _Judge(_paid(budget), agent, budget.seeds)
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree], judged)]
-    claims += [claim for pair in pairs for claim in _price_claims(pair, judged)]
+    for pair in pairs:
+        _, tree, _, _, what = pair.comparison
+        where = ", Batsim" if pair.batsim else ""
+        found_there = f"{_shown(pair.less)}, {len(pair.values[0])} sequences of {pair.jobs}{where}"
+        claims += [judged(what, tree, found_there, pair.less)] if what else []
     title = f"Claims; networks of {budget.preset}"
     yield ResultTable(title, ("claim", "tree", "found (95 %)", "reward", *VERDICT_COLUMNS), claims)
     for tree in TREES:
         yield _solver_table(found, tree, costs[tree])
-        yield _figure_5(budget, tree, costs[tree])
+        rows = [
+            [name, *(f"{_shown(v, 2, '')} [{old:+.2f}]" for v, old in zip(values, FIG_5[name], strict=True))]
+            for name, values in _beside_annealing(budget, costs[tree]).items()
+        ]
+        yield ResultTable(f"Fig. 5, {tree}: NSA-t under SA-2t, % (95 %) [published]", ("t", *map(str, LOOKS)), rows)
     yield _model_table(found)
     yield _schedule_table(found)
     yield _contention_table(found)
@@ -395,24 +402,12 @@ def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[_Cla
         yield judged(what, tree, _shown(value, 2, ""), value, CORRELATION)
 
 
-def _price_claims(pair: Compared, judged: _Judge) -> Iterator[_Claim]:
-    _, tree, _, _, claim = pair.comparison
-    if claim:
-        where = ", Batsim" if pair.batsim else ""
-        found = f"{_shown(pair.less)}, {len(pair.values[0])} sequences of {pair.jobs}{where}"
-        yield judged(claim, tree, found, pair.less)
-
-
 def _rank_correlation(policies: Mapping[str, Result], metric: str) -> float:
     """Spearman's, of hops and the metric over policies."""
     columns = np.array([[result["hops"], result[metric]] for result in policies.values()])
-    ranks = np.array([_ranks(column) for column in columns.T])
+    # ranks from the lowest on; equal values share theirs
+    ranks = ((columns[None] < columns[:, None]).sum(1) + (columns[None] == columns[:, None]).sum(1) / 2).T
     return float(np.corrcoef(ranks)[0, 1]) if np.all(ranks.std(axis=1) > 0) else 0.0
-
-
-def _ranks(values: Floats) -> Floats:
-    """From the lowest on; equal values share theirs."""
-    return np.array([(values < value).sum() + (values == value).sum() / 2 for value in values])
 
 
 def _solver_table(found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
@@ -433,15 +428,6 @@ def _beside_annealing(budget: _Budget, costs: Mapping[str, Floats]) -> dict[str,
         name: [_less(costs, f"{name}, walk {steps}", f"SA, walk {2 * steps}") for steps in LOOKS]
         for name in budget.networks
     }
-
-
-def _figure_5(budget: _Budget, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
-    rows = []
-    for name, values in _beside_annealing(budget, costs).items():
-        published = FIG_5[name]
-        rows.append([name, *(f"{_shown(v, 2, '')} [{old:+.2f}]" for v, old in zip(values, published, strict=True))])
-    title = f"Fig. 5, {tree}: NSA-t under SA-2t, % (95 %) [published]"
-    return ResultTable(title, ("t", *map(str, LOOKS)), rows)
 
 
 def _model_table(found: Found) -> ResultTable:
@@ -486,13 +472,12 @@ def _contention_table(found: Found) -> ResultTable:
                 values = [_interval(np.array([p[policy][m] for p in same.values()])) for m in _CONTENTION]
                 cell = real.get((links, ratio, 0), {}).get(policy)
                 there = f"{cell['stretch']:.4f} (ours {same[0][policy]['stretch']:.4f})" if cell else ""
-                shown = map(_half, values, _CONTENTION.values())
+                shown = [
+                    f"{value.value:,.{digits}f} ± {(value.high - value.low) / 2:,.{digits}f}"
+                    for value, digits in zip(values, _CONTENTION.values(), strict=True)
+                ]
                 rows.append((policy.removeprefix("fcfs,allocation="), tree, links, f"{ratio:g}", *shown, there))
     return ResultTable("Jobs that communicate: means over seeds, half of the 95 % interval", columns, rows)
-
-
-def _half(value: Estimate, digits: int) -> str:
-    return f"{value.value:,.{digits}f} ± {(value.high - value.low) / 2:,.{digits}f}"
 
 
 _CONTENTION = {"hops": 1, "stretch": 3, "wait": 0, "makespan": 0}  # decimals

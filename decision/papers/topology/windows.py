@@ -224,14 +224,10 @@ def _in_turn(strategy: int) -> Callable[[WindowJobs, Ints], Floats]:
     return solve
 
 
-def _exactly(window: WindowJobs, held: Ints) -> Floats:
-    return np.array([place_exactly(window.groups, window.tree.switches, window.sizes, held)])
-
-
 NSA = 89_588.7  # published, of 500 steps; its network is not
 IN_TURN = Solver("in turn", _in_turn(DYNAMIC), 105_023.5)
 LARGEST_FIRST = Solver("any hosts, largest first", _in_turn(FREE))
-EXACT = Solver("exact", _exactly, 83_092.3)
+EXACT = Solver("exact", lambda w, held: np.array([place_exactly(w.groups, w.tree.switches, w.sizes, held)]), 83_092.3)
 SOLVERS = (
     IN_TURN,
     annealing("SA of the program, 500", (500,), False, first=PROGRAM_FIRST, published=91_813.2),
@@ -440,23 +436,26 @@ def reproduce_hpcschedule(
     for epoch in range(window_epochs):
         costs[epoch] = solve_epoch(jobs, epoch, SOLVERS).costs
         progress(epoch + 1, window_epochs)
-    tree = float(np.mean([epoch.cost for epoch in placed["tree"]]))
+    tree, same = float(np.mean([epoch.cost for epoch in placed["tree"]])), 0
+    for name, published in PUBLISHED_EPOCHS.items():
+        for found, cost, wait in zip(epochs[name], *published, strict=True):
+            same += (int(found.cost) == cost) + (int(found.wait) == wait)
+    mean = dict(zip((solver.name for solver in SOLVERS), costs.mean(axis=0), strict=True))
+    undone = 1 - mean["SA that undoes, 500"] / mean["SA of the program, 1000"]
+    annealing_note = SA_NOTE.format(
+        undone=undone,
+        more="more" if undone > 0.0134 else "not more",
+        exact=1 - mean["exact"] / mean["SA that undoes, 500"],
+    )
     notes = _NOTES.format(
         epochs=EPOCHS,
-        same=sum(_as_published(name, epochs[name]) for name in PUBLISHED_EPOCHS),
+        same=same,
         tree=tree,
         windows=window_epochs,
-        sa=_about_annealing(costs),
+        sa=annealing_note,
         than="less" if tree < min(cost for cost, _ in WINDOWS.values()) else "not less",
     )
     return Findings((_by_epoch(epochs), _by_placement(placed), _by_solver(costs)), notes)
-
-
-def _as_published(name: str, epochs: Sequence[Epoch]) -> int:
-    """How many figures are those that were published."""
-    costs, waits = PUBLISHED_EPOCHS[name]
-    found = zip(epochs, costs, waits, strict=True)
-    return sum((int(epoch.cost) == cost) + (int(epoch.wait) == wait) for epoch, cost, wait in found)
 
 
 def _by_epoch(epochs: dict[str, list[Epoch]]) -> ResultTable:
@@ -496,13 +495,3 @@ def _by_solver(costs: Floats) -> ResultTable:
 
 def _published(cost: float, first: float) -> tuple[str, str]:
     return f"{cost:,.0f}", f"{100 * (1 - cost / first):.1f}" if cost != first else ""
-
-
-def _about_annealing(costs: Floats) -> str:
-    mean = dict(zip((solver.name for solver in SOLVERS), costs.mean(axis=0), strict=True))
-    undone = 1 - mean["SA that undoes, 500"] / mean["SA of the program, 1000"]
-    return SA_NOTE.format(
-        undone=undone,
-        more="more" if undone > 0.0134 else "not more",
-        exact=1 - mean["exact"] / mean["SA that undoes, 500"],
-    )

@@ -3,7 +3,8 @@
 `tree` has the cost of Lan et al. in closed form and the best hosts for one job, `windows` the strategies by which
 several jobs are placed together, `exact` the best window, by a dynamic program or, where that would be too large, by a
 solver, and `search` the search for a good one, with how good one on any hosts can be at most. What is for any network
-is in `decision.state.hops`: how far apart two hosts are, and free hosts that are near one another.
+is elsewhere: how far apart two hosts are in `decision.state.cluster`, free hosts that are near one another in
+`decision.policies.allocation`.
 
 Design
 ------

@@ -169,12 +169,7 @@ def _put_back(down, groups, taken, search, others, share, entries, sight):
         start = choose_start(search.repair, down, groups, taken, size, others, search.first, share, sight)
         take_from(taken, start, entries)
         return True
-    return _take_run(taken, share, entries)
-
-
-@kernel
-def _take_run(taken, share, entries):
-    """The first run of entries that are all left, from a random one on, with wrap-around."""
+    # The first run of entries that are all left, from a random one on, with wrap-around.
     length, run = len(taken), 0
     begin = int(share * length)
     for offset in range(length + len(entries) - 1):
@@ -237,9 +232,34 @@ def choose_start(repair, down, groups, taken, size, others, first, share, sight)
             open_[i] = entry
             i += 1
     if repair.kind == BY_NETWORK:
+        # One of the entries that the network sees, with the probability that it gives it.
         shown = see_entries(down, groups, open_, size, others, sight)
-        return _draw(logits(repair, sight, SEEN), shown, share)
-    return _best_start(groups, open_, size, most)
+        scores = logits(repair, sight, SEEN)
+        highest, total = scores[:shown].max(), 0.0
+        for action in range(shown):
+            total += math.exp(scores[action] - highest)
+        rest = share * total
+        for action in range(shown):
+            rest -= math.exp(scores[action] - highest)
+            if rest < 0.0:
+                return action
+        return shown - 1
+    # The first of the starts on which the job is worth most (Q / n).
+    values = np.zeros(most, np.int64)
+    for level in range(len(groups)):
+        on, squares = np.zeros(groups[level, open_[left - 1]] + 1, np.int64), 0
+        for i in range(size):
+            squares += 2 * on[groups[level, open_[i]]] + 1
+            on[groups[level, open_[i]]] += 1
+        for start in range(most):
+            values[start] += squares
+            group = groups[level, open_[start]]
+            on[group] -= 1
+            squares -= 2 * on[group] + 1
+            group = groups[level, open_[(start + size) % left]]
+            squares += 2 * on[group] + 1
+            on[group] += 1
+    return int(np.argmax(values))
 
 
 @kernel
@@ -286,14 +306,25 @@ def logits(repair, state, q):
     """(q,) float32: what the network thinks of each start, in a state of q entries."""
     values, at, length = state, 0, q
     if len(repair.layers) > 0 and repair.layers[0, _WIDTH] > 0:
-        values = _without_idle(state, repair.layers[0, INPUTS], q)
+        # Without the feature that says which entries there are, for which the printed convolutions have no input: the
+        # third from the end, before the job's hosts and those of the others.
+        channels = repair.layers[0, INPUTS]
+        values = np.empty(channels * q, np.float32)
+        values[: (channels - 2) * q] = state[: (channels - 2) * q]
+        values[(channels - 2) * q :] = state[(channels - 1) * q :]
     for layer in range(len(repair.layers)):
         inputs, outputs, width = repair.layers[layer, 0], repair.layers[layer, 1], repair.layers[layer, 2]
         number = inputs * outputs * max(width, 1)
         weights, biases = repair.weights[at : at + number], repair.weights[at + number : at + number + outputs]
         at += number + outputs
         if width == 0:
-            values = _dense(weights, biases, values)
+            sums = biases.copy()
+            for i in range(len(values)):
+                if values[i] != 0.0:  # most of a state is padding where few hosts are idle
+                    value, row = values[i], weights[i * outputs : (i + 1) * outputs]
+                    for k in range(outputs):
+                        sums[k] += value * row[k]
+            values = sums
         else:
             values = _convolve(weights, biases, values, length, width, repair.layers[layer, _STRIDE])
             length = len(values) // outputs
@@ -301,29 +332,6 @@ def logits(repair, state, q):
             for i in range(len(values)):
                 values[i] = math.tanh(values[i])
     return values
-
-
-@kernel
-def _without_idle(state, channels, q):
-    """The state but the feature that says which entries there are: the printed convolutions have no input for it."""
-    values = np.empty(channels * q, np.float32)
-    idle = channels - 2  # the job's hosts and those of the others come after it
-    values[: idle * q] = state[: idle * q]
-    values[idle * q :] = state[(idle + 1) * q :]
-    return values
-
-
-@kernel
-def _dense(weights, biases, values):
-    outputs = len(biases)
-    sums = biases.copy()
-    for i in range(len(values)):
-        value = values[i]
-        if value != 0.0:  # most of a state is padding where few hosts are idle
-            row = weights[i * outputs : (i + 1) * outputs]
-            for k in range(outputs):
-                sums[k] += value * row[k]
-    return sums
 
 
 @kernel
@@ -343,41 +351,6 @@ def _convolve(weights, biases, values, length, width, stride):
             for step in range(steps):
                 sums[k, step] += weight * seen[i, step]
     return sums.ravel()
-
-
-@kernel
-def _draw(scores, shown, share):
-    """One of the first `shown` actions, with the probability that the network gives it."""
-    highest = scores[:shown].max()
-    total = 0.0
-    for action in range(shown):
-        total += math.exp(scores[action] - highest)
-    rest = share * total
-    for action in range(shown):
-        rest -= math.exp(scores[action] - highest)
-        if rest < 0.0:
-            return action
-    return shown - 1
-
-
-@kernel
-def _best_start(groups, open_, size, most):
-    """The first of the `most` first starts among the open entries on which a job is worth most (Q / n)."""
-    left, values = len(open_), np.zeros(most, np.int64)
-    for level in range(len(groups)):
-        on, squares = np.zeros(groups[level, open_[left - 1]] + 1, np.int64), 0
-        for i in range(size):
-            squares += 2 * on[groups[level, open_[i]]] + 1
-            on[groups[level, open_[i]]] += 1
-        for start in range(most):
-            values[start] += squares
-            group = groups[level, open_[start]]
-            on[group] -= 1
-            squares -= 2 * on[group] + 1
-            group = groups[level, open_[(start + size) % left]]
-            squares += 2 * on[group] + 1
-            on[group] += 1
-    return int(np.argmax(values))
 
 
 # How good a window can be on any hosts: a bound from prices of hosts, and a search that knows how far from it it is.

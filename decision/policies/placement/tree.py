@@ -81,7 +81,22 @@ def place_priced(down, free, size, worth_begin, worth, taken):
     for level in range(1, len(down)):
         for leftmost in range(tables.first[level], tables.first[level + 1], down[level]):
             _fill(tables, level, leftmost, size)
-    _hand_out(tables, size, taken)
+    # The leftmost of the best ways to take the hosts: from left to right each lowest switch gives as many as it can.
+    # How many the switches above it give in all need not be settled by then: every best way that agrees so far is kept,
+    # a row of `left` for each. Its entries are, by level, the hosts that are still to be taken from the switch's
+    # siblings, itself included.
+    levels = len(down)
+    left = np.zeros((1, levels), np.int64)
+    left[0, levels - 1] = size
+    for switch in range(len(taken)):
+        for level in range(levels - 1, 1, -1):
+            width = len(taken) // (tables.first[level + 1] - tables.first[level])
+            if switch % width == 0:
+                left = _split(tables, level, tables.first[level] + switch // width, left)
+        taken[switch], kept = _give_most(tables, switch, left)
+        left, size = left[:kept], size - taken[switch]
+        if size == 0:
+            return
 
 
 @kernel
@@ -113,16 +128,13 @@ def _row(tables, switch):
 
 
 @kernel
-def _leftmost_below(tables, level, switch):
-    """The first of the switches below one of a level above the lowest."""
-    return tables.first[level - 1] + (switch - tables.first[level]) * tables.down[level - 1]
-
-
-@kernel
 def _most_worth(tables, level, switch, hosts):
     """The most that so many hosts below a switch are worth: their largest Q."""
     squares = tables.worth[tables.worth_begin[switch] + hosts] if len(tables.worth) > 0 else hosts * hosts
-    return squares if level == 1 else squares + _row(tables, _leftmost_below(tables, level, switch))[hosts]
+    if level == 1:
+        return squares
+    leftmost_below = tables.first[level - 1] + (switch - tables.first[level]) * tables.down[level - 1]
+    return squares + _row(tables, leftmost_below)[hosts]
 
 
 @kernel
@@ -137,36 +149,9 @@ def _fill(tables, level, leftmost, size):
         row[: len(right)] = right
         row[len(right) :] = _LEAST
         for hosts in range(1, min(tables.free[switch], size) + 1):
-            _raise_to(row[hosts:], right, _most_worth(tables, level, switch, hosts))
-
-
-@kernel
-def _raise_to(row, right, squares):
-    """Raise entries of a row to those of the row to the right and `squares` more."""
-    for hosts in range(min(len(row), len(right))):
-        row[hosts] = max(row[hosts], right[hosts] + squares)
-
-
-@kernel
-def _hand_out(tables, size, taken):
-    """Write the leftmost of the best ways to take `size` hosts.
-
-    From left to right each lowest switch gives as many as it can. How many the switches above it give in all need not
-    be settled by then: every best way that agrees so far is kept, a row of `left` for each. Its entries are, by level,
-    the hosts that are still to be taken from the switch's siblings, itself included.
-    """
-    levels = len(tables.down)
-    left = np.zeros((1, levels), np.int64)
-    left[0, levels - 1] = size
-    for switch in range(len(taken)):
-        for level in range(levels - 1, 1, -1):
-            width = len(taken) // (tables.first[level + 1] - tables.first[level])
-            if switch % width == 0:
-                left = _split(tables, level, tables.first[level] + switch // width, left)
-        taken[switch], kept = _give_most(tables, switch, left)
-        left, size = left[:kept], size - taken[switch]
-        if size == 0:
-            return
+            squares = _most_worth(tables, level, switch, hosts)
+            for others in range(min(len(row) - hosts, len(right))):
+                row[hosts + others] = max(row[hosts + others], right[others] + squares)
 
 
 @kernel
@@ -219,42 +204,31 @@ def _is_best(tables, level, switch, size, hosts):
 def place_as_slurm(down, free, size, taken):
     """Write how many hosts each lowest switch gives, as Slurm chooses; arguments are those of `place_best`."""
     taken[:] = 0
-    begin, end = _lowest_that_fits(down, free, size)
+    # The lowest switches below the one that Slurm looks at: of those with enough free hosts the one with the fewest.
+    begin, width, level = -1, 1, 1
+    while begin < 0 and level < len(down):
+        least = 0
+        for first in range(0, len(free), width):
+            below = free[first : first + width].sum()
+            if below >= size and (begin < 0 or below < least):
+                begin, least = first, below
+        if begin < 0:
+            width *= down[level]
+            level += 1
+    begin, end = (begin, begin + width) if begin >= 0 else (0, len(free))
     while size > 0:
         best = -1
         for switch in range(begin, end):
             left = free[switch] - taken[switch]
-            if left > 0 and (best < 0 or _is_better(left, free[best] - taken[best], size)):
+            than = free[best] - taken[best] if best >= 0 else 0
+            # The fullest that still fits what is left, or the emptiest where none does.
+            if left > 0 and (best < 0 or (than < size or left < than if left >= size else left > than)):
                 best = switch
         if best < 0:
             raise InternalError("a job is to be placed on more hosts than are free")
         hosts = min(free[best] - taken[best], size)
         taken[best] += hosts
         size -= hosts
-
-
-@kernel
-def _lowest_that_fits(down, free, size):
-    """The first and one past the last lowest switch below the switch that Slurm looks at."""
-    width = 1
-    for level in range(1, len(down)):
-        begin, least = -1, 0
-        for first in range(0, len(free), width):
-            below = free[first : first + width].sum()
-            if below >= size and (begin < 0 or below < least):
-                begin, least = first, below
-        if begin >= 0:
-            return begin, begin + width
-        width *= down[level]
-    return 0, len(free)
-
-
-@kernel
-def _is_better(hosts, than, size):
-    """Whether a switch with so many free hosts is better than another one for `size` hosts that are left to place."""
-    if hosts >= size:
-        return than < size or hosts < than
-    return hosts > than
 
 
 # What a job's hosts cost: the hops between all pairs of them, divided by their number, in closed form.

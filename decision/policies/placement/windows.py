@@ -137,7 +137,15 @@ N_FEATURES = len(FEATURES)
 LARGEST_WEIGHT = 100.0  # hops: with more, sums of prices might not fit into 64 bits
 _FINEST = 2**48  # what one in Q is worth to a job on one host: for more hosts less, by their square
 
-_FREE, _HOSTS, _SOON, _APART, _OUTLASTED, _N_SUMS = range(6)  # over the hosts below a switch
+
+class _Below(NamedTuple):
+    """Sums over the hosts below each of some switches, (n,); `FEATURES` has the last three as shares."""
+
+    free: np.ndarray
+    hosts: np.ndarray
+    soon: np.ndarray
+    apart: np.ndarray
+    outlasted: np.ndarray
 
 
 @kernel
@@ -157,81 +165,75 @@ def fill_worth(down, switch, left, size, walltime, weights):
         them.
     """
     switches = count_lowest(down)
-    mean = _mean_left(left)
+    # Mean seconds until busy hosts come free, of those of which it is known.
+    total, known = 0.0, 0
+    for host in range(len(left)):
+        if 0.0 <= left[host] < np.inf:
+            total += left[host]
+            known += 1
+    mean = total / known if known > 0 else 0.0
     sums = _sum_below(switches, switch, left, walltime, mean)
     long = walltime / (walltime + mean) if 0.0 < walltime < np.inf else 0.0
-    begin = np.zeros(_count_switches(down, switches) + 1, np.int64)
+    count, on_level = 0, switches  # of all levels
+    for level in range(1, len(down)):
+        count += on_level
+        on_level //= down[level]
+    begin = np.zeros(count + 1, np.int64)
     worth = np.zeros((len(down) - 1) * (len(left) + switches), np.int64)
     at = 0
     for level in range(1, len(down)):
-        for row in range(len(sums)):
-            count = min(int(sums[row, _FREE]), size) + 1
+        for row in range(len(sums.free)):
+            count = min(int(sums.free[row]), size) + 1
             begin[at + 1] = begin[at] + count
-            _fill_row(sums[row], size, long, weights[level - 1], worth[begin[at] : begin[at + 1]])
+            _fill_row(sums, row, size, long, weights[level - 1], worth[begin[at] : begin[at + 1]])
             at += 1
         if level + 1 < len(down):
-            sums = _sum_groups(sums, down[level])
+            above = _nothing_below(len(sums.free) // down[level])
+            for row in range(len(sums.free)):
+                at_above = row // down[level]
+                above.free[at_above] += sums.free[row]
+                above.hosts[at_above] += sums.hosts[row]
+                above.soon[at_above] += sums.soon[row]
+                above.apart[at_above] += sums.apart[row]
+                above.outlasted[at_above] += sums.outlasted[row]
+            sums = above
     return begin, worth[: begin[-1]]
 
 
 @kernel
-def _count_switches(down, switches):
-    count = 0
-    for level in range(1, len(down)):
-        count += switches
-        switches //= down[level]
-    return count
-
-
-@kernel
-def _mean_left(left):
-    """Mean seconds until busy hosts come free, of those of which it is known; 0 where there are none."""
-    total, number = 0.0, 0
-    for host in range(len(left)):
-        if 0.0 <= left[host] < np.inf:
-            total += left[host]
-            number += 1
-    return total / number if number > 0 else 0.0
+def _nothing_below(n):
+    return _Below(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n))
 
 
 @kernel
 def _sum_below(switches, switch, left, walltime, mean):
-    """(switches, _N_SUMS) over the hosts of each lowest switch."""
-    sums = np.zeros((switches, _N_SUMS))
+    """Over the hosts of each lowest switch."""
+    sums = _nothing_below(switches)
     for host in range(len(left)):
-        own, seconds = sums[switch[host]], left[host]
-        own[_HOSTS] += 1
+        at, seconds = switch[host], left[host]
+        sums.hosts[at] += 1
         if seconds < 0.0:
-            own[_FREE] += 1
+            sums.free[at] += 1
             continue
         if seconds < np.inf:
-            own[_SOON] += mean / (mean + seconds) if mean > 0.0 else 1.0
+            sums.soon[at] += mean / (mean + seconds) if mean > 0.0 else 1.0
         if walltime < np.inf:
             gap = walltime - seconds if seconds < np.inf else -1.0
             both = walltime + seconds if seconds < np.inf else 1.0
             if both > 0.0:
-                own[_APART] += abs(gap) / both
-                own[_OUTLASTED] += max(gap, 0.0) / both
+                sums.apart[at] += abs(gap) / both
+                sums.outlasted[at] += max(gap, 0.0) / both
     return sums
 
 
 @kernel
-def _sum_groups(sums, group):
-    """The same of the switches one level higher, each above so many."""
-    above = np.zeros((len(sums) // group, _N_SUMS))
-    for row in range(len(sums)):
-        above[row // group] += sums[row]
-    return above
-
-
-@kernel
-def _fill_row(sums, size, long, weights, worth):
+def _fill_row(sums, row, size, long, weights, worth):
     """Write what 0, 1, ... hosts below a switch are worth to it."""
-    if sums[_HOSTS] == 0:
+    if sums.hosts[row] == 0:
         return
     unit = _FINEST // (size * size)
-    free, hosts = int(sums[_FREE]), sums[_HOSTS]
-    same = (weights[4] * sums[_SOON] + weights[5] * sums[_APART] + weights[6] * sums[_OUTLASTED]) / hosts
+    free, hosts = int(sums.free[row]), sums.hosts[row]
+    same = (weights[4] * sums.soon[row] + weights[5] * sums.apart[row] + weights[6] * sums.outlasted[row]) / hosts
     price = 0.0
     for taken in range(1, len(worth)):
         share = (free - taken) / hosts
@@ -286,7 +288,16 @@ def place_exactly(groups, switches, sizes, held):
     room, unseen = most[:0], choice[:0]
     looked_at = np.zeros((len(kinds.size), kinds.size.max()), np.bool_)
     while True:
-        bound, kind, head = _most_promising(kinds, most, full, looked_at)
+        # The best bound of the ways to wrap a job that were not looked at; its kind, and its entries at the head.
+        bound, kind, head = -np.inf, 0, 0
+        for k in range(len(kinds.size)):
+            for entries in range(1, kinds.size[k]):
+                start = length - (kinds.size[k] - entries)
+                if start < entries or looked_at[k, entries]:
+                    continue
+                promise = kinds.worth[k, start] + most[entries, full - kinds.step[k]]
+                if promise > bound:
+                    bound, kind, head = promise, k, entries
         if bound <= best + _CLOSE:
             break
         looked_at[kind, head] = True
@@ -323,27 +334,20 @@ def kinds_of(groups, switches, sizes):
     for kind in range(len(size)):
         number[kind] = (sizes == size[kind]).sum()
         step[kind + 1] = step[kind] * (number[kind] + 1)
-        _slide(groups, switches, size[kind], values[kind])
+        for level in range(len(groups)):  # slide along the sequence, with wrap-around
+            on, squares, group = np.zeros(switches, np.int64), 0, groups[level]
+            for entry in range(size[kind]):
+                squares += 2 * on[group[entry]] + 1
+                on[group[entry]] += 1
+            for entry in range(len(group)):
+                values[kind, entry] += squares / size[kind]
+                on[group[entry]] -= 1
+                squares -= 2 * on[group[entry]] + 1
+                after = entry + size[kind]
+                after -= len(group) if after >= len(group) else 0
+                squares += 2 * on[group[after]] + 1
+                on[group[after]] += 1
     return Kinds(size, number, step, values)
-
-
-@kernel
-def _slide(groups, switches, size, values):
-    """Write Q / n of a job of a size from each entry on, with wrap-around."""
-    length = groups.shape[1]
-    for level in range(len(groups)):
-        on, squares = np.zeros(switches, np.int64), 0
-        for entry in range(size):
-            squares += 2 * on[groups[level, entry]] + 1
-            on[groups[level, entry]] += 1
-        for entry in range(length):
-            values[entry] += squares / size
-            on[groups[level, entry]] -= 1
-            squares -= 2 * on[groups[level, entry]] + 1
-            after = entry + size
-            after -= length if after >= length else 0
-            squares += 2 * on[groups[level, after]] + 1
-            on[groups[level, after]] += 1
 
 
 @kernel
@@ -383,22 +387,6 @@ def _fill(kinds, begin, end, most, choice):
                     here[subset] = total
                     if notes:
                         choice[entry, subset] = kind
-
-
-@kernel
-def _most_promising(kinds, most, full, looked_at):
-    """The best bound of the ways to wrap a job that were not looked at; its kind, and its entries at the head."""
-    best, best_kind, best_head = -np.inf, 0, 0
-    length = kinds.worth.shape[1]
-    for kind in range(len(kinds.size)):
-        for head in range(1, kinds.size[kind]):
-            start = length - (kinds.size[kind] - head)
-            if start < head or looked_at[kind, head]:
-                continue
-            bound = kinds.worth[kind, start] + most[head, full - kinds.step[kind]]
-            if bound > best:
-                best, best_kind, best_head = bound, kind, head
-    return best, best_kind, best_head
 
 
 @kernel

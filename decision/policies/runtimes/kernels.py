@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from decision.compiling.bundle import F8, I4, I8, U8, Bundle, F4x2, F8x2
+from decision.compiling.bundle import F8, I4, U8, Bundle, F4x2, F8x2, Float, Int
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import first_word, insert_in_order
 from decision.model.dates import DAY
@@ -18,7 +18,6 @@ from decision.model.errors import InternalError
 # A key is a hash of 64 bits. Rows are used in the order in which keys come, so that only as much memory is touched as
 # there are keys, and they are found by open addressing. The first row is that of all jobs, and of no key.
 
-JOBS, MEAN, LAST_RUN, BEFORE_LAST = range(4)  # columns: how many jobs, a mean of run times, and two of these
 _KEYS_PER_JOB = 2  # of its user, and of its user, size and walltime
 _KEYS_OF_ALL = 2  # of all jobs with walltimes, and of all without
 
@@ -28,11 +27,15 @@ class Habits(Bundle):
 
     habit_slot: I4  # (S,) where the row of a key is, 0 where none is; S is a power of two, or 0 where rows are shared
     habit_key: U8  # (N + 1,)
-    habits: F8x2  # (N + 1, 4)
-    habits_used: I8  # (1,) rows that have a key
+    habit_jobs: F8  # (N + 1,) how many
+    habit_mean: F8  # (N + 1,) of their run times, of late ones more
+    habit_last: F8  # (N + 1,) the last run time,
+    habit_before: F8  # (N + 1,) and the one before it
+    habits_used: Int  # rows that have a key
 
 
 H = TypeVar("H", bound=Habits)
+_BY_ROW = ("habit_jobs", "habit_mean", "habit_last", "habit_before")
 
 
 def room_for_habits(jobs: int) -> dict[str, Any]:
@@ -41,8 +44,7 @@ def room_for_habits(jobs: int) -> dict[str, Any]:
     return {
         "habit_slot": np.zeros(1 << (2 * rows).bit_length(), np.int32),
         "habit_key": np.zeros(rows + 1, np.uint64),
-        "habits": np.zeros((rows + 1, 4)),
-        "habits_used": np.zeros(1, np.int64),
+        **{name: np.zeros(rows + 1) for name in _BY_ROW},
     }
 
 
@@ -55,8 +57,7 @@ def shared_habits(rows: int) -> dict[str, Any]:
     return {
         "habit_slot": np.zeros(0, np.int32),
         "habit_key": np.zeros(0, np.uint64),
-        "habits": np.zeros((rows, 4)),
-        "habits_used": np.zeros(1, np.int64),
+        **{name: np.zeros(rows) for name in _BY_ROW},
     }
 
 
@@ -64,12 +65,9 @@ def grown_habits(memory: H, jobs: int) -> H:
     """The same table with room for so many jobs: the same arrays where it has."""
     if len(memory.habit_key) > _keys_of(jobs):
         return memory
-    room, rows = room_for_habits(jobs), int(memory.habits_used[0]) + 1
-    room["habit_key"][:rows], room["habits"][:rows], room["habits_used"][:] = (
-        memory.habit_key[:rows],
-        memory.habits[:rows],
-        memory.habits_used,
-    )
+    room, rows = room_for_habits(jobs), memory.habits_used + 1
+    for name in ("habit_key", *_BY_ROW):
+        room[name][:rows] = getattr(memory, name)[:rows]
     grown = memory._replace(**room)
     _find_places(grown)
     return grown
@@ -79,13 +77,15 @@ def grown_habits(memory: H, jobs: int) -> H:
 def forget_habits(memory):
     """No key has a row."""
     memory.habit_slot[:] = 0
-    memory.habits[: memory.habits_used[0] + 1] = 0.0
-    memory.habits_used[0] = 0
+    rows = memory.habits_used + 1
+    memory.habit_jobs[:rows], memory.habit_mean[:rows] = 0.0, 0.0
+    memory.habit_last[:rows], memory.habit_before[:rows] = 0.0, 0.0
+    memory.habits_used = 0
 
 
 @kernel
 def _find_places(memory):
-    for row in range(1, memory.habits_used[0] + 1):
+    for row in range(1, memory.habits_used + 1):
         memory.habit_slot[_place(memory, memory.habit_key[row])] = row
 
 
@@ -106,14 +106,14 @@ def row_of(memory, key):
     """The row of a key; 0 where it has none."""
     if len(memory.habit_slot) == 0:
         row = _shared_row(memory, key)
-        return row if memory.habits[row, JOBS] > 0.0 else 0
+        return row if memory.habit_jobs[row] > 0.0 else 0
     return np.int64(memory.habit_slot[_place(memory, key)])
 
 
 @kernel
 def _shared_row(memory, key):
     # Row 0 is that of all jobs.
-    return 1 + np.int64(key % np.uint64(len(memory.habits) - 1))
+    return 1 + np.int64(key % np.uint64(len(memory.habit_jobs) - 1))
 
 
 @kernel
@@ -124,12 +124,13 @@ def new_row_of(memory, key):
     place = _place(memory, key)
     # First seen: the next row is cleared and taken. Rows are touched only here, so that unused pages take no memory.
     if memory.habit_slot[place] == 0:
-        row = memory.habits_used[0] + 1
+        row = memory.habits_used + 1
         if row >= len(memory.habit_key):
             raise InternalError("a predictor's memory has no room for another user")
-        memory.habits_used[0] = row
+        memory.habits_used = row
         memory.habit_key[row] = key
-        memory.habits[row, :] = 0.0
+        memory.habit_jobs[row], memory.habit_mean[row] = 0.0, 0.0
+        memory.habit_last[row], memory.habit_before[row] = 0.0, 0.0
         memory.habit_slot[place] = row
     return np.int64(memory.habit_slot[place])
 
@@ -155,10 +156,10 @@ class RegressionMemory(Habits):
 
     regression: F8  # (9,) weights
     inverse: F8x2  # (9, 9) of the covariance
-    longest: F8  # (1,) of all run times, as a logarithm
+    longest: Float  # of all run times, as a logarithm
     inputs: F8  # (9,) scratch
     gain: F8  # (9,) scratch
-    ridge: F8  # (1,) weight of the pull to zero, in jobs
+    ridge: Float  # weight of the pull to zero, in jobs
 
 
 def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemory:
@@ -171,10 +172,9 @@ def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemo
     return RegressionMemory(
         regression=np.zeros(_INPUTS),
         inverse=np.eye(_INPUTS) / ridge,
-        longest=np.zeros(1),
         inputs=np.zeros(_INPUTS),
         gain=np.zeros(_INPUTS),
-        ridge=np.array([ridge]),
+        ridge=ridge,
         **habits,
     )
 
@@ -183,22 +183,22 @@ def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemo
 def forget_regression(memory):
     """Forget all jobs, so that the memory is as `new_regression` makes it."""
     forget_habits(memory)
-    memory.longest[0] = 0.0
+    memory.longest = 0.0
     for i in range(_INPUTS):
         memory.regression[i] = 0.0
         for k in range(_INPUTS):
-            memory.inverse[i, k] = 1.0 / memory.ridge[0] if i == k else 0.0
+            memory.inverse[i, k] = 1.0 / memory.ridge if i == k else 0.0
 
 
 @kernel
 def predict(memory, user, size, walltime, submit_time):
     """Seconds that a job will run: a second at least, at most its walltime and the longest run time so far."""
-    if memory.habits[0, JOBS] == 0.0:
+    if memory.habit_jobs[0] == 0.0:
         return walltime
     _see(memory, user, size, walltime, submit_time)
     # Never beyond the longest run time so far: a line that was fitted to few points says anything far from them.
     guess = _value(memory)
-    return min(math.exp(min(max(guess, 0.0), memory.longest[0])), walltime)
+    return min(math.exp(min(max(guess, 0.0), memory.longest)), walltime)
 
 
 @kernel
@@ -206,13 +206,13 @@ def learn_end(memory, user, size, walltime, submit_time, runtime):
     """Learn that a job has ended after running for `runtime` seconds: a step of recursive least squares."""
     target = math.log(max(runtime, 1.0))
     # Learn with the inputs as they were when it was predicted from, before this job changes them.
-    if memory.habits[0, JOBS] > 0.0:
+    if memory.habit_jobs[0] > 0.0:
         _see(memory, user, size, walltime, submit_time)
         _correct(memory, target - _value(memory))
-    memory.longest[0] = max(memory.longest[0], target)
-    _learn(memory.habits[0], target)
-    _learn(memory.habits[new_row_of(memory, user_key(user))], target)
-    _learn(memory.habits[new_row_of(memory, request_key(user, size, walltime))], target)
+    memory.longest = max(memory.longest, target)
+    _learn(memory, 0, target)
+    _learn(memory, new_row_of(memory, user_key(user)), target)
+    _learn(memory, new_row_of(memory, request_key(user, size, walltime)), target)
 
 
 @kernel
@@ -233,8 +233,8 @@ def _see(memory, user, size, walltime, submit_time):
     inputs[0], inputs[1] = 1.0, math.log2(size)
     inputs[2] = math.log(walltime) if walltime < np.inf else 0.0
     inputs[3], inputs[4] = math.sin(hour), math.cos(hour)
-    inputs[5], inputs[6] = memory.habits[person, MEAN], _last_two(memory.habits[person])
-    inputs[7], inputs[8] = memory.habits[alike, MEAN], _last_two(memory.habits[alike])
+    inputs[5], inputs[6] = memory.habit_mean[person], _last_two(memory, person)
+    inputs[7], inputs[8] = memory.habit_mean[alike], _last_two(memory, alike)
 
 
 @kernel
@@ -253,16 +253,17 @@ def _correct(memory, error):
 
 
 @kernel
-def _learn(habit, target):
-    habit[JOBS] += 1.0
-    habit[MEAN] += (target - habit[MEAN]) / min(habit[JOBS], _FORGET)
-    habit[BEFORE_LAST] = habit[LAST_RUN]
-    habit[LAST_RUN] = target
+def _learn(memory, row, target):
+    memory.habit_jobs[row] += 1.0
+    memory.habit_mean[row] += (target - memory.habit_mean[row]) / min(memory.habit_jobs[row], _FORGET)
+    memory.habit_before[row] = memory.habit_last[row]
+    memory.habit_last[row] = target
 
 
 @kernel
-def _last_two(habit):
-    return habit[LAST_RUN] if habit[JOBS] < 2.0 else (habit[LAST_RUN] + habit[BEFORE_LAST]) / 2.0
+def _last_two(memory, row):
+    last = memory.habit_last[row]
+    return last if memory.habit_jobs[row] < 2.0 else (last + memory.habit_before[row]) / 2.0
 
 
 # `predictors.LastTwo` as kernels, for policies: the mean of the run times of a user's last two ended jobs.
@@ -271,18 +272,18 @@ def _last_two(habit):
 @kernel
 def predict_last_two(memory, user, walltime):
     """Seconds: the mean of the two; the walltime for users with fewer, and for jobs of nobody (-1)."""
-    habit = memory.habits[row_of(memory, user_key(user))]
-    return (habit[LAST_RUN] + habit[BEFORE_LAST]) / 2.0 if user >= 0 and habit[JOBS] >= 2.0 else walltime
+    row = row_of(memory, user_key(user))
+    return _last_two(memory, row) if user >= 0 and memory.habit_jobs[row] >= 2.0 else walltime
 
 
 @kernel
 def observe_last_two(memory, user, runtime):
     """Remember the run time (seconds) of a user's job that has ended, forget the one before the last."""
     if user >= 0:
-        habit = memory.habits[new_row_of(memory, user_key(user))]
-        habit[JOBS] += 1.0
-        habit[BEFORE_LAST] = habit[LAST_RUN]
-        habit[LAST_RUN] = runtime
+        row = new_row_of(memory, user_key(user))
+        memory.habit_jobs[row] += 1.0
+        memory.habit_before[row] = memory.habit_last[row]
+        memory.habit_last[row] = runtime
 
 
 # Run times as distributions, as kernels for policies: predictions that say how sure they are.
@@ -348,7 +349,8 @@ class Quantiles:
             return min(2 * elapsed, walltime)
         gone = sum(weight for _, weight in sample[: len(sample) - len(longer)])
         shares, levels = [0.0, *LEVELS, 1.0], [0.0, *np.maximum.accumulate(np.clip(self.levels, 0, 1)), 1.0]
-        sure = float(np.interp(gone, *_rising(levels, shares))) if gone else 0.0
+        rising = [0, *(k for k in range(1, len(levels)) if levels[k] > levels[k - 1])]
+        sure = float(np.interp(gone, [levels[k] for k in rising], [shares[k] for k in rising])) if gone else 0.0
         seconds = _read_off_in_python(sample, float(np.interp(sure + level * (1 - sure), shares, levels)), walltime)
         return max(seconds, longer[0][0]) if gone else seconds
 
@@ -360,8 +362,11 @@ class Quantiles:
             said = self._said[job].popleft()
             self.compared += 1
             self.held += said[0] <= took <= said[-1]
-            pairs = zip(self.levels, LEVELS.tolist(), said, strict=True)
-            self.levels = [_moved_in_python(level, share, took, seconds) for level, share, seconds in pairs]
+            for k, share in enumerate(LEVELS.tolist()):
+                level, below = self.levels[k], took < said[k] if share < MIDDLE else took <= said[k]
+                moved = level + LEVEL_STEP * (share - below)
+                beyond = took == said[k] and (level > moved < EDGE or level < moved > 1 - EDGE)
+                self.levels[k] = level if beyond else moved
             if not self._said[job]:
                 del self._said[job]
         for key in _kinds(user, size, walltime):
@@ -401,20 +406,6 @@ def _read_off_in_python(sample: Sample, level: float, walltime: float) -> float:
         if below >= level - 1e-12:
             return seconds
     return sample[-1][0]
-
-
-def _moved_in_python(level: float, share: float, took: float, said: float) -> float:
-    below = took < said if share < MIDDLE else took <= said
-    moved = level + LEVEL_STEP * (share - below)
-    if took == said and (level > moved < EDGE or level < moved > 1 - EDGE):
-        return level
-    return moved
-
-
-def _rising(levels: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
-    """The points whose level is above that of the one before."""
-    kept = [0, *(k for k in range(1, len(levels)) if levels[k] > levels[k - 1])]
-    return [levels[k] for k in kept], [shares[k] for k in kept]
 
 
 KINDS = 3  # of jobs: those alike, the user's, all
@@ -492,8 +483,8 @@ def learn_quantiles(memory, job, user, size, walltime, runtime):
     for kind in range(KINDS):
         if kind != _USERS or user >= 0:
             row = new_row_of(memory, _key(kind, user, size, walltime))
-            memory.recent[row, np.int64(memory.habits[row, JOBS]) % RECENT] = took / _unit(walltime)
-            memory.habits[row, JOBS] += 1.0
+            memory.recent[row, np.int64(memory.habit_jobs[row]) % RECENT] = took / _unit(walltime)
+            memory.habit_jobs[row] += 1.0
 
 
 @kernel
@@ -531,7 +522,7 @@ def _see_alike(memory, user, size, walltime):
     for kind in range(KINDS):
         row = row_of(memory, _key(kind, user, size, walltime)) if kind != _USERS or user >= 0 else 0
         if row > 0:
-            jobs = np.int64(memory.habits[row, JOBS])
+            jobs = np.int64(memory.habit_jobs[row])
             known = min(jobs, RECENT)
             # Each kind takes its part of what the narrower kinds have left; all jobs take the rest.
             counts = _COUNTS[:known].sum()

@@ -262,19 +262,15 @@ def predict_by(name: str, history: History, rng: np.random.Generator) -> Floats:
     if name == "actual":
         return history.runtime.copy()
     if kind == "noise" and colon:
-        return history.runtime * np.exp(_sigma(name, text) * rng.standard_normal(len(history.runtime)))
+        try:
+            sigma = float(text)
+        except ValueError:
+            sigma = math.nan
+        if not 0 <= sigma < math.inf:
+            raise ConfigError(f"the predictor {name!r}: S must be a number, finite and not negative")
+        return history.runtime * np.exp(sigma * rng.standard_normal(len(history.runtime)))
     known = [*PREDICTORS, "actual", "noise:S"]
     raise ConfigError(f"there is no predictor {name!r}{nearest(name, known)} (there are {PREDICTED_BY})")
-
-
-def _sigma(name: str, text: str) -> float:
-    try:
-        sigma = float(text)
-    except ValueError:
-        sigma = math.nan
-    if not 0 <= sigma < math.inf:
-        raise ConfigError(f"the predictor {name!r}: S must be a number, finite and not negative")
-    return sigma
 
 
 def with_estimates(workload: Workload, predictions: Floats) -> Workload:

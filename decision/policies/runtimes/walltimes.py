@@ -79,16 +79,25 @@ def histogram(nb_jobs: int, longest: float, rng: np.random.Generator) -> tuple[F
     head = _head_values(longest)
     wanted = round(float(np.interp(nb_jobs, *_DISTINCT)))
     tail = _tail_values(wanted - len(head), longest, head)
+    # The most popular value gets what the others leave.
+    a, b, c = _HEAD_SIZE
+    others = a * np.exp(b * np.arange(2, len(head) + 1)) + c
+    head_shares = np.concatenate(([_HEAD_SHARE - others.sum()], others))
     tail_shares = np.arange(_HEAD + 1, _HEAD + 1 + len(tail)) ** _TAIL_POWER
     shares = np.concatenate(
         (
-            _head_shares(len(head))[_popularity(rng, len(head))],
+            head_shares[_popularity(rng, len(head))],
             rng.permutation(tail_shares * ((1 - _HEAD_SHARE) / tail_shares.sum() if len(tail) else 0.0)),
         )
     )
     values = np.concatenate((head, tail))
     order = np.argsort(values)
-    return values[order], _whole(shares[order] / shares.sum() * nb_jobs)
+    # Whole numbers with the same sum: the largest fractions are rounded up.
+    amounts = shares[order] / shares.sum() * nb_jobs
+    counts = np.floor(amounts).astype(np.int64)
+    missing = round(float(amounts.sum())) - int(counts.sum())
+    counts[np.argsort(counts - amounts, kind="stable")[:missing]] += 1
+    return values[order], counts
 
 
 def _head_values(longest: float) -> Floats:
@@ -100,13 +109,6 @@ def _head_values(longest: float) -> Floats:
         if value < longest and value not in values:
             values.append(value)
     return np.array([longest, *sorted(values)])
-
-
-def _head_shares(count: int) -> Floats:
-    """Share of the jobs by popularity; the most popular gets what the others leave."""
-    a, b, c = _HEAD_SIZE
-    others = a * np.exp(b * np.arange(2, count + 1)) + c
-    return np.concatenate(([_HEAD_SHARE - others.sum()], others))
 
 
 def _popularity(rng: np.random.Generator, count: int) -> Ints:
@@ -135,14 +137,6 @@ def _tail_values(count: int, longest: float, head: Floats) -> Floats:
     values = np.unique(np.rint((a - 1) * x / (a - x) * longest / _MINUTE) * float(_MINUTE))
     values = values[(values > 0) & (values < longest)]
     return np.setdiff1d(values, head)
-
-
-def _whole(amounts: Floats) -> Ints:
-    """Whole numbers with the same sum: the largest fractions are rounded up."""
-    floors = np.floor(amounts).astype(np.int64)
-    missing = round(float(amounts.sum())) - int(floors.sum())
-    floors[np.argsort(floors - amounts, kind="stable")[:missing]] += 1
-    return floors
 
 
 def _deal(runtimes: Floats, values: Floats, counts: Ints, rng: np.random.Generator) -> Floats:
@@ -236,18 +230,15 @@ def fill_missing(workload: Workload, missing: str, seed: int = 0, speed: float |
         return workload
     if missing in MISSING:
         return fill_walltimes(workload, missing, speed)
-    model, limits = _model(missing), walltimes(workload)
-    unknown = np.isinf(limits)
-    limits[unknown] = model(runtimes(workload, speed)[unknown], np.random.default_rng(seed))
-    return with_walltimes(workload, limits)
-
-
-def _model(missing: str) -> Model:
     try:
-        return read_model(missing)
+        model = read_model(missing)
     except ConfigError as error:
         wanted = f"write {', '.join(MISSING)}, or a model: {ESTIMATES}"
         raise ConfigError(f"missing walltimes {missing!r}: {wanted}", field="missing_walltime") from error
+    limits = walltimes(workload)
+    unknown = np.isinf(limits)
+    limits[unknown] = model(runtimes(workload, speed)[unknown], np.random.default_rng(seed))
+    return with_walltimes(workload, limits)
 
 
 def missing_text(workload: Workload, missing: str) -> str:

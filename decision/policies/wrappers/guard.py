@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
-from decision.policies.conservative import take_due
+from decision.policies.backfill import take_due
 from decision.policies.guard import (
     GuardLimit,
     ask_for_call,
@@ -28,7 +28,7 @@ from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import PSTATE_SLEEP, SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 
-from .base import AroundPolicy, ask_inner, own_memory
+from . import AroundPolicy, ask_inner, own_memory
 
 
 @DECIDE.entry
@@ -90,53 +90,45 @@ def guard_plan(state, facts, memory, plan):
         due = take_due(state, memory, state.queue, guarded)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
-        refused = _keep_harmless(state, facts, memory, plan)
+        stays, refused = np.ones(plan.nb_actions, np.bool_), False
+        for at in range(len(stays)):
+            stays[at] = _may_stay(state, facts, memory, plan, at)
+            refused |= plan.kind[at] == START and not stays[at]
+        keep_only(plan, stays)
         for i in range(due):
-            if not _starts(plan, memory.chosen[i]):
-                _start_due(state, plan, memory.chosen[i])
+            job = memory.chosen[i]
+            if _starts(plan, job):
+                continue
+            # The profile has hosts for it, but others may have booked some of them. Who did gets them back once the job
+            # has ended; jobs behind the guarded ones leave them alone.
+            unbooked = plan.free.copy()
+            if count_hosts(plan.free) < state.size[job]:
+                plan.free[:] = state.free
+                for at in range(plan.nb_actions):
+                    for k in range(plan.begin[at], plan.end[at]):
+                        remove_interval(plan.free, plan.first[k], plan.last[k])
+            take_lowest(plan, add(plan, START, job), state.size[job])
+            plan.free[:] &= unbooked
         # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to.
         if refused:
             _start_others(state, memory, plan)
-    chosen, free = _note_starts(state, memory, plan)
+    chosen, free, switches = 0, state.nb_free, False
+    for at in range(plan.nb_actions):
+        switches |= plan.kind[at] == SET_PSTATE
+        if plan.kind[at] == START:
+            memory.reserved[plan.job[at]] = state.now
+            free -= state.size[plan.job[at]]
+            chosen += 1
     if guarded > 0:
         note_decision(state, memory, chosen)
         memory.kept = 1
         # The inner policy does not know for whom hosts are needed; all that sleep are woken, unless it switches some
         # itself.
-        if state.nb_in_state[SLEEPING] > 0 and not _switches(plan):
+        if state.nb_in_state[SLEEPING] > 0 and not switches:
             wake_lowest(state, facts, plan, state.nb_in_state[SLEEPING])
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
-
-
-@kernel
-def _keep_harmless(state, facts, memory, plan):
-    """Keep of a plan what delays no guarded job; returns whether a start was taken out."""
-    stays, refused = np.ones(plan.nb_actions, np.bool_), False
-    for at in range(len(stays)):
-        stays[at] = _may_stay(state, facts, memory, plan, at)
-        refused |= plan.kind[at] == START and not stays[at]
-    keep_only(plan, stays)
-    return refused
-
-
-@kernel
-def _start_due(state, plan, job):
-    """Start a job whose reservation begins, for which the profile has hosts: others may have booked some of them.
-
-    Who booked them gets them back once the job has ended; jobs behind the guarded ones leave them alone.
-    """
-    if count_hosts(plan.free) >= state.size[job]:
-        take_lowest(plan, add(plan, START, job), state.size[job])
-        return
-    unbooked = plan.free.copy()
-    plan.free[:] = state.free
-    for at in range(plan.nb_actions):
-        for i in range(plan.begin[at], plan.end[at]):
-            remove_interval(plan.free, plan.first[i], plan.last[i])
-    take_lowest(plan, add(plan, START, job), state.size[job])
-    plan.free[:] &= unbooked
 
 
 @kernel
@@ -196,24 +188,3 @@ def _starts(plan, job):
     for at in range(plan.nb_actions):
         found |= plan.job[at] == job and plan.kind[at] in (START, REJECT)
     return found
-
-
-@kernel
-def _switches(plan):
-    """Whether a plan switches hosts."""
-    switches = False
-    for at in range(plan.nb_actions):
-        switches |= plan.kind[at] == SET_PSTATE
-    return switches
-
-
-@kernel
-def _note_starts(state, memory, plan):
-    """How many jobs the plan starts, and how many hosts it leaves free."""
-    chosen, free = 0, state.nb_free
-    for at in range(plan.nb_actions):
-        if plan.kind[at] == START:
-            memory.reserved[plan.job[at]] = state.now
-            free -= state.size[plan.job[at]]
-            chosen += 1
-    return chosen, free

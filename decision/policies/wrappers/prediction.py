@@ -45,7 +45,7 @@ from decision.policies.runtimes.kernels import (
 from decision.policies.traits import Correction, Estimator, OutlookSettings, Traits
 from decision.state.cluster import ENDED, RUNNING, ClusterState
 
-from .base import AroundPolicy, ask_inner, layers, own_memory
+from . import AroundPolicy, ask_inner, layers, own_memory
 
 _SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0
@@ -144,44 +144,47 @@ def forget_outlook(outlook):
 def look_ahead(state, outlook):
     """Bring the outlook up to date with a state, before a decision: learn, predict, correct."""
     for i in range(state.nb_ended):
-        _learn(state, outlook, state.ended[i])
+        job = state.ended[i]
+        if state.job_state[job] == _KILLED:  # before its walltime: its run time is not known
+            continue
+        estimate, user, walltime = outlook.estimate, state.user[job], state.walltime[job]
+        runtime = min(state.end_time[job] - state.start_time[job], walltime)
+        if estimate == Estimator.LAST2:
+            observe_last_two(outlook, user, runtime)
+        elif estimate == Estimator.REGRESSION:
+            learn_end(outlook, user, state.size[job], walltime, state.submit_time[job], runtime)
+        elif estimate == Estimator.QUANTILES:
+            learn_quantiles(outlook, job, user, state.size[job], walltime, runtime)
     _list_running(state, outlook)
     for job in range(outlook.nb_predicted, state.nb_jobs):
-        outlook.predicted[job] = _predict(state, outlook, job)
-        outlook.expected_runtime[job] = outlook.predicted[job]
+        estimate, user, size, walltime = outlook.estimate, state.user[job], state.size[job], state.walltime[job]
+        seconds = walltime
+        if estimate == Estimator.LAST2:
+            seconds = predict_last_two(outlook, user, walltime)
+        elif estimate == Estimator.REGRESSION:
+            seconds = predict(outlook, user, size, walltime, state.submit_time[job])
+        elif estimate == Estimator.QUANTILES:
+            say_quantiles(outlook, job, user, size, walltime)
+            seconds = quantile(outlook, user, size, walltime, 0.0, outlook.fill)
+        elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
+            seconds = state.estimate[job]
+        outlook.predicted[job] = outlook.expected_runtime[job] = min(max(seconds, _SHORTEST), walltime)
     outlook.nb_predicted = state.nb_jobs
-    _correct_all(state, outlook)
-
-
-@kernel
-def _learn(state, outlook, job):
-    """Learn the run time of a job that has ended; that of one that was killed before its walltime is not known."""
-    if state.job_state[job] == _KILLED:
-        return
-    estimate, walltime = outlook.estimate, state.walltime[job]
-    runtime = min(state.end_time[job] - state.start_time[job], walltime)
-    if estimate == Estimator.LAST2:
-        observe_last_two(outlook, state.user[job], runtime)
-    elif estimate == Estimator.REGRESSION:
-        learn_end(outlook, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
-    elif estimate == Estimator.QUANTILES:
-        learn_quantiles(outlook, job, state.user[job], state.size[job], walltime, runtime)
-
-
-@kernel
-def _predict(state, outlook, job):
-    estimate, walltime = outlook.estimate, state.walltime[job]
-    seconds = walltime
-    if estimate == Estimator.LAST2:
-        seconds = predict_last_two(outlook, state.user[job], walltime)
-    elif estimate == Estimator.REGRESSION:
-        seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
-    elif estimate == Estimator.QUANTILES:
-        say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
-        seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.fill)
-    elif estimate == Estimator.GIVEN and state.estimate[job] > 0.0:
-        seconds = state.estimate[job]
-    return min(max(seconds, _SHORTEST), walltime)
+    # Expect more of the jobs that have outlived what was expected. The list ascends by expected end: only its front can
+    # be overdue.
+    running, ends, listed = outlook.running, outlook.expected_end, outlook.nb_listed
+    i = 0
+    while i < listed and ends[i] <= state.now:
+        job = running[i]
+        if outlook.expected_runtime[job] >= state.walltime[job]:
+            i += 1
+            continue
+        end = _correct(state, outlook, job)
+        for k in range(i, listed - 1):
+            running[k] = running[k + 1]
+            ends[k] = ends[k + 1]
+        insert_in_order(ends, running, listed - 1, end, job)
+        outlook.revisions[0] += 1
 
 
 @kernel
@@ -217,25 +220,6 @@ def _list_running(state, outlook):
                 insert_in_order(ends, running, listed, end, job)
                 listed += 1
     outlook.nb_listed = listed
-
-
-@kernel
-def _correct_all(state, outlook):
-    """Expect more of the jobs that have outlived what was expected."""
-    now, running, ends = state.now, outlook.running, outlook.expected_end
-    i, listed = 0, outlook.nb_listed
-    # The list ascends by expected end: only its front can be overdue.
-    while i < listed and ends[i] <= now:
-        job = running[i]
-        if outlook.expected_runtime[job] >= state.walltime[job]:
-            i += 1
-            continue
-        end = _correct(state, outlook, job)
-        for k in range(i, listed - 1):
-            running[k] = running[k + 1]
-            ends[k] = ends[k + 1]
-        insert_in_order(ends, running, listed - 1, end, job)
-        outlook.revisions[0] += 1
 
 
 @kernel

@@ -30,7 +30,7 @@ from decision.state.cluster import UNAVAILABLE, ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, cannot_be_cut, clear, put_first
 from decision.state.transitions import bring_back, set_aside, spare_power
 
-from .base import AroundPolicy, ask_inner, layers, own_memory
+from . import AroundPolicy, ask_inner, layers, own_memory
 
 _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
 _COLUMNS = ("cap", "watts", "power")
@@ -329,25 +329,17 @@ def follow_battery(state, battery):
         return 0
     # First what happened since the last decision, by the supply of then,
     if now > battery.since and battery.supply < np.inf:
-        over = _busy_before(state, now) - battery.supply
+        busy = 0  # hosts that computed just before this instant
+        for i in range(state.nb_running):
+            busy += state.size[state.running[i]] * (state.start_time[state.running[i]] < now)
+        for i in range(state.nb_ended):
+            busy += state.size[state.ended[i]] * (state.start_time[state.ended[i]] < now)
+        over = busy - battery.supply
         battery.level = level_after(battery, battery.level, over, now - battery.since)
     battery.since, battery.supply = now, state.supply
     # then what it gives from now on; nothing where it would be empty within a second.
     over = min(-spare_power(state), battery.discharge)
     return np.int64(over) if over > 0 and battery.level >= over * _SHORTEST else 0
-
-
-@kernel
-def _busy_before(state, now):
-    """Hosts that computed just before this instant."""
-    busy = 0
-    for i in range(state.nb_running):
-        job = state.running[i]
-        busy += state.size[job] * (state.start_time[job] < now)
-    for i in range(state.nb_ended):
-        job = state.ended[i]
-        busy += state.size[job] * (state.start_time[job] < now)
-    return busy
 
 
 @kernel
@@ -378,23 +370,17 @@ def let_fail(state, plan, failed):
     found = False
     for i in range(state.nb_running):
         job = state.running[i]
-        if state.suspended[job] == 0 and _has_failed(state, job):
+        begin, lost = state.alloc_first[job], False
+        for k in range(begin, begin + state.alloc_count[job]):
+            for host in range(state.interval_first[k], state.interval_last[k] + 1):
+                lost |= state.host_state[host] == UNAVAILABLE
+        if lost and state.suspended[job] == 0:
             found = True
             if failed == Failed.KILL:
                 add(plan, KILL, job)
             else:
                 plan.value[add(plan, SUSPEND, job)] = 1
     return found
-
-
-@kernel
-def _has_failed(state, job):
-    begin = state.alloc_first[job]
-    for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            if state.host_state[host] == UNAVAILABLE:
-                return True
-    return False
 
 
 @kernel
@@ -478,16 +464,12 @@ def make_way(state, plan, lent):
     while over > 0:
         least = -1
         for i in range(len(running)):
-            if not goes[i] and (least < 0 or _is_worth_less(state, running[i], running[least])):
-                least = i
+            if not goes[i]:
+                more = state.value[running[least]] - state.value[running[i]] if least >= 0 else np.inf
+                if more > 0 or (more == 0 and running[i] > running[least]):
+                    least = i
         if least < 0:
             raise InternalError("jobs beyond the supply of power that do not run")
         goes[least] = True
         add(plan, SUSPEND, running[least])
         over -= state.size[running[least]]
-
-
-@kernel
-def _is_worth_less(state, job, other):
-    value = state.value[other] - state.value[job]
-    return value > 0 or (value == 0 and job > other)

@@ -77,7 +77,10 @@ class Json5Codec:
 
     def _read(self, data: bytes) -> Message:
         if data.startswith(b"{") or (data[:1].isspace() and not says_size(data)):
-            return _without_flags(_built(self._decoder.decode(data.partition(_NUL)[0])))
+            message = _built(self._decoder.decode(data.partition(_NUL)[0]))
+            if message.events and isinstance(message.events[0], m.Hello):
+                raise ValueError("a hello without its flags: the four bytes before it are 2, little-endian, for JSON")
+            return message
         if says_size(data):
             return Message(0.0, (m.Init(0.0, m.InitData(data[FLAGS.size :].decode())),))
         return self._read_hello(data)
@@ -91,7 +94,16 @@ class Json5Codec:
         if flags & JSON_FLAG:
             message = _built(self._decoder.decode(rest.partition(_NUL)[0]))
         else:
-            self._binary = self._binary_form(flags, rest)
+            says = f"flags {flags} of the handshake say that messages are binary"
+            if rest.startswith(b"{"):
+                raise ValueError(f"{says}, and JSON follows; JSON has flags 2")
+            text = self._schema()
+            if text is None:
+                raise ValueError(f"{says}, and their schema is not known; give --schema FILE, or answer with flags 2")
+            try:
+                self._binary = BinaryForm(text)
+            except ValueError as error:
+                raise ValueError(f"{says}, and their schema cannot be used: {error}") from None
             message = _built(self._from_binary(rest))
         if len(message.events) == 1 and isinstance(message.events[0], m.Hello):
             hello = message.events[0]
@@ -99,24 +111,16 @@ class Json5Codec:
             return Message(message.now, (hello,))
         return message
 
-    def _binary_form(self, flags: int, rest: bytes) -> BinaryForm:
-        says = f"flags {flags} of the handshake say that messages are binary"
-        if rest.startswith(b"{"):
-            raise ValueError(f"{says}, and JSON follows; JSON has flags 2")
-        text = self._schema()
-        if text is None:
-            raise ValueError(f"{says}, and their schema is not known; give --schema FILE, or answer with flags 2")
-        try:
-            return BinaryForm(text)
-        except ValueError as error:
-            raise ValueError(f"{says}, and their schema cannot be used: {error}") from None
-
     def _from_binary(self, data: bytes) -> WireMessage:
         assert self._binary is not None
         message = self._binary.read(data)
         for event in message.get("events", ()):
             if event.get("event_type") == "EDCHelloEvent":
-                _drop_unread(event.get("event", {}))
+                # what Batsim does not read is left out: fields are places there, and more of them do no harm
+                hello, known = event.get("event", {}), m.Features.__struct_fields__
+                asked = hello.get("requested_simulation_features", {})
+                hello["requested_simulation_features"] = {name: asked[name] for name in asked if name in known}
+                hello.pop("scheduling_constraints", None)
         return msgspec.convert(message, WireMessage)
 
     def _remember(self, message: Message) -> Message:
@@ -145,17 +149,6 @@ def config_of(features: m.Features, text: str) -> m.Config:
     )
 
 
-# --- Reading -------------------------------------------------------------------------------------------------
-
-
-def _drop_unread(hello: dict[str, Any]) -> None:
-    """Leave out of a binary hello what Batsim does not read: fields are places there, and more of them do no harm."""
-    features = hello.get("requested_simulation_features", {})
-    known = m.Features.__struct_fields__
-    hello["requested_simulation_features"] = {name: value for name, value in features.items() if name in known}
-    hello.pop("scheduling_constraints", None)
-
-
 def is_init(message: Message) -> bool:
     """Whether it is the first message of the handshake."""
     return len(message.events) == 1 and isinstance(message.events[0], m.Init)
@@ -172,12 +165,6 @@ def says_flags_first(data: bytes) -> bool:
         return False
     flags, size = FLAGS.unpack_from(data)[0], FLAGS.unpack_from(data, FLAGS.size)[0]
     return flags in _FLAGS and size == len(data) - 2 * FLAGS.size
-
-
-def _without_flags(message: Message) -> Message:
-    if message.events and isinstance(message.events[0], m.Hello):
-        raise ValueError("a hello without its flags: the four bytes before it are 2, little-endian, for JSON")
-    return message
 
 
 def _built(message: WireMessage) -> Message:

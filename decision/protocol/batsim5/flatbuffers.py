@@ -66,8 +66,20 @@ def parse_schema(text: str) -> Schema:
     root = _ROOT.search(plain)
     if root is None or ("table", _last(root[1])) not in blocks:
         raise ValueError("it is not a schema: it has no root_type that is one of its tables")
-    unions = {name: tuple(_members(body)) for (kind, name), (_, body) in blocks.items() if kind == "union"}
-    enums = {name: _values(body) for (kind, name), (_, body) in blocks.items() if kind == "enum"}
+    unions: dict[str, tuple[str, ...]] = {}
+    enums: dict[str, dict[str, int]] = {}
+    for (kind, name), (_, body) in blocks.items():
+        if kind == "union":
+            members = (member.rpartition(":")[2].strip() for member in body.split(",") if member.strip())
+            unions[name] = tuple(map(_last, members))
+        elif kind == "enum":
+            enums[name], number = {}, 0
+            for value in body.split(","):
+                word, _, given = (part.strip() for part in value.partition("="))
+                if word:
+                    number = int(given, 0) if given else number
+                    enums[name][word] = number
+                    number += 1
     sizes = {name: size or "int" for (kind, name), (size, _) in blocks.items() if kind == "enum"}
     tables = {name: tuple(_fields(body, unions)) for (kind, name), (_, body) in blocks.items() if kind == "table"}
     known = {*SCALARS, "string", *tables, *unions, *enums}
@@ -80,24 +92,6 @@ def parse_schema(text: str) -> Schema:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _members(body: str) -> Iterator[str]:
-    for member in body.split(","):
-        if member.strip():
-            yield _last(member.rpartition(":")[2].strip())
-
-
-def _values(body: str) -> dict[str, int]:
-    values: dict[str, int] = {}
-    number = 0
-    for value in body.split(","):
-        name, _, given = value.partition("=")
-        if name.strip():
-            number = int(given, 0) if given.strip() else number
-            values[name.strip()] = number
-            number += 1
-    return values
 
 
 def _fields(body: str, unions: Mapping[str, tuple[str, ...]]) -> Iterator[SchemaField]:
@@ -155,29 +149,29 @@ class BinaryForm:
         for field, slot, reader, union in self._readers[name]:
             if slot >= size or not (offset := _U16.unpack_from(data, offsets + slot)[0]):
                 continue
-            if union:
-                kind = _U16.unpack_from(data, offsets + slot - 2)[0]
-                self._union(contents, field, union, data, at + kind if kind else -1, at + offset, depth)
-            else:
+            if not union:
                 contents[field] = reader(data, at + offset, depth)
+                continue
+            kind = _U16.unpack_from(data, offsets + slot - 2)[0]
+            number, members = data[at + kind] if kind else 0, self._schema.unions[union]
+            if not 0 < number <= len(members):
+                raise ValueError(f"{field} is of kind {number}, and there are {len(members)}")
+            table = contents[f"{field}_type"] = members[number - 1]
+            place = at + offset
+            contents[field] = self._table(table, data, place + _U32.unpack_from(data, place)[0], depth + 1)
         return contents
-
-    def _union(
-        self, contents: dict[str, Any], field: str, union: str, data: bytes, kind_at: int, at: int, depth: int
-    ) -> None:
-        number = data[kind_at] if kind_at >= 0 else 0
-        members = self._schema.unions[union]
-        if not 0 < number <= len(members):
-            raise ValueError(f"{field} is of kind {number}, and there are {len(members)}")
-        table = members[number - 1]
-        contents[f"{field}_type"] = table
-        contents[field] = self._table(table, data, at + _U32.unpack_from(data, at)[0], depth + 1)
 
     def _reader(self, field: SchemaField) -> _Reader:
         if not field.several:
             return self._single(field.type)
         if field.type in SCALARS:
-            return self._scalars(field.type)
+            code, size = SCALARS[field.type]
+
+            def scalars(data: bytes, at: int, depth: int) -> list[Any]:
+                first, count = _vector(data, at, size)
+                return list(struct.unpack_from(f"<{count}{code}", data, first))
+
+            return scalars
         single = self._single(field.type)
 
         def several(data: bytes, at: int, depth: int) -> list[Any]:
@@ -197,16 +191,6 @@ class BinaryForm:
             return lambda data, at, depth: names.get(unpack(data, at)[0], "")
         unpack = struct.Struct("<" + SCALARS[kind][0]).unpack_from if kind in SCALARS else _U32.unpack_from
         return lambda data, at, depth: unpack(data, at)[0]
-
-    @staticmethod
-    def _scalars(kind: str) -> _Reader:
-        code, size = SCALARS[kind]
-
-        def scalars(data: bytes, at: int, depth: int) -> list[Any]:
-            first, count = _vector(data, at, size)
-            return list(struct.unpack_from(f"<{count}{code}", data, first))
-
-        return scalars
 
     # --- Writing --------------------------------------------------------------------------------------------
 
@@ -237,7 +221,13 @@ class BinaryForm:
                 number = self._schema.unions[field.type].index(str(kind)) + 1
                 inline.append((field.slot - 1, 1, self._structs["ubyte"], number))
             elif not field.several and field.type not in ("string", *self._schema.tables):
-                inline.append((field.slot, *self._scalar(field, value)))
+                kind = field.type
+                if kind in self._schema.enums:
+                    values = self._schema.enums[kind]
+                    if value not in values:
+                        raise ValueError(f"the schema's {kind} has no {value!r}")
+                    value, kind = values[value], self._schema.sizes[kind]
+                inline.append((field.slot, SCALARS[kind][1], self._structs[kind], value))
                 continue
             inline.append((field.slot, 4, _U32, 0))
             later.append((field.slot, field, value))
@@ -247,15 +237,6 @@ class BinaryForm:
         places = self._put_inline(out, reference, inline)
         for slot, field, value in later:
             self._put_later(out, places[slot], field, value, contents)
-
-    def _scalar(self, field: SchemaField, value: Any) -> tuple[int, struct.Struct, Any]:
-        kind = field.type
-        if kind in self._schema.enums:
-            values = self._schema.enums[kind]
-            if value not in values:
-                raise ValueError(f"the schema's {kind} has no {value!r}")
-            value, kind = values[value], self._schema.sizes[kind]
-        return SCALARS[kind][1], self._structs[kind], value
 
     @staticmethod
     def _put_inline(

@@ -6,6 +6,7 @@ calls otherwise is renamed on the way in and out.
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Union
 
 import msgspec
@@ -53,22 +54,17 @@ def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None)
         profile = {"cpu": 0.0, "com": 0.0, **profile}
     if kind == "ParallelTaskHomogeneousProfile" and profile.pop("generation_strategy", "") in (_SPREAD, 1):
         four = "parallel_homogeneous_total"
-    if kind == "ParallelTaskProfile":
-        _complete(profile)
+    if kind == "ParallelTaskProfile":  # what it leaves out is nothing: of computing or of sending
+        cpu, com = profile.get("cpu"), profile.get("com")
+        if isinstance(cpu, list) and com is None:
+            profile["com"] = [0.0] * len(cpu) ** 2
+        elif isinstance(com, list) and cpu is None:
+            profile["cpu"] = [0.0] * math.isqrt(len(com))
     if kind == "TraceReplayProfile":
         four = _REPLAYS[profile.pop("trace_type", "SMPI")]
     if extra_data is not None:
         profile["extra_data"] = extra_data
     return {"type": four, **profile}
-
-
-def _complete(profile: dict[str, Any]) -> None:
-    """What a parallel task leaves out is nothing: of computing or of sending."""
-    cpu, com = profile.get("cpu"), profile.get("com")
-    if isinstance(cpu, list) and com is None:
-        profile["com"] = [0.0] * len(cpu) ** 2
-    elif isinstance(com, list) and cpu is None:
-        profile["cpu"] = [0.0] * math.isqrt(len(com))
 
 
 def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
@@ -167,8 +163,11 @@ class WireJob(Struct, frozen=True):
 
     def build(self, job_id: str, submitted: float) -> m.JobDescription:
         """The job in our vocabulary, with the fields of its author where `extra_data` is an object."""
-        fields = _author_fields(self.extra_data) if self.extra_data else {}
+        fields: dict[str, Any] = {}
         if self.extra_data:
+            with suppress(msgspec.DecodeError, RecursionError):
+                extra = msgspec.json.decode(self.extra_data)
+                fields |= extra if isinstance(extra, dict) else {}
             fields["extra_data"] = self.extra_data
         fields |= {"id": job_id, "res": self.resource_request, "subtime": submitted, "profile": self.profile_id}
         if self.walltime is not None:
@@ -178,12 +177,3 @@ class WireJob(Struct, frozen=True):
 
 class ClosedJob(WireJob, frozen=True, forbid_unknown_fields=True):
     """A job that the decision process registers."""
-
-
-def _author_fields(text: str) -> dict[str, Any]:
-    """The fields that the workload's author gave a job, where its `extra_data` is a JSON object."""
-    try:
-        fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}

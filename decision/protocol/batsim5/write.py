@@ -1,4 +1,4 @@
-"""Batsim 5's objects for what the vocabulary of `decision.protocol.messages` says, one function an event.
+"""Batsim 5's objects for what the vocabulary of `decision.protocol.messages` says.
 
 The names of fields and of events are those of Batsim's schema (batprotocol). What Batsim 5 cannot say raises
 ValueError.
@@ -78,19 +78,28 @@ def _pairs(properties: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in properties.items()]
 
 
-def _submitted(event: m.JobSubmitted) -> _Written:
-    data = event.data
-    job = _job(data.job)
-    job["profile_id"] = _full(job["profile_id"], data.job_id)
-    body = {"job_id": data.job_id, "job": job, "submission_time": data.job.subtime}
+def _jobs(event: m.JobSubmitted | m.JobCompleted | m.JobKilled) -> _Written:
+    """What becomes of jobs, with the profiles that go with it."""
+    if isinstance(event, m.JobCompleted):
+        done = event.data
+        body: dict[str, Any] = {"job_id": done.job_id, "state": done.job_state}
+        return "JobCompletedEvent", {**body, "return_code": done.return_code % 2**32}
+    if isinstance(event, m.JobKilled):
+        killed = event.data
+        profiles: Any = killed.profiles if killed.profiles is not UNSET else {}
+        progresses = killed.job_progress.items()
+        return "JobsKilledEvent", {
+            "job_ids": killed.job_ids,
+            "progresses": [{"job_id": job, "wrapper": _progress(progress)} for job, progress in progresses],
+            "profiles": [write_wire_profile(name, profile) for name, profile in profiles.items()],
+        }
+    data, described = event.data, _job(event.data.job)
+    if "!" not in described["profile_id"]:  # of the job's workload
+        described["profile_id"] = f"{data.job_id.partition('!')[0]}!{described['profile_id']}"
+    body = {"job_id": data.job_id, "job": described, "submission_time": data.job.subtime}
     if data.profile is not UNSET:
-        body["profile"] = write_wire_profile(job["profile_id"], data.profile)
+        body["profile"] = write_wire_profile(described["profile_id"], data.profile)
     return "JobSubmittedEvent", body
-
-
-def _full(name: str, job_id: str) -> str:
-    """A profile's id with its workload, which is the job's where none is body."""
-    return name if "!" in name else f"{job_id.partition('!')[0]}!{name}"
 
 
 def _job(job: m.JobDescription) -> dict[str, Any]:
@@ -101,33 +110,12 @@ def _job(job: m.JobDescription) -> dict[str, Any]:
     extra = fields.get("extra_data")
     if extra is None:
         extra = {name: value for name, value in fields.items() if name not in _JOB_FIELDS}
-    return {**body, "extra_data": _extra(extra), "profile_id": fields["profile"]}
+    if not isinstance(extra, str):  # JSON, empty where there is nothing
+        extra = json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
+    return {**body, "extra_data": extra, "profile_id": fields["profile"]}
 
 
 _JOB_FIELDS = ("id", "res", "subtime", "walltime", "profile", "extra_data")
-
-
-def _extra(extra: Any) -> str:
-    """A text as it is; an object as JSON, empty where there is nothing."""
-    if isinstance(extra, str):
-        return extra
-    return json.dumps(extra, separators=(",", ":"), ensure_ascii=False) if extra else ""
-
-
-def _completed(event: m.JobCompleted) -> _Written:
-    data = event.data
-    body = {"job_id": data.job_id, "state": data.job_state, "return_code": data.return_code % 2**32}
-    return "JobCompletedEvent", body
-
-
-def _killed(event: m.JobKilled) -> _Written:
-    data = event.data
-    profiles: Any = data.profiles if data.profiles is not UNSET else {}
-    return "JobsKilledEvent", {
-        "job_ids": data.job_ids,
-        "progresses": [{"job_id": job, "wrapper": _progress(progress)} for job, progress in data.job_progress.items()],
-        "profiles": [write_wire_profile(name, profile) for name, profile in profiles.items()],
-    }
 
 
 def _progress(progress: m.TaskProgress) -> dict[str, Any]:
@@ -142,35 +130,6 @@ def _progress(progress: m.TaskProgress) -> dict[str, Any]:
         "current_task_progress": _progress(progress.current_task),
     }
     return {"kill_progress_type": "KillProgressSequentialProfile", "kill_progress": body}
-
-
-def _called(event: m.RequestedCall) -> _Written:
-    data = event.data
-    if data.call_id is UNSET:
-        raise ValueError("a call of Batsim 5 has an id")
-    return "RequestedCallEvent", {"call_me_later_id": data.call_id, "last_periodic_call": data.last is True}
-
-
-def _external(event: m.ExternalEvent) -> _Written:
-    data = event.data
-    body = {"id": data.id, "external_event_type": data.kind, "external_event": {"data": data.text}}
-    return "ExternalEventOccurredEvent", body
-
-
-def _probed(event: m.ProbeDataEmitted) -> _Written:
-    data = event.data
-    several = isinstance(data.value, tuple)
-    return "ProbeDataEmittedEvent", {
-        "probe_id": data.probe_id,
-        "resources_type": "HostResources",
-        "resources": {"host_ids": data.hosts},
-        "metrics": data.metrics,
-        "data_type": "VectorialProbeData" if several else "AggregatedProbeData",
-        "data": {"data": data.value},
-        "manually_triggered": False,
-        "nb_emitted": 0,
-        "nb_triggered": 0,
-    }
 
 
 # --- What a decision process says ---
@@ -210,17 +169,32 @@ def _execute(event: m.ExecuteJob) -> _Written:
     return "ExecuteJobEvent", body
 
 
-def _call(event: m.CallMeLater) -> _Written:
+def _registration(event: m.RegisterJob | m.RegisterProfile) -> _Written:
     data = event.data
-    if data.call_id is UNSET:
-        raise ValueError("a call of Batsim 5 needs an id")
+    if isinstance(data, m.RegisterProfileData):
+        profile = write_wire_profile(f"{data.workload_name}!{data.profile_name}", data.profile)
+        return "RegisterProfileEvent", {"profile": profile}
+    job = {name: value for name, value in _job(data.job).items() if value not in (None, "")}
+    return "RegisterJobEvent", {"job_id": data.job_id, "job": job}
+
+
+# --- What both say ---
+
+
+def _calls(event: m.CallMeLater | m.RequestedCall) -> _Written:
+    """A call that is asked for, or is made."""
+    if event.data.call_id is UNSET:
+        raise ValueError(f"a call of Batsim 5 {'needs' if isinstance(event, m.CallMeLater) else 'has'} an id")
+    body: dict[str, Any] = {"call_me_later_id": event.data.call_id}
+    if isinstance(event, m.RequestedCall):
+        return "RequestedCallEvent", {**body, "last_periodic_call": event.data.last is True}
+    data = event.data
     if data.periodic is not UNSET:
-        kind, when = "Periodic", _periodic(data.periodic)
-    elif data.unit == "ms":
-        kind, when = "OneShot", {"time": round(data.timestamp * 1000), "time_unit": "Millisecond"}
-    else:
-        kind, when = "OneShot", {"time": round(data.timestamp)}
-    return "CallMeLaterEvent", {"call_me_later_id": data.call_id, "when_type": kind, "when": when}
+        return "CallMeLaterEvent", {**body, "when_type": "Periodic", "when": _periodic(data.periodic)}
+    when: dict[str, Any] = {"time": round(data.timestamp)}
+    if data.unit == "ms":
+        when = {"time": round(data.timestamp * 1000), "time_unit": "Millisecond"}
+    return "CallMeLaterEvent", {**body, "when_type": "OneShot", "when": when}
 
 
 def _periodic(periodic: m.Periodic) -> dict[str, Any]:
@@ -232,13 +206,23 @@ def _periodic(periodic: m.Periodic) -> dict[str, Any]:
     return {**body, "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": periodic.times}}
 
 
-def _create_probe(event: m.CreateProbe) -> _Written:
-    data = event.data
-    body = {
-        "probe_id": data.probe_id,
+def _probes(event: m.CreateProbe | m.ProbeDataEmitted) -> _Written:
+    """A probe that is asked for, or what it measured."""
+    body: dict[str, Any] = {"probe_id": event.data.probe_id, "resources_type": "HostResources"}
+    body["resources"] = {"host_ids": event.data.hosts}
+    if isinstance(event, m.ProbeDataEmitted):
+        several = isinstance(event.data.value, tuple)
+        return "ProbeDataEmittedEvent", {
+            **body,
+            "metrics": event.data.metrics,
+            "data_type": "VectorialProbeData" if several else "AggregatedProbeData",
+            "data": {"data": event.data.value},
+            "manually_triggered": False,
+            "nb_emitted": 0,
+            "nb_triggered": 0,
+        }
+    body |= {
         "metrics": "Power",
-        "resources_type": "HostResources",
-        "resources": {"host_ids": data.hosts},
         "data_accumulation_strategy_type": "ProbeDataAccumulation",
         "data_accumulation_strategy": {
             "reset_mode_type": "NoReset",
@@ -249,36 +233,21 @@ def _create_probe(event: m.CreateProbe) -> _Written:
         "measurement_triggering_policy_type": "TemporalTriggerWrapper",
         "measurement_triggering_policy": {
             "temporal_trigger_type": "Periodic",
-            "temporal_trigger": _periodic(data.periodic),
+            "temporal_trigger": _periodic(event.data.periodic),
         },
-        "resources_aggregation_function_type": data.aggregation,
+        "resources_aggregation_function_type": event.data.aggregation,
         "resources_aggregation_function": {},
         "temporal_aggregation_function_type": "NoTemporalAggregation",
         "temporal_aggregation_function": {},
         "emission_filtering_policy_type": "NoFiltering",
         "emission_filtering_policy": {},
     }
-    return "CreateProbeEvent", body | data.rest
-
-
-def _register_job(event: m.RegisterJob) -> _Written:
-    job = {name: value for name, value in _job(event.data.job).items() if value not in (None, "")}
-    return "RegisterJobEvent", {"job_id": event.data.job_id, "job": job}
-
-
-def _register_profile(event: m.RegisterProfile) -> _Written:
-    data = event.data
-    return "RegisterProfileEvent", {
-        "profile": write_wire_profile(f"{data.workload_name}!{data.profile_name}", data.profile)
-    }
+    return "CreateProbeEvent", body | event.data.rest
 
 
 def _set(**fields: Any) -> dict[str, Any]:
     """The fields that are set."""
     return {name: value for name, value in fields.items() if value is not UNSET}
-
-
-# --- What both say ---
 
 
 def _switch(event: m.ResourceStateChanged | m.SetResourceState) -> _Written:
@@ -299,8 +268,12 @@ _NOTIFICATIONS = {
 }
 
 
-def _notice(event: m.Notify) -> _Written:
-    """What has no more than its type."""
+def _events(event: m.Notify | m.ExternalEvent) -> _Written:
+    """An event from outside, or what has no more than its type."""
+    if isinstance(event, m.ExternalEvent):
+        data = event.data
+        body = {"id": data.id, "external_event_type": data.kind, "external_event": {"data": data.text}}
+        return "ExternalEventOccurredEvent", body
     if event.data.type not in _NOTIFICATIONS:
         raise ValueError(f"Batsim 5 has no notification {event.data.type!r}")
     return _NOTIFICATIONS[event.data.type], {}
@@ -309,24 +282,24 @@ def _notice(event: m.Notify) -> _Written:
 _WRITERS: Mapping[type[Event], Callable[[Any], _Written]] = {
     m.SimulationBegins: _begins,
     m.SimulationEnds: lambda event: ("SimulationEndsEvent", {}),
-    m.JobSubmitted: _submitted,
-    m.JobCompleted: _completed,
-    m.JobKilled: _killed,
+    m.JobSubmitted: _jobs,
+    m.JobCompleted: _jobs,
+    m.JobKilled: _jobs,
     m.ResourceStateChanged: _switch,
-    m.RequestedCall: _called,
-    m.Notify: _notice,
-    m.ExternalEvent: _external,
-    m.ProbeDataEmitted: _probed,
+    m.RequestedCall: _calls,
+    m.Notify: _events,
+    m.ExternalEvent: _events,
+    m.ProbeDataEmitted: _probes,
     m.Hello: _hello,
     m.RejectJob: lambda event: ("RejectJobEvent", {"job_id": event.data.job_id}),
     m.ExecuteJob: _execute,
-    m.CallMeLater: _call,
+    m.CallMeLater: _calls,
     m.StopCall: lambda event: ("StopCallMeLaterEvent", {"call_me_later_id": event.data.call_id}),
     m.KillJob: lambda event: ("KillJobsEvent", {"job_ids": event.data.job_ids}),
-    m.RegisterJob: _register_job,
-    m.RegisterProfile: _register_profile,
+    m.RegisterJob: _registration,
+    m.RegisterProfile: _registration,
     m.SetResourceState: _switch,
-    m.CreateProbe: _create_probe,
+    m.CreateProbe: _probes,
     m.StopProbe: lambda event: ("StopProbeEvent", {"probe_id": event.data.probe_id}),
     m.ForceStop: lambda event: ("ForceSimulationStopEvent", {}),
 }

@@ -69,7 +69,9 @@ def platform_figure(platform: Platform, title: str) -> Figure:
     )
     if powered:
         uses = dict.fromkeys(pstate.use for group in powered for pstate in pstate_uses(group[0]))
-        outer_legend(figure, [Patch(color=_IDLE, label="idle"), *map(_use_patch, uses)], below=True)
+        looks = [(use, *_USE_LOOKS[use]) for use in uses]
+        patches = [Patch(facecolor=c, hatch=hatch, edgecolor="white", label=use) for use, c, hatch in looks]
+        outer_legend(figure, [Patch(color=_IDLE, label="idle"), *patches], below=True)
     if len(every) > len(powered):
         explain(figure, f"{len(every) - len(powered)} other kinds of hosts have power too")
     _draw_hosts(figure.add_subplot(grid[0, :]), platform, groups)
@@ -89,7 +91,17 @@ def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]
         centres, size = _draw_tree(axes, platform, platform.topology)
         smooth = few  # many narrow boxes would blur into a pattern
     else:
-        centres, size = _draw_blocks(axes, _blocks(platform))
+        # What belongs together: a server's cores, a pod, or everything
+        labels = [""] * len(platform.hosts)
+        if any("server" in host.properties for host in platform.hosts):
+            labels = [host.properties.get("server", host.name) for host in platform.hosts]
+        elif platform.topology is not None:
+            name = _POD_NAMES.get(type(platform.topology), "pod")
+            labels = [f"{name} {pod}" for pod in platform.pod_of().tolist()]
+        blocks: dict[str, list[int]] = {}
+        for number, label in enumerate(labels):
+            blocks.setdefault(label, []).append(number)
+        centres, size = _draw_blocks(axes, blocks)
         smooth = True
     corners = centres[:, None, :] + np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * np.array(size) / 2
     boxes = PolyCollection(list(corners), facecolors=colors, linewidths=0, antialiaseds=smooth, snap=False, zorder=3)
@@ -98,37 +110,18 @@ def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]
         for host, (x, y) in zip(platform.hosts, centres, strict=True):
             axes.text(x, y, str(host.id), ha="center", va="center", fontsize="x-small", color="white", zorder=4)
     columns = max(1, int(paper().columns // 24))
-    axes.legend(handles=_legend(groups), loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize="small", ncols=columns)
+    handles = [Patch(color=c, label=_describe(group)) for group, c in zip(groups, _GROUP_COLORS, strict=False)]
+    if rest := len(groups) - len(handles):
+        handles.append(Patch(color="none", label=f"and {rest} other kinds"))
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize="small", ncols=columns)
     axes.autoscale_view()
     axes.set_axis_off()
-
-
-def _legend(groups: Sequence[Sequence[Host]]) -> list[Patch]:
-    shown = list(zip(groups, _GROUP_COLORS, strict=False))
-    handles = [Patch(color=color, label=_describe(group)) for group, color in shown]
-    rest = len(groups) - len(shown)
-    return handles + ([Patch(color="none", label=f"and {rest} other kinds")] if rest else [])
 
 
 def _describe(group: Sequence[Host]) -> str:
     names = " ".join(fold_names(host.name for host in group))
     short = names if len(names) <= 30 else f"{names[:26]} ..."
     return f"{short}\n{len(group):,} x {group[0].pstates[group[0].initial_pstate].speed / 1e9:g} Gflop/s"
-
-
-def _blocks(platform: Platform) -> dict[str, list[int]]:
-    """Hosts by id under the label of what belongs together: a server's cores, a pod, or everything."""
-    if any("server" in host.properties for host in platform.hosts):
-        labels = [host.properties.get("server", host.name) for host in platform.hosts]
-    elif platform.topology is not None:
-        kind = _POD_NAMES.get(type(platform.topology), "pod")
-        labels = [f"{kind} {pod}" for pod in platform.pod_of().tolist()]
-    else:
-        labels = [""] * len(platform.hosts)
-    blocks: dict[str, list[int]] = {}
-    for host, label in enumerate(labels):
-        blocks.setdefault(label, []).append(host)
-    return blocks
 
 
 def _draw_blocks(axes: Axes, blocks: Mapping[str, Sequence[int]]) -> tuple[Floats, tuple[float, float]]:
@@ -202,11 +195,6 @@ def _draw_power(axes: Axes, group: Sequence[Host]) -> None:
     middle, half = (len(pstates) - 1) / 2, max(len(pstates) + 1, _FEWEST) / 2
     axes.set_xlim(middle - half, middle + half)
     axes.margins(y=0.12)
-
-
-def _use_patch(use: str) -> Patch:
-    color, hatch = _USE_LOOKS[use]
-    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=use)
 
 
 def tree_hosts(tree: FatTree) -> Floats:

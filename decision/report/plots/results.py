@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
@@ -28,7 +27,6 @@ from .figures import (
     PLAIN,
     RED,
     AxisClock,
-    Look,
     Picture,
     explain,
     facts_of,
@@ -77,7 +75,12 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     height = 5 + sum(1.4 + 0.9 * (1 + name.count("\n")) for name in names)
     judged, beside = rows[0].improvement is None, paper().columns >= _BESIDE
     first, second = ("Left", "Right") if beside else ("Above", "Below")
-    figure, scores, chances = _two_panels(height, beside)
+    if beside:
+        figure = new_figure(6 + height)
+        scores, chances = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    else:
+        figure = new_figure(8 + 2 * height)
+        scores, chances = figure.subplots(2, 1, sharey=True)
     for at, row in enumerate(rows):
         _draw_row(scores, chances, at, row, judged)
     for axes in (scores, chances):
@@ -138,15 +141,6 @@ _WORDS = {  # of runs of a part, and of whole logs: what is on either side, and 
 }
 
 
-def _two_panels(height: float, beside: bool) -> tuple[Figure, Axes, Axes]:
-    """For the scores, and for what is beside or below them; `height` is that of the rows."""
-    if beside:
-        figure = new_figure(6 + height)
-        return figure, *figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    figure = new_figure(8 + 2 * height)
-    return figure, *figure.subplots(2, 1, sharey=True)
-
-
 def _draw_row(scores: Axes, chances: Axes, at: int, row: Row, judged: bool) -> None:
     """What a row says, at a height."""
     _draw(scores, at, row.score, row.verdict)
@@ -167,7 +161,8 @@ def _draw(axes: Axes, at: int, estimate: Estimate, verdict: Verdict) -> None:
 
 
 def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
-    if _is_wide(rows):
+    bounds = np.array([row.score for row in rows])
+    if (bounds > 0).all() and bounds.max() > _WIDE * bounds.min():
         logarithmic(axes, "x")
     else:
         axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -186,11 +181,6 @@ def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
         + (f" ({unit})" if unit else "")
         + ("\nthe axis does not begin at 0" if cut else "")
     )
-
-
-def _is_wide(rows: Sequence[Row]) -> bool:
-    bounds = np.array([row.score for row in rows])
-    return bool((bounds > 0).all() and bounds.max() > _WIDE * bounds.min())
 
 
 _FEW = 30  # values up to which each has a marker
@@ -246,17 +236,15 @@ def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> P
         headline(figure, note)
     outer_legend(figure, every[0].get_legend_handles_labels()[0], below=True)
     shown, what = _LAST if any(_has(training, _PANELS[0]) for training in trainings) else _LAST_REWARD
-    last = {training.name: f"{_last(training, shown):.3g}" for training in trainings}
+    last = {}
+    for training in trainings:
+        values = on_common_steps(training.seeds, shown)[1]
+        last[training.name] = f"{float(values[:, -1].mean()) if values.size else float('nan'):.3g}"
     return Picture(
         figure,
         "Learning curves over environment steps." + (f" A line with a band is {note}." if several else ""),
         facts_of(f"Learning curves of {listed([training.name for training in trainings])}. Last {what}", last),
     )
-
-
-def _last(training: LearningCurve, column: str) -> float:
-    values = on_common_steps(training.seeds, column)[1]
-    return float(values[:, -1].mean()) if values.size else float("nan")
 
 
 def _has(training: LearningCurve, panel: _Panel) -> bool:
@@ -267,7 +255,13 @@ def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -
     for training, look in zip(trainings, looks(), strict=False):
         steps, values = on_common_steps(training.seeds, panel.column)
         values = values * panel.scale
-        _draw_curve(axes, steps, values.mean(axis=0), look, training.name)
+        style: dict[str, Any] = {
+            "linestyle": look.line,
+            "color": look.color,
+            "marker": look.marker,
+            "label": training.name,
+        }
+        axes.plot(steps, values.mean(axis=0), markevery=1 if len(steps) <= _FEW else len(steps) // _SPARSE, **style)
         if len(values) > 1:
             axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
     axes.set_title(panel.title)
@@ -275,11 +269,6 @@ def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -
     axes.yaxis.set_major_formatter(PLAIN)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(x=0.02)
-
-
-def _draw_curve(axes: Axes, steps: np.ndarray, values: np.ndarray, look: Look, name: str) -> None:
-    every = 1 if len(steps) <= _FEW else len(steps) // _SPARSE
-    axes.plot(steps, values, linestyle=look.line, color=look.color, marker=look.marker, markevery=every, label=name)
 
 
 # Pictures of where runs differ: waiting times by kind of job, and slowdowns by range.
@@ -302,14 +291,13 @@ def waits_by_size_and_length(runs: Sequence[NamedRun]) -> Picture:
     low, top = _shades([means for means, _ in cells])
     norm = LogNorm(low, top)
     least = max(16, 7 + 2.7 * nb_sizes)
+    names = [_size_range(power) for power in range(nb_sizes)]
     figure, panels = side_by_side(len(runs), least, 16)
     across = panels_in_row(len(runs), least)
     for at, ((axes,), run, (means, counts)) in enumerate(zip(panels, runs, cells, strict=True)):
         axes.imshow(np.maximum(means, low), origin="lower", aspect="auto", cmap=_COLORS, norm=norm)
         _write_cells(axes, means, counts, norm)
-        axes.set_xticks(
-            range(nb_sizes), [_size_range(i) for i in range(nb_sizes)], rotation=45, rotation_mode="anchor", ha="right"
-        )
+        axes.set_xticks(range(nb_sizes), names, rotation=45, rotation_mode="anchor", ha="right")
         axes.set_yticks(range(len(_LENGTHS)), [name for _, name in _LENGTHS] if at % across == 0 else [])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
@@ -360,14 +348,14 @@ def _wait_cells(jobs: JobTable, nb_sizes: int) -> tuple[Floats, Ints]:
     return means.reshape(shape), counts.reshape(shape)
 
 
-def _bucket(values: Floats, buckets: Sequence[tuple[float, str]]) -> Ints:
-    """The number of the last bucket that begins at or below each value."""
-    return np.maximum(np.searchsorted([least for least, _ in buckets], values, side="right") - 1, 0)
-
-
 def _size_range(power: int) -> str:
     low, high = 2**power // 2 + 1, 2**power
     return str(high) if low >= high else f"{low}-{high}"
+
+
+def _bucket(values: Floats, buckets: Sequence[tuple[float, str]]) -> Ints:
+    """The number of the last bucket that begins at or below each value."""
+    return np.maximum(np.searchsorted([least for least, _ in buckets], values, side="right") - 1, 0)
 
 
 def _write_cells(axes: Axes, means: Floats, counts: Ints, norm: LogNorm) -> None:
@@ -382,7 +370,8 @@ def _write_cells(axes: Axes, means: Floats, counts: Ints, norm: LogNorm) -> None
 @styled
 def slowdown_buckets(runs: Sequence[NamedRun]) -> Picture:
     """The share of jobs in each range of bounded slowdowns (10 s): a panel for each range, a bar for each run."""
-    shares = np.array([_slowdown_shares(run.jobs) for run in runs])
+    which = [_bucket(bounded_slowdowns(run.jobs), _SLOWDOWNS) for run in runs]
+    shares = np.array([100 * np.bincount(each, minlength=len(_SLOWDOWNS)) / max(1, len(each)) for each in which])
     across = panels_in_row(len(_SLOWDOWNS), 9)
     down = -(-len(_SLOWDOWNS) // across)
     names = [wrapped(run.name, min(16.0, 0.3 * paper().columns), "small") for run in runs]
@@ -414,12 +403,6 @@ def slowdown_buckets(runs: Sequence[NamedRun]) -> Picture:
         "of a run add up to 100 %.",
         facts_of(f"Bounded slowdowns of {listed([run.name for run in runs])}. Jobs with a slowdown below 2", fair),
     )
-
-
-def _slowdown_shares(jobs: JobTable) -> Floats:
-    """Percent of the jobs in each range."""
-    found = np.bincount(_bucket(bounded_slowdowns(jobs), _SLOWDOWNS), minlength=len(_SLOWDOWNS))
-    return 100 * found / max(1, found.sum())
 
 
 # Pictures of an advice: the log's load, who waits, what was tried, and how waits go over time.

@@ -99,8 +99,21 @@ def schedule_figure(
     shown = f"{len(ran.id):,} jobs on {nb_hosts:,} hosts" + (f", {rejected:,} rejected" if rejected else "")
     headline(figure, f"{title}: {shown}")
     waiting.set_xlim(0, last / unit)
-    _draw_busy(busy, ran, nb_hosts, unit)
-    _draw_waiting(waiting, ran, unit)
+    times, share = utilization_over_time(ran, nb_hosts)
+    mean = utilization(ran, nb_hosts)
+    busy.fill_between(times / unit, share * nb_hosts, step="post", color=BLUE, alpha=0.7, linewidth=0)
+    busy.axhline(mean * nb_hosts, color=DARK, linewidth=1, linestyle="--")
+    busy.set_ylim(0, nb_hosts * 1.05)
+    busy.set_ylabel("busy hosts")
+    busy.set_title(f"utilization (dashed: mean, {mean:.1%})")
+    times, queue = queue_over_time(ran)
+    waiting.fill_between(times / unit, queue, step="post", color=RED, alpha=0.7, linewidth=0)
+    waiting.set_ylim(0, max(1, queue.max(initial=0)) * 1.05)
+    waiting.set_ylabel("waiting jobs")
+    waiting.set_title("queue")
+    for axes in (busy, waiting):
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
     waiting.set_xlabel(time.label)
     time.show(waiting)
     _draw_gantt(figure, gantt, ran, ends, nb_hosts, unit)
@@ -154,28 +167,6 @@ def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hos
     axes.add_collection(boxes)
 
 
-def _draw_busy(axes: Axes, jobs: JobTable, nb_hosts: int, unit: float) -> None:
-    times, share = utilization_over_time(jobs, nb_hosts)
-    mean = utilization(jobs, nb_hosts)
-    axes.fill_between(times / unit, share * nb_hosts, step="post", color=BLUE, alpha=0.7, linewidth=0)
-    axes.axhline(mean * nb_hosts, color=DARK, linewidth=1, linestyle="--")
-    axes.set_ylim(0, nb_hosts * 1.05)
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.set_ylabel("busy hosts")
-    axes.set_title(f"utilization (dashed: mean, {mean:.1%})")
-
-
-def _draw_waiting(axes: Axes, jobs: JobTable, unit: float) -> None:
-    times, waiting = queue_over_time(jobs)
-    axes.fill_between(times / unit, waiting, step="post", color=RED, alpha=0.7, linewidth=0)
-    axes.set_ylim(0, max(1, waiting.max(initial=0)) * 1.05)
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.set_ylabel("waiting jobs")
-    axes.set_title("queue")
-
-
 # Pictures of runs side by side over one clock: load, reservations, host states and power.
 
 _LONG_QUEUE = 10.0  # the longest queue of all runs over that of one, from which on the scale is logarithmic
@@ -198,6 +189,7 @@ def load_over_time(runs: Sequence[NamedRun]) -> Picture:
     queues = [queue_over_time(run.jobs) for run in runs]
     waiting = [averaged(queue, edges) for queue in queues]
     peaks = [int(queue.values.max(initial=0)) for queue in queues]
+    most = max(1, *peaks)
     across = panels_in_row(len(runs), 28) if len(runs) > 4 else 1
     down = -(-len(runs) // across)
     figure = new_figure(6 + 8.5 * down)
@@ -211,7 +203,17 @@ def load_over_time(runs: Sequence[NamedRun]) -> Picture:
         time.show(left)
         left.set_ylim(0, 105)
         left.set_ylabel("busy hosts (%)", fontsize="small")
-        _scale_queue(right, peaks)
+        right.set_ylabel("waiting jobs", fontsize="small")
+        if most > _LONG_QUEUE * min(peaks):  # a linear scale would press some queues flat
+            right.set_yscale("symlog", linthresh=1.0)
+            decades = int(np.log10(most)) + 1
+            right.set_yticks([0, *(10**power for power in range(0, decades, -(-decades // 3)))])
+            right.yaxis.set_major_formatter("{x:,.0f}")
+            right.minorticks_off()
+            right.set_ylim(0, 1.5 * most)
+        else:
+            right.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+            right.set_ylim(0, 1.05 * most)
         name_panel(left, run.name, 2 * across)
         right.set_title(f"at most {peaks[at]:,} waiting", fontsize="small")
         if at + across >= len(runs):
@@ -245,22 +247,6 @@ def _closed(values: Floats) -> Floats:
     return np.append(values, values[-1])
 
 
-def _scale_queue(axes: Axes, peaks: Sequence[int]) -> None:
-    """One scale for all queues, logarithmic where a linear one would press some flat."""
-    top = max(1, *peaks)
-    axes.set_ylabel("waiting jobs", fontsize="small")
-    if top > _LONG_QUEUE * min(peaks):
-        axes.set_yscale("symlog", linthresh=1.0)
-        decades = int(np.log10(top)) + 1
-        axes.set_yticks([0, *(10**power for power in range(0, decades, -(-decades // 3)))])
-        axes.yaxis.set_major_formatter("{x:,.0f}")
-        axes.minorticks_off()
-        axes.set_ylim(0, 1.5 * top)
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.set_ylim(0, 1.05 * top)
-
-
 # --- Host states and power ------------------------------------------------------------------------------------------
 
 STATE_LOOKS = {
@@ -292,7 +278,13 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
         inside = np.append(edges[edges < end], end)  # a run ends with its last job
         counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), inside) for state in STATE_LOOKS]
         stack_layers(top, inside / unit, counts, list(STATE_LOOKS.values()))
-        power = _kilowatts(run, platform, inside)
+        # Mean power between the edges: by state as in the looks, or only of all where no platform is known
+        energy, joules = run.record.energy, np.zeros((len(inside), 1))
+        if platform is not None:
+            joules = energy_over_time(run.record, platform, inside)[:, list(STATE_LOOKS)]
+        elif energy is not None:
+            joules = np.interp(inside, energy.time, np.asarray(energy.energy, float), left=0.0)[:, np.newaxis]
+        power = list(np.diff(joules, axis=0).T / np.diff(inside) / 1e3)  # kW
         stack_layers(bottom, inside / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
         top.set_ylim(0, run.record.nb_hosts)
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -320,18 +312,6 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
         f"{PIECES}ths of the time. In the titles: the energy from the first submission to the last end.",
         facts_of("Host states and power over time. Energy", {r.name: f"{r.record.joules / 1e6:,.0f} MJ" for r in runs}),
     )
-
-
-def _kilowatts(run: NamedRun, platform: Platform | None, edges: Floats) -> list[Floats]:
-    """Mean power between the edges (seconds): by state as in the looks, or only of all where no platform is known."""
-    energy = run.record.energy
-    if platform is not None:
-        joules = energy_over_time(run.record, platform, edges)[:, list(STATE_LOOKS)]
-    elif energy is not None:
-        joules = np.interp(edges, energy.time, np.asarray(energy.energy, float), left=0.0)[:, np.newaxis]
-    else:
-        joules = np.zeros((len(edges), 1))
-    return list(np.diff(joules, axis=0).T / np.diff(edges) / 1e3)
 
 
 def stack_layers(axes: Axes, edges: Floats, layers: Sequence[Floats], looks: Sequence[tuple[str, str]]) -> None:

@@ -86,8 +86,18 @@ def workload_figure(workload: Workload, runtimes: Floats, title: str) -> Figure:
     _draw_sizes(sizes, workload, facts)
     _draw_runtimes(lengths, workload, runtimes)
     _draw_accuracy(estimates, workload, runtimes, facts)
-    _draw_hours(hours, workload, facts)
-    _draw_weekdays(weekdays, workload, facts)
+    known = workload.unix_start is not None
+    hours.bar(np.arange(24) + 0.5, facts.by_hour, 0.9, color=GREEN)
+    hours.set_xlim(0, 24)
+    hours.set_xticks(range(0, 25, 4))
+    hours.set_xlabel("hour of the day" if known else "hour, counted from 0 s (no date is known)")
+    _shares(hours)
+    _title(hours, "arrivals by hour", "jobs")
+    weekdays.bar(range(7), facts.by_weekday, 0.9, color=GREEN)
+    weekdays.set_xticks(range(7), WEEKDAYS if known else [str(day) for day in range(1, 8)])
+    weekdays.set_xlabel("" if known else "day, counted from 0 s (no date is known)")
+    _shares(weekdays)
+    _title(weekdays, "arrivals by weekday", "jobs")
     _draw_users(users, facts)
     for axes in panels:
         name_panel(axes, axes.get_title(loc="left"), across)
@@ -183,26 +193,6 @@ def _draw_accuracy(axes: Axes, workload: Workload, runtimes: Floats, facts: Work
     _title(axes, title, "jobs")
 
 
-def _draw_hours(axes: Axes, workload: Workload, facts: WorkloadFigures) -> None:
-    known = workload.unix_start is not None
-    axes.bar(np.arange(24) + 0.5, facts.by_hour, 0.9, color=GREEN)
-    axes.set_xlim(0, 24)
-    axes.set_xticks(range(0, 25, 4))
-    axes.set_xlabel("hour of the day" if known else "hour, counted from 0 s (no date is known)")
-    _shares(axes)
-    _title(axes, "arrivals by hour", "jobs")
-
-
-def _draw_weekdays(axes: Axes, workload: Workload, facts: WorkloadFigures) -> None:
-    known = workload.unix_start is not None
-    names = WEEKDAYS if known else tuple(str(day) for day in range(1, 8))
-    axes.bar(range(7), facts.by_weekday, 0.9, color=GREEN)
-    axes.set_xticks(range(7), names)
-    axes.set_xlabel("" if known else "day, counted from 0 s (no date is known)")
-    _shares(axes)
-    _title(axes, "arrivals by weekday", "jobs")
-
-
 def _draw_users(axes: Axes, facts: WorkloadFigures) -> None:
     """What the busiest users have, of all jobs and of all host time."""
     users = len(facts.jobs_by_user)
@@ -262,9 +252,14 @@ def power_over_time(runs: Sequence[NamedRun]) -> Picture:
     across = panels_in_row(len(runs), 20)
     wasted = {}
     for at, ((top, *below), run) in enumerate(zip(panels, runs, strict=True)):
-        course, end = _course(run), last_end([run])
+        assert run.record.supply is not None  # only such runs are drawn
+        course, end = power_course(run.jobs, run.record.supply, run.record.battery), last_end([run])
         edges = np.linspace(0.0, end, PIECES + 1)
-        layers = [_average(course, values, edges) for values in _parts(course, run.record.nb_hosts)]
+        # In the order of the looks; without a limit the supply has power for all hosts
+        covered = np.minimum(course.busy, course.supply)
+        waste = np.minimum(course.waste, run.record.nb_hosts - covered)
+        parts = (covered, course.given, course.grid, course.taken, waste)
+        layers = [_average(course, values, edges) for values in parts]
         stack_layers(top, edges / unit, layers, list(_LOOKS.values()))
         supply = np.minimum(course.supply, run.record.nb_hosts)
         top.stairs(_average(course, supply, edges), edges / unit, color=_SUPPLY, linewidth=0.8)
@@ -281,7 +276,10 @@ def power_over_time(runs: Sequence[NamedRun]) -> Picture:
             top.set_ylabel("hosts")
             for axes in below:
                 axes.set_ylabel("host-h stored")
-    _level_scales([below for _, *below in panels])
+    levels = [axes for _, *below in panels for axes in below]
+    highest = max((axes.get_ylim()[1] for axes in levels), default=1.0)
+    for axes in levels:  # one scale for what all batteries hold
+        axes.set_ylim(0, highest)
     explain(figure, f"{label}\naverages over {PIECES}ths of the time")
     handles = [Patch(facecolor=c, hatch=h, edgecolor="white", label=name) for name, (c, h) in _LOOKS.items()]
     outer_legend(figure, [*handles, Line2D([], [], color=_SUPPLY, linewidth=0.8, label="supply")])
@@ -294,26 +292,5 @@ def power_over_time(runs: Sequence[NamedRun]) -> Picture:
     )
 
 
-def _course(run: NamedRun) -> PowerCourse:
-    supply = run.record.supply
-    assert supply is not None  # only such runs are drawn
-    return power_course(run.jobs, supply, run.record.battery)
-
-
-def _parts(course: PowerCourse, nb_hosts: int) -> list[Floats]:
-    """What is drawn, in the order of the looks; without a limit the supply has power for all hosts."""
-    covered = np.minimum(course.busy, course.supply)
-    waste = np.minimum(course.waste, nb_hosts - covered)
-    return [covered, course.given, course.grid, course.taken, waste]
-
-
 def _average(course: PowerCourse, values: Floats, edges: Floats) -> Floats:
     return averaged(Steps(course.edges[:-1], values), edges)
-
-
-def _level_scales(panels: Sequence[Sequence[Axes]]) -> None:
-    """One scale for what all batteries hold."""
-    axes = [one for panel in panels for one in panel]
-    highest = max((one.get_ylim()[1] for one in axes), default=1.0)
-    for one in axes:
-        one.set_ylim(0, highest)

@@ -34,8 +34,7 @@ from typing import Any
 
 import gymnasium
 
-from decision.rl.schedulers.base import ChoosingScheduler, Scheduler
-from decision.rl.schedulers.registry import for_each_record
+from decision.rl.schedulers.base import ChoosingScheduler, Scheduler, for_each_record
 
 from .batch import Outputs, evaluate, random_rows, write_metrics
 from .environment import EPISODE_METRICS, TAIL_METRICS, PlacedJobs

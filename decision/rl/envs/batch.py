@@ -89,13 +89,6 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
     return out
 
 
-def _bytes_of_one(setup: Setup) -> int:
-    """What an environment takes at least."""
-    (one,) = new_environments(setup, 1)
-    own = [named for bundle in _OWN for named in getattr(one, bundle).arrays().items()]
-    return sum({id(array): array.nbytes for name, array in own if name not in _LAZY}.values())
-
-
 class Batch:
     """N environments of one kind.
 
@@ -110,7 +103,10 @@ class Batch:
 
     def __init__(self, setup: Setup, envs: int, threads: int) -> None:
         compile_ahead(engine, *setup.scheduler.entries, _play_part)
-        check_memory("environments", envs, _bytes_of_one(setup))
+        (one,) = new_environments(setup, 1)
+        own = [named for bundle in _OWN for named in getattr(one, bundle).arrays().items()]
+        least = sum({id(array): array.nbytes for name, array in own if name not in _LAZY}.values())
+        check_memory("environments", envs, least)
         self.setup, self.kernels = setup, setup.scheduler.kernels()
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])
@@ -248,19 +244,16 @@ class OwnBatch(Batch):
         assert isinstance(setup.encoder, OwnEncoder)
         inner = setup.encoder.inner
         self._shipped = new_outputs(envs, inner.shape[0], inner.actions)  # what the base's kernels write
-        self._own = [self._python(i) for i in range(envs)]
+        self._own: list[Own] = []  # what asks the class in each environment
+        for i, env in enumerate(self.envs):
+            assert isinstance(setup.scheduler, OwnScheduler)
+            plan, ids = Plan(env.plan, env.state, env.facts), _JobIds(env, setup.trace.ids)
+            view = ChoiceView(env.seen, env.facts, ids, env.cycles, plan, partial(self._measured, i))
+            view.observation, view.valid = self._shipped.observation[i], self._shipped.mask[i]
+            own = Own(setup.scheduler)
+            own.look(view, plan, env.memory)
+            self._own.append(own)
         self._returns = np.zeros(envs)
-
-    def _python(self, i: int) -> Own:
-        """What asks the class in an environment."""
-        assert isinstance(self.setup.scheduler, OwnScheduler)
-        env = self.envs[i]
-        plan, ids = Plan(env.plan, env.state, env.facts), _JobIds(env, self.setup.trace.ids)
-        view = ChoiceView(env.seen, env.facts, ids, env.cycles, plan, partial(self._measured, i))
-        view.observation, view.valid = self._shipped.observation[i], self._shipped.mask[i]
-        own = Own(self.setup.scheduler)
-        own.look(view, plan, env.memory)
-        return own
 
     def _measured(self, i: int) -> dict[str, float]:
         """The metrics of an episode so far."""
@@ -282,7 +275,17 @@ class OwnBatch(Batch):
         count = steps.tolist()
         for k in range(actions.shape[1]):
             live = [i for i, own in enumerate(self._own) if k < count[i] and not own.view.over]
-            self._choose(np.ascontiguousarray(actions[:, k : k + 1]), live, out.reward)
+            chosen, once = np.ascontiguousarray(actions[:, k : k + 1]), np.zeros(len(actions), np.int64)
+            for i in live:
+                self._own[i].act(int(chosen[i, 0]))
+                once[i] = 1
+            super()._play(self._go_on, chosen, once, False, self._shipped)
+            for i in live:
+                own = self._own[i]
+                own.view.paid = float(self._shipped.reward[i])
+                self._note_over(i)
+                out.reward[i] = earned = own.reward() if own.pays else own.view.paid
+                self._returns[i] += earned
         self._see(range(len(count)), out)
         out.terminated[:], out.truncated[:] = self._shipped.terminated, self._shipped.truncated
         ended = [i for i, own in enumerate(self._own) if own.view.over]
@@ -305,20 +308,6 @@ class OwnBatch(Batch):
             self._own[i].begin()
             self._note_over(i)
             self._returns[i] = 0.0
-
-    def _choose(self, actions: NDArray[np.int64], live: Sequence[int], reward: NDArray[np.float32]) -> None:
-        """A choice (N, 1) in the environments that live, and what is paid for it."""
-        steps, paid = np.zeros(len(actions), np.int64), self._shipped.reward
-        for i in live:
-            self._own[i].act(int(actions[i, 0]))
-            steps[i] = 1
-        super()._play(self._go_on, actions, steps, False, self._shipped)
-        for i in live:
-            own = self._own[i]
-            own.view.paid = float(paid[i])
-            self._note_over(i)
-            reward[i] = earned = own.reward() if own.pays else own.view.paid
-            self._returns[i] += earned
 
     def _note_over(self, i: int) -> None:
         self._own[i].view.over = bool(self._shipped.terminated[i] or self._shipped.truncated[i])

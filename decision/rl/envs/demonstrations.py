@@ -215,21 +215,15 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
     begin_episode(env, rules, kernels, beginning)
     see(env, kernels, states.seen[n], states.mask[n])
     while not is_over(env.progress) and env.state.now <= end + TOLERANCE:  # what would be done later is not known
-        known = _note_due(env, start, rests, due, known)
+        for job in range(known, env.state.nb_jobs):  # when the jobs are to begin that have come
+            row, nth = env.sim.truth_of[job] - env.progress.first_row, env.state.nth_rest[job]
+            due[job] = start[row] if nth == 0 else np.nan
+            for i in range(len(rests) if nth > 0 else 0):
+                if rests[i, 0] == row and rests[i, 1] == nth:
+                    due[job] = rests[i, 2]
+        known = env.state.nb_jobs
         states.action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
         states.reward[n] = step(env, rules, kernels, states.action[n])
         n += 1
         see(env, kernels, states.seen[n], states.mask[n])
     return n + 1
-
-
-@kernel
-def _note_due(env, start, rests, due, known):
-    """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
-    for job in range(known, env.state.nb_jobs):
-        row, nth = env.sim.truth_of[job] - env.progress.first_row, env.state.nth_rest[job]
-        due[job] = start[row] if nth == 0 else np.nan
-        for i in range(len(rests) if nth > 0 else 0):
-            if rests[i, 0] == row and rests[i, 1] == nth:
-                due[job] = rests[i, 2]
-    return env.state.nb_jobs

@@ -259,32 +259,28 @@ def note_longest(env):
 @kernel
 def place_planned(env, rules, begin):
     """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
-    for i in range(begin, env.plan.nb_actions):
-        if env.plan.kind[i] == START and not is_over(env.progress):
-            _place(env, rules, env.plan.job[i])
-
-
-@kernel
-def _place(env, rules, job):
-    """A job starts: what it waited, and what it will be."""
     state = env.state
-    waited = state.now - state.submit_time[job]
-    if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
-        run = env.progress.runtime[env.sim.truth_of[job]]
-        env.progress.placed_wait += waited
-        env.progress.work += state.size[job] * run
-        env.progress.last_end = max(env.progress.last_end, state.now + run)
-        env.progress.slowdown += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
-        env.progress.nb_placed += 1
-    # sums over the queue are kept by differences: adding up the queue at each step would cost by its length
-    if env.cycles.nb_queued == 0:  # what is left of the sums is rounding
-        env.progress.waiting = 0.0
-        env.progress.load = 0.0
-    else:
-        env.progress.waiting -= waited
-        env.progress.load -= state.size[job] * state.walltime[job]
-    if env.progress.nb_placed == rules.jobs and rules.ends_with_jobs == 0:
-        end_episode(env.progress, not rules.horizon)
+    for i in range(begin, env.plan.nb_actions):
+        if env.plan.kind[i] != START or is_over(env.progress):
+            continue
+        job = env.plan.job[i]
+        waited = state.now - state.submit_time[job]
+        if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
+            run = env.progress.runtime[env.sim.truth_of[job]]
+            env.progress.placed_wait += waited
+            env.progress.work += state.size[job] * run
+            env.progress.last_end = max(env.progress.last_end, state.now + run)
+            env.progress.slowdown += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+            env.progress.nb_placed += 1
+        # sums over the queue are kept by differences: adding up the queue at each step would cost by its length
+        if env.cycles.nb_queued == 0:  # what is left of the sums is rounding
+            env.progress.waiting = 0.0
+            env.progress.load = 0.0
+        else:
+            env.progress.waiting -= waited
+            env.progress.load -= state.size[job] * state.walltime[job]
+        if env.progress.nb_placed == rules.jobs and rules.ends_with_jobs == 0:
+            end_episode(env.progress, not rules.horizon)
 
 
 TAIL_METRICS = (  # as in `decision.experiments.metric_list`, where jobs that still wait count with their wait so far

@@ -11,9 +11,9 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import next_word, uniform
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, UNCARRIED
+from decision.engine.kernels.commands import forget_requests
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
-from decision.engine.kernels.switches import forget_requests
 from decision.model.errors import InternalError
 from decision.policies.power import see_servers
 from decision.policies.prepared import ask
@@ -63,7 +63,9 @@ _SHARED_METRICS = len(EPISODE_METRICS)
 def begin_episode(env, rules, kernels, beginning):
     """A new episode, up to its first choice. `beginning` is an index into `Beginnings`, or RANDOM (-1)."""
     if beginning < 0:
-        beginning = _draw_beginning(env)
+        word = env.progress.word
+        beginning = _beginning_of(env.beginnings, word[0])
+        word[0] = next_word(word[0])
     restart(env, rules, kernels, beginning)
     _to_first_choice(env, rules, kernels)
     # the same episode twice, where a reward compares it with what a fixed action would have made of it
@@ -74,14 +76,6 @@ def begin_episode(env, rules, kernels, beginning):
         restart(env, rules, kernels, beginning)
         env.progress.baseline_slowdown = baseline
         _to_first_choice(env, rules, kernels)
-
-
-@kernel
-def _draw_beginning(env):
-    """Any of a group's beginnings, which is any of the groups."""
-    beginning, word = _beginning_of(env.beginnings, env.progress.word[0]), env.progress.word
-    word[0] = next_word(word[0])
-    return beginning
 
 
 @kernel
@@ -226,27 +220,20 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
     while not is_over(env.progress):
         if not ask(policy, env.state, env.facts, memory, env.plan):
             return False
-        _to_next_decision(env, rules)
+        env.progress.nb_steps += 1
+        for i in range(env.plan.nb_actions):
+            if env.plan.kind[i] in (START, REJECT):
+                env.cycles.nb_queued -= 1
+            if env.plan.kind[i] == START:
+                env.cycles.nb_free -= env.state.size[env.plan.job[i]]
+                env.cycles.nb_busy += env.state.size[env.plan.job[i]]
+        place_planned(env, rules, 0)
+        if not is_over(env.progress) and to_next_question(env, rules, _ALL, False):
+            begin_decision(env.seen, env.cycles)
+            while _show_arrival(env, rules):
+                pass
     measure_all(env, kernels, out)
     return True
-
-
-@kernel
-def _to_next_decision(env, rules):
-    """Carry a decision out that the cycles know nothing of, and go on to the next one."""
-    env.progress.nb_steps += 1
-    for i in range(env.plan.nb_actions):
-        if env.plan.kind[i] in (START, REJECT):
-            env.cycles.nb_queued -= 1
-        if env.plan.kind[i] == START:
-            env.cycles.nb_free -= env.state.size[env.plan.job[i]]
-            env.cycles.nb_busy += env.state.size[env.plan.job[i]]
-    place_planned(env, rules, 0)
-    if is_over(env.progress) or not to_next_question(env, rules, _ALL, False):
-        return
-    begin_decision(env.seen, env.cycles)
-    while _show_arrival(env, rules):
-        pass
 
 
 # --- From a decision to the next question: the plan is carried out, and time passes ----------------------------------
@@ -283,7 +270,11 @@ def to_next_question(env, rules, window, supplied):
     add_time(env, window, env.state.now - before)
     if rules.energy:
         env.progress.joules = joules_now(world_of(env))
-        _count_servers(env.progress, before, env.state.now, idle, watts, switched)
+        seconds = max(env.state.now - max(before, env.progress.counted_from), 0.0)
+        env.progress.idle_servers += idle * seconds
+        env.progress.wasted += watts * seconds
+        if before >= env.progress.counted_from:
+            env.progress.nb_switched += switched
     # no other question comes: the engine has none, the time is over, or all jobs are, which may end an episode
     out_of_time = env.state.now >= env.progress.ends_at - TOLERANCE
     if code != ASK or out_of_time or (rules.ends_with_jobs == 1 and _all_are_over(world_of(env))):
@@ -329,17 +320,6 @@ def _all_are_over(world):
     """Whether all jobs have come, and none waits or runs; those that leave now because they are late count as over."""
     sim = world.sim
     return world.state.nb_queued + world.state.nb_running == 0 and sim.workload_at[0] == world.truth.workload_end[0]
-
-
-@kernel
-def _count_servers(progress, begin, end, idle, watts, switched):
-    """Add up what servers did between two times (seconds), from when on it counts."""
-    counted = progress.counted_from
-    seconds = max(end - max(begin, counted), 0.0)
-    progress.idle_servers += idle * seconds
-    progress.wasted += watts * seconds
-    if begin >= counted:
-        progress.nb_switched += switched
 
 
 @kernel

@@ -19,19 +19,15 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from decision.batsim import announced as edc
-from decision.batsim import kernels
-from decision.batsim.announced import announced_platform
 from decision.batsim.dynamic_jobs import Suspensions
 from decision.batsim.episodes import EpisodeBatsim, EpisodeBatsims
-from decision.batsim.follower import FOLLOWED, Follower
+from decision.batsim.follower import FOLLOWED, Follower, announced_platform, hello, job_arrives, job_is_worth, time_is
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.arrays import ASK, DEADLOCK, DONE, GROW
 from decision.engine.kernels.server import BEGIN_RUN, ENGINE
 from decision.engine.truth import submission_order
-from decision.files.batsim5_json import converted_lines
-from decision.files.json_text import with_short_numbers
-from decision.files.profiles import profile_json
+from decision.files.profiles import converted_lines, profile_json
+from decision.files.text import with_short_numbers
 from decision.model.errors import ConfigError, StuckError, raise_interruption
 from decision.model.platform import Platform
 from decision.model.workload import GENERIC, POWER_SUPPLY, used_profiles
@@ -68,7 +64,7 @@ class EpisodeFollower(Follower):
     def follow(self, question: bytes) -> list[m.DecisionEvent]:
         """As `hear`; afterwards it is as late as Batsim says."""
         said = self.hear(question)
-        kernels.time_is.from_python(self._state.address, self.now)
+        time_is.from_python(self._state.address, self.now)
         return said
 
     def answer(self, said: list[m.DecisionEvent]) -> bytes:
@@ -87,7 +83,7 @@ class EpisodeFollower(Follower):
         return self._connection.ending
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
-        commands.append(m.Hello(self.now, edc.hello(_NAME, self._suspends)))
+        commands.append(m.Hello(self.now, hello(_NAME, self._suspends)))
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = [host.name for host in announced_platform(event.data.compute_resources).hosts]
@@ -106,7 +102,7 @@ class EpisodeFollower(Follower):
             return
         row, truth, sim = int(job_id.partition("!")[2]), self._env.truth, self._env.sim
         # what the message does not say in numbers is the workload's own
-        number = kernels.job_arrives.from_python(
+        number = job_arrives.from_python(
             self._state.address,
             event.timestamp,
             job.res,
@@ -115,7 +111,7 @@ class EpisodeFollower(Follower):
             float(truth.estimate[row]),
         )
         if len(truth.worth):
-            kernels.job_is_worth.from_python(self._state.address, number, *truth.worth[row].tolist())
+            job_is_worth.from_python(self._state.address, number, *truth.worth[row].tolist())
         self._remember(job_id, number)
         sim.truth_of[number] = row
         sim.workload_at[0] = sim.workload_sent[0] = row + 1
@@ -248,7 +244,7 @@ class ExternalEngines:
     def __init__(self, setup: Setup, envs: Sequence[Environment]) -> None:
         assert setup.engine is not None
         self.setup, truth = setup, setup.trace.truth
-        compile_ahead(*FOLLOWED, kernels.job_is_worth, kernels.time_is, expected_beginning)
+        compile_ahead(*FOLLOWED, job_is_worth, time_is, expected_beginning)
         switches = {
             "-E": bool(setup.rules.energy),
             "--enable-dynamic-jobs": setup.supply is not None,
@@ -313,7 +309,12 @@ class _JobTexts:
         """The rows first .. last - 1 as a workload of Batsim 4, each with its number as its id."""
         count, profiles = len(self._jobs), dict[str, bytes]()
         for name in dict.fromkeys(self._names[row % count] for row in range(first, min(last, first + count))):
-            profiles |= self._profile(name)
+            if name not in self._profiles:
+                self._profiles[name] = {
+                    part: msgspec.json.encode(part) + b":" + with_short_numbers(profile_json(self._workload, part))
+                    for part in used_profiles(self._workload.profiles, [name])
+                }
+            profiles |= self._profiles[name]
         submit = self._submit[first:last].tolist()
         jobs = (
             b'{"id":"%09d","subtime":%s,' % (row, f"{time:.15g}".encode()) + self._jobs[row % count]
@@ -322,11 +323,3 @@ class _JobTexts:
         return b"".join(
             (self._head, b",\n".join(jobs), b'\n],"profiles":{\n', b",\n".join(profiles.values()), b"\n}}\n")
         )
-
-    def _profile(self, name: str) -> dict[str, bytes]:
-        if name not in self._profiles:
-            self._profiles[name] = {
-                part: msgspec.json.encode(part) + b":" + with_short_numbers(profile_json(self._workload, part))
-                for part in used_profiles(self._workload.profiles, [name])
-            }
-        return self._profiles[name]

@@ -121,20 +121,17 @@ class SchedulerVectorEnv(VectorEnv):
         info = self._info(out)
         over = out.terminated | out.truncated
         if over.any():
-            self._add_ends(info, over)
+            names = self._batch.metric_names
+            metrics = dict(zip(names, np.where(over, self._batch.metrics.T, 0.0), strict=True))
+            final = np.where(over[:, None], self._batch.final, np.float32(0.0))
+            info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
+            last = {"action_mask": self._batch.final_mask.copy(), "_action_mask": over}
+            info |= {"final_info": {"metrics": metrics, "_metrics": over, **last}, "_final_info": over}
         return self._observation(out), out.reward, out.terminated, out.truncated, info
 
     def _info(self, out: Outputs) -> dict[str, Any]:
         self._mask = out.mask
         return {"action_mask": out.mask, "_action_mask": self._everywhere}
-
-    def _add_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
-        names = self._batch.metric_names
-        metrics = dict(zip(names, np.where(over, self._batch.metrics.T, 0.0), strict=True))
-        final = np.where(over[:, None], self._batch.final, np.float32(0.0))
-        info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
-        last = {"action_mask": self._batch.final_mask.copy(), "_action_mask": over}
-        info |= {"final_info": {"metrics": metrics, "_metrics": over, **last}, "_final_info": over}
 
     def _observation(self, out: Outputs) -> Observation:
         return {"observation": out.observation, "action_mask": out.mask} if self._as_dict else out.observation

@@ -54,7 +54,13 @@ class SchedulerVecEnv(VecEnv):
         over = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over).tolist():
-            infos[i] = _end_info(info, i, bool(truncated[i]))
+            metrics = {name: float(column[i]) for name, column in info["metrics"].items()}
+            infos[i] = {
+                "terminal_observation": info["final_obs"][i],
+                "TimeLimit.truncated": bool(truncated[i]),
+                "episode": {"r": metrics["return"], "l": int(metrics["length"])},
+                "metrics": metrics,
+            }
         return observation, reward, over, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -87,17 +93,6 @@ class SchedulerVecEnv(VecEnv):
     def close(self) -> None:
         """End the threads that step the environments."""
         self._envs.close()
-
-
-def _end_info(info: dict[str, Any], i: int, truncated: bool) -> dict[str, Any]:
-    """What Stable-Baselines3 expects of an episode that ended in environment i."""
-    metrics = {name: float(column[i]) for name, column in info["metrics"].items()}
-    return {
-        "terminal_observation": info["final_obs"][i],
-        "TimeLimit.truncated": truncated,
-        "episode": {"r": metrics["return"], "l": int(metrics["length"])},
-        "metrics": metrics,
-    }
 
 
 DbfVecEnv = SchedulerVecEnv

@@ -25,8 +25,7 @@ from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.checks import Misfits, check_estimates
 from decision.policies.traits import Estimator, OutlookSettings, SupplySettings
-from decision.rl.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
-from decision.rl.schedulers.registry import find_observation
+from decision.rl.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler, find_observation
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up; memory has room for them
 
@@ -142,8 +141,12 @@ def _rows(truth: Truth, episodes: Episodes) -> Beginnings:
     jobs = count if episodes.jobs is None else episodes.jobs
     if episodes.seconds == np.inf:
         last = rows + (ARRIVALS * jobs if episodes.online else jobs)
+    elif episodes.online:  # the first row that is submitted at the end or later, of a trace that begins again
+        period = _period(submit)
+        round_ = np.floor((end - submit[0]) / period).astype(np.int64)
+        last = np.maximum(round_ * count + np.searchsorted(submit, end - round_ * period), rows)
     else:
-        last = np.maximum(_first_rows_at(submit, end, episodes.online), rows)
+        last = np.maximum(np.searchsorted(submit, end), rows)
     return _beginnings(rows, last, clock, end, clock, np.zeros(len(rows), np.int64))
 
 
@@ -172,15 +175,6 @@ def _beginnings(
     return Beginnings(
         row=row, last=last, clock=clock, end=end, counted=counted, pstate=none, member=member, group=bounds
     )
-
-
-def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repeats: bool) -> NDArray[np.int64]:
-    """The first row of the trace that is submitted at each time or later; the number of rows where there is none."""
-    if not repeats:
-        return np.searchsorted(submit, time)
-    period = _period(submit)
-    round_ = np.floor((time - submit[0]) / period).astype(np.int64)
-    return round_ * len(submit) + np.searchsorted(submit, time - round_ * period)
 
 
 def _repeated(truth: Truth, names: Names, arrivals: int) -> JobStream:
@@ -274,10 +268,17 @@ def make_setup(
         ConfigError: if something cannot be read, does not fit, or makes no sense.
     """
     external = engine_of(engine, batsim, batsim_args, image, timeout)
-    workload, platform = _read(workload, platform)
-    workload = without_misfits(workload, platform)
-    _check_jobs(workload, platform)
-    cores = len(platform.hosts)
+    workload = workload if isinstance(workload, Workload) else load_workload(workload)
+    platform = equal_hosts(workload.nb_res) if platform is None else platform
+    platform = platform if isinstance(platform, Platform) else load_platform(platform)
+    # what really happened is not for who learns; and what no policy of these environments could start is refused
+    workload = without_misfits(msgspec.structs.replace(workload, trace=None), platform)
+    where, cores = workload.path or f"workload {workload.name}", len(platform.hosts)
+    if not workload.jobs:
+        raise ConfigError(f"{where}: there are no jobs for {cores:,} hosts; an environment needs some")
+    for job in workload.jobs:
+        if not 0 < job.walltime < np.inf:
+            raise ConfigError(f"{where}: job {job.id} has no 'walltime', and observations need one; give it one")
     if jobs is not None and jobs != -1:
         options["jobs"] = whole("jobs", jobs, 1)
     if isinstance(encoder, ChoosingScheduler):
@@ -352,15 +353,6 @@ def equal_hosts(hosts: int) -> Platform:
     return Platform(hosts=tuple(Host(id=i, name=f"host{i:06}", pstates=pstates) for i in range(hosts)))
 
 
-def _read(workload: Workload | Source, platform: Platform | Source | None) -> tuple[Workload, Platform]:
-    if not isinstance(workload, Workload):
-        workload = load_workload(workload)
-    if platform is None:
-        platform = equal_hosts(workload.nb_res)
-    workload = msgspec.structs.replace(workload, trace=None)  # what really happened is not for who learns
-    return workload, platform if isinstance(platform, Platform) else load_platform(platform)
-
-
 def without_misfits(workload: Workload, platform: Platform) -> Workload:
     """The jobs that the engines do not reject at once because they need more hosts than there are."""
     hosts, misfits = len(platform.hosts), Misfits()
@@ -369,13 +361,3 @@ def without_misfits(workload: Workload, platform: Platform) -> Workload:
             misfits.add(job.id, job.size)
     misfits.tell(hosts)
     return at_most(workload, hosts) if (sizes(workload) > hosts).any() else workload
-
-
-def _check_jobs(workload: Workload, platform: Platform) -> None:
-    """Refuse what no policy of these environments could start."""
-    where, hosts = workload.path or f"workload {workload.name}", len(platform.hosts)
-    if not workload.jobs:
-        raise ConfigError(f"{where}: there are no jobs for {hosts:,} hosts; an environment needs some")
-    for job in workload.jobs:
-        if not 0 < job.walltime < np.inf:
-            raise ConfigError(f"{where}: job {job.id} has no 'walltime', and observations need one; give it one")

@@ -3,10 +3,10 @@
 Design
 ------
 `ppo` is the algorithm, with what lets a policy act in many environments side by side, and takes both in turn; `stack`
-computes several such trainings as one. `evolution` is the other algorithm, and `evolution_learner` judges by whole
+computes several such trainings as one. `evolution` is the other algorithm, which judges by whole
 schedules what it tries (`prices_learner` does so for the prices of hosts). `offline` learns from recorded choices
 alone, by cloning or critics (`choices` has their files), and `sac` from these and from what it sees in environments.
-`networks` has the kinds that `config` names. `training` adds to each curves (`logs`), checkpoints and a state from
+`networks` has the kinds that `config` names. `training` adds to each curves, checkpoints and a state from
 which a stopped run goes on bit by bit (`weights`); `schedulers` is what `decision train` calls, and judges meanwhile.
 With `overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
 update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the
@@ -31,7 +31,7 @@ costs as much as the whole network, and a rollout is learned from several times.
 
 torch is imported by those modules only that compute with it. `checkpoint` and `config` do not, so that a checkpoint can
 be shown without. `load_policy` is how ``*.ckpt`` and the names of the shipped ones become policies
-(`decision.policies.registry`): those that are numbers by `parametric`, and those that are networks by `deploy`, for
+(`decision.policies.registry`): those that are numbers by `checkpoint`, and those that are networks by `deploy`, for
 which torch is loaded then. A learned policy runs torch on one row in one thread: the forward pass written again in
 numpy would save a tenth of a millisecond, and would be the network a second time.
 """
@@ -75,8 +75,7 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
     """
     from decision.rl.schedulers import find_scheduler
 
-    from .checkpoint import read_checkpoint
-    from .parametric import parametric_policy
+    from .checkpoint import parametric_policy, read_checkpoint
 
     refuse_unknown(name, options, (line.name for line in checkpoint_options(name)))
     checkpoint = find_checkpoint(name)

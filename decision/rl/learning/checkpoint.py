@@ -3,6 +3,7 @@
 This module needs no torch; `decision.rl.learning.weights` reads and writes the weights.
 """
 
+import math
 import os
 import re
 import zipfile
@@ -21,10 +22,11 @@ from decision.files.workload import Selection
 from decision.model.dates import on_days
 from decision.model.errors import ConfigError, InputError, warn_once
 from decision.model.workload import Workload
-from decision.policies.spec import read_spec
+from decision.policies.policy import Policy
+from decision.policies.traits import read_spec
 from decision.rl.learning import SHIPPED_NAMES, find_checkpoint
+from decision.rl.schedulers.base import ParametricScheduler, Scheduler, encoder_of_format_1
 from decision.rl.schedulers.deepscheduling import day_range
-from decision.rl.schedulers.registry import encoder_of_format_1
 
 from .config import TrainConfig, config_of_format_1, config_of_format_2
 
@@ -380,3 +382,42 @@ def _like(manifest: Manifest, workload: Workload) -> str:
     """The cluster like whose days those of the workload are made, if the policy was learned from such; or ""."""
     names = getattr(manifest.config.env, "like", ())
     return next((name for name in names if f"grid5000-like {name} " in f"{workload.description} "), "")
+
+
+# Policies of checkpoints that have numbers, and no network: they need no torch.
+
+
+def parametric_policy(
+    path: Path, manifest: Manifest, scheduler: Scheduler, data: bytes, options: Mapping[str, Any] | None = None
+) -> Policy:
+    """The policy of a checkpoint's numbers.
+
+    Args:
+        path: of the checkpoint.
+        manifest: it has.
+        scheduler: that it is of.
+        data: its weights.
+        options: that the scheduler knows.
+
+    Raises:
+        InputError: if the numbers are damaged.
+        ConfigError: if they are of another version than ours, or of a scheduler that is none; or for an option's
+            value that does not fit.
+    """
+    if not isinstance(scheduler, ParametricScheduler):
+        raise ConfigError(
+            f"{path}: it has {scheduler.name} and is not a policy: use easy,allocation=tree,prices={path}"
+        )
+    if manifest.encoder != scheduler.sees:
+        sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
+        raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")
+    numbers = read_numbers(str(path), data)
+    if len(numbers) + scheduler.added == math.prod(scheduler.weights):
+        numbers = np.append(numbers, np.zeros(scheduler.added))
+    try:
+        weights = numbers.reshape(scheduler.weights)
+    except ValueError:
+        needs = " x ".join(map(str, scheduler.weights))
+        found = f"there are {len(numbers)} numbers, and {scheduler.name} has {needs}"
+        raise InputError(f"{path}: {WEIGHTS}: {found}; {REMEDY}") from None
+    return scheduler.policy(weights, path.name, **(options or {}))

@@ -12,9 +12,8 @@ import msgspec
 
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import nearest
-from decision.rl.schedulers.base import convert_settings
+from decision.rl.schedulers.base import convert_settings, find_scheduler, records
 from decision.rl.schedulers.own_record import OwnScheduler
-from decision.rl.schedulers.registry import find_scheduler, records
 
 # Settings of a network, and of each algorithm that learns.
 
@@ -111,7 +110,7 @@ class CmaEsConfig(
     it.
     """
 
-    learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
+    learner: ClassVar[str] = "evolution:EvolutionLearner"
     validated_every: ClassVar[int] = 250_000  # steps
     replays: ClassVar[bool] = False
 

@@ -89,7 +89,7 @@ class Minibatch(NamedTuple):
         return self._replace(advantage=(self.advantage - self.advantage.mean()) / (self.advantage.std() + 1e-8))
 
     def part(self, rows: slice) -> "Minibatch":
-        """Some of the steps."""
+        """The same columns of some of the steps, those of `rows`."""
         return Minibatch(*(column[rows] for column in self))
 
 

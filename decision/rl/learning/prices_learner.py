@@ -27,7 +27,7 @@ from decision.rl.schedulers.prices import Prices, PricesSettings
 from decision.simulation import simulate_on
 
 from .config import TrainConfig
-from .evolution_learner import EvolutionLearner
+from .evolution import EvolutionLearner
 
 _METRICS = ("hops", "stretch", "waiting_time")
 

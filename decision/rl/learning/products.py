@@ -40,7 +40,7 @@ def quick(network: Network) -> Network:
 
 
 class _Quick(Network):
-    """A perceptron, or convolutions."""
+    """A perceptron or convolutions, whose products are those of oneDNN."""
 
     def __init__(self, network: Mlp) -> None:
         super().__init__()

@@ -32,7 +32,7 @@ from .checkpoint import Manifest
 from .choices import replay_choices
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
-from .evolution_learner import EvolutionLearner, JointEvolution, Play
+from .evolution import EvolutionLearner, JointEvolution, Play
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
 

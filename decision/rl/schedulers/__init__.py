@@ -14,7 +14,7 @@ What a record computes in compiled code are entries (`decision.compiling.entry`)
 OPEN, ACT, OBSERVE, REWARD, MEASURE, and FOLLOW, which turns recorded schedules into choices. Compiled loops call them
 by address, so they are compiled once, and a scheduler from outside of this package costs its own kernels only.
 Training, the embedded engine and the process behind Batsim's messages call the same entries: an environment one step at
-a time, `ChoosingPolicy` a whole decision at a time, so that both make the same schedule. `registry` has the
+a time, `ChoosingPolicy` a whole decision at a time, so that both make the same schedule. `base` has the registry of
 records; `decision_points` says when a scheduler looks and what it sees then, `window` what two of them see of the
 queue. `learned`, `ranking`, `timetable` and `joint` judge by numbers that were evolved: `rollouts` says what would
 follow of starts, and which jobs wait for too long.
@@ -43,10 +43,20 @@ from . import (  # noqa: F401 - each registers its record
     rlscheduler,
     timetable,
 )
-from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
+from .base import (
+    ChoosingScheduler,
+    Encoder,
+    Episodes,
+    ParametricScheduler,
+    Scheduler,
+    find_scheduler,
+    make_encoder,
+    read_encoder,
+    records,
+    register,
+)
 from .own import ChoiceView, Environment
 from .policy import Choose, ChoosingPolicy
-from .registry import find_scheduler, make_encoder, read_encoder, records, register
 
 __all__ = [
     "ChoiceView",

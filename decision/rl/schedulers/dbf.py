@@ -30,9 +30,9 @@ from .base import (
     Episodes,
     ExpectingSettings,
     Layout,
+    register,
 )
 from .decision_points import start_at
-from .registry import register
 from .window import (
     JOB_FEATURES,
     Count,

@@ -18,7 +18,8 @@ from decision.model.dates import DAY, DAY_LEAD, chosen_days
 from decision.model.errors import ConfigError, warn_once
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.policies.booking import (
+from decision.policies.memory import Booking, new_booking
+from decision.policies.power import (
     ASLEEP,
     book,
     count_available,
@@ -30,14 +31,25 @@ from decision.policies.booking import (
     start_due,
     wake_booked,
 )
-from decision.policies.memory import Booking, new_booking
 from decision.policies.profile import TOLERANCE
 from decision.state.cluster import COMPUTING, IDLE, SLEEPING, SWITCHING_OFF, SWITCHING_ON, ClusterState, nb_hosts
 from decision.state.plan_arrays import START
 
-from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS, ChoosingScheduler, Encoder, Episodes, Sequences
+from .base import (
+    ACT,
+    BEGIN,
+    MEASURE,
+    OBSERVE,
+    OPEN,
+    REWARD,
+    STEP_ENDS,
+    ChoosingScheduler,
+    Encoder,
+    Episodes,
+    Sequences,
+    register,
+)
 from .decision_points import call_at, note_start, place_in_queue
-from .registry import register
 from .window import Count, check_scale, confidence_in, learn_from, longer_confidence, longest_walltime, new_confidence
 
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
@@ -172,7 +184,7 @@ def _first_to_end(state, plan, memory):
 
 # DeepScheduling in compiled code: jobs that book servers, minutes, and what is paid.
 #
-# What happens at an instant is as in `decision.policies.booking`, whose bookings are part of the memory here: jobs
+# What happens at an instant is as in `decision.policies.power`, whose bookings are part of the memory here: jobs
 # whose hosts are awake start, servers that are due fall asleep, and then there is a choice, if the minute is over. A
 # job with booked hosts waits in the queue of the cycles until it starts, but is no longer seen there.
 

@@ -17,9 +17,8 @@ from decision.policies.options import Order, PolicyConfig
 from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
+from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings, register
 from .decision_points import call_at, is_over, mean_slowdown
-from .registry import register
 from .rlscheduler import open_committed, start_or_commit
 from .window import Count, ScaledEncoder, ScaledScheduler
 

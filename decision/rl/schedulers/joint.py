@@ -21,7 +21,11 @@ from decision.model.dates import chosen_days
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.policies.booking import (
+from decision.policies.guard import ask_for_call
+from decision.policies.memory import Booking, new_booking
+from decision.policies.options import OptionLine, read_value
+from decision.policies.order import sort_by_key
+from decision.policies.power import (
     WAKING,
     book,
     count_available,
@@ -29,23 +33,19 @@ from decision.policies.booking import (
     is_booked,
     pick_asleep,
     rank_hosts,
+    sleepy_from,
     start_due,
+    switch_off,
     wake_booked,
 )
-from decision.policies.guard import ask_for_call
-from decision.policies.memory import Booking, new_booking
-from decision.policies.options import OptionLine, read_value
-from decision.policies.order import sort_by_key
-from decision.policies.power import sleepy_from, switch_off
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.profile import TOLERANCE
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in
 from decision.state.cluster import COMPUTING, SLEEPING, ClusterState, nb_hosts
 from decision.state.plan_arrays import clear
 
-from .base import Episodes, ParametricScheduler
+from .base import Episodes, ParametricScheduler, register
 from .deepscheduling import Day, day_range
-from .registry import register
 from .rollouts import enough_at
 from .window import Confidence, confidence_in, learn_from, longer_confidence, new_confidence
 
@@ -210,7 +210,7 @@ def in_seconds(answer):
 
 # --- What is decided at an instant ---------------------------------------------------------------------------------
 #
-# Jobs book hosts before these are awake (`decision.policies.booking`), but here servers fall asleep after the
+# Jobs book hosts before these are awake (`decision.policies.power`), but here servers fall asleep after the
 # choices of an instant, so that none does that a job takes at once. All that waits is looked at in the order of ORDER.
 # A job takes hosts that are awake, by PLACE; where these are too few it takes those that wake, and wakes others once it
 # has waited for its PATIENCE. A server that is idle for LINGER sleeps.
@@ -299,7 +299,12 @@ def _pick_awake(state, facts, memory, plan, job, picked):
     score = np.full(servers, -np.inf)
     for server in range(servers):
         if memory.vacant[server] > 0:
-            _see_fit(state, facts, memory, job, server)
+            fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
+            longer = state.now + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
+            fit[FREE_CORES] = memory.vacant[server] / hosts
+            fit[EMPTY] = memory.vacant[server] == hosts
+            fit[OUTLASTS], fit[OUTLASTED] = on_log_scale(longer), on_log_scale(-longer)
+            fit[HOLDS] = memory.vacant[server] >= size
             score[server] = weighted_sum(memory.weights, PLACE, memory.fit, 0, N_FIT)
     while left > 0:
         best = np.argmax(score)  # the first of equals: the lowest server
@@ -313,17 +318,6 @@ def _pick_awake(state, facts, memory, plan, job, picked):
                 insert_interval(picked, host, host)
                 left -= 1
     return size - left
-
-
-@kernel
-def _see_fit(state, facts, memory, job, server):
-    """How a job fits a server."""
-    fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
-    longer = state.now + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
-    fit[FREE_CORES] = memory.vacant[server] / hosts
-    fit[EMPTY] = memory.vacant[server] == hosts
-    fit[OUTLASTS], fit[OUTLASTED] = on_log_scale(longer), on_log_scale(-longer)
-    fit[HOLDS] = memory.vacant[server] >= state.size[job]
 
 
 @kernel

@@ -39,10 +39,10 @@ from .base import (
     Image,
     Pool,
     jobs_in_a_row,
+    register,
 )
 from .decision_points import call_at, start_at
 from .packing import MOST_NODES
-from .registry import register
 from .window import MOST_SLOTS, Count, check_scale, slot_begun
 
 # Launchpad in compiled code: decision points at each step, starts, suspensions for a job of more value, and rewards.
@@ -571,7 +571,13 @@ class Green(ChoosingScheduler):
             ConfigError: if a job does not say its value or QoS.
         """
         check_worths(Traits(self.name, needs_value=self.needs_value, needs_qos=self.needs_qos), workloads)
-        highest = np.max([_highest(workload) for workload in workloads], axis=0)
+        highest = np.zeros(3)  # value, value per host-second, and seconds that jobs are expected to run
+        for workload in workloads:
+            rows = worths(workload)
+            assert rows is not None
+            run = np.where(rows[:, EXPECTED] > 0, rows[:, EXPECTED], walltimes(workload))
+            by_host_second = rows[:, VALUE] / (sizes(workload) * run)
+            highest = np.maximum(highest, (rows[:, VALUE].max(), by_host_second.max(), run.max()))
         asked = (max_value, max_density, max_runtime)
         value, density, runtime = (float(h if a is None else a) for a, h in zip(asked, highest, strict=True))
         fields = self.encoder_fields(settings, cores)
@@ -586,14 +592,6 @@ class Green(ChoosingScheduler):
         if encoder.name == IMAGE:
             return Image((2, ROWS, encoder.hosts), IMAGE_FEATURES * encoder.pool + 1)
         return Pool(CLUSTER, encoder.pool, COMPACT_FEATURES, EXTRA_ACTIONS)
-
-
-def _highest(workload: Workload) -> tuple[float, float, float]:
-    """Value, value per host-second, and seconds that jobs are expected to run."""
-    rows = worths(workload)
-    assert rows is not None
-    run = np.where(rows[:, EXPECTED] > 0, rows[:, EXPECTED], walltimes(workload))
-    return float(rows[:, VALUE].max()), float((rows[:, VALUE] / (sizes(workload) * run)).max()), float(run.max())
 
 
 register(Green())

@@ -44,9 +44,9 @@ from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
-from decision.policies.easy import take
+from decision.policies.backfill import take
 from decision.policies.guard import note_guarded
-from decision.policies.memory import EXCUSE, Memory, grown_memory, longest_wait, new_memory
+from decision.policies.memory import Memory, grown_memory, longest_wait, new_memory
 from decision.policies.options import AUTO, Backfill, OptionLine, Order, PolicyConfig, read_value
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
@@ -55,8 +55,7 @@ from decision.policies.runtimes.kernels import RegressionMemory, learn_end, new_
 from decision.state.cluster import QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
-from .base import Episodes, ParametricScheduler
-from .registry import register
+from .base import Episodes, ParametricScheduler, register
 from .rollouts import (
     EXPONENT,
     LATE,
@@ -146,32 +145,27 @@ _memory_at = bundle_at(LearnedMemory)
 def decide_by_score(state, facts, memory, plan):
     """Decide by the learned score, always with a plan."""
     clear(plan, state)
-    _plan_now(state, plan, _memory_at(memory))
-    return DECIDED
-
-
-@kernel
-def _plan_now(state, plan, memory):
-    """Learn from what has happened, and plan who starts now."""
-    note_ends(state, memory)
-    note_arrivals(state, memory)
-    longest = longest_wait(state, memory)
+    own = _memory_at(memory)
+    note_ends(state, own)
+    note_arrivals(state, own)
+    longest = longest_wait(state, own)
     # nothing could start; what was learned above is kept
     if state.nb_free < smallest_waiting(state):
-        return
-    running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
-    drained = add_up_releases(state, memory, running)
-    guarded = count_guarded(state, memory, running, drained, guarded_after(state, memory, longest, unit))
-    guarded = count_late_jobs(state, memory, running, longest, guarded)
-    length = sort_by_score(state, memory, running, drained, guarded, unit)
-    chosen = choose_by_score(state, memory, length, running, guarded, unit)
-    if not is_by_arrival(state, memory):
-        running = _list_running(state, memory)  # without those that are chosen, which `choose_by_score` has put in
-        chosen = best_start(state, memory, length, chosen, running, guarded, unit)
+        return DECIDED
+    running, unit = _list_running(state, own), max(longest, _LEAST_UNIT)
+    drained = add_up_releases(state, own, running)
+    guarded = count_guarded(state, own, running, drained, guarded_after(state, own, longest, unit))
+    guarded = count_late_jobs(state, own, running, longest, guarded)
+    length = sort_by_score(state, own, running, drained, guarded, unit)
+    chosen = choose_by_score(state, own, length, running, guarded, unit)
+    if not is_by_arrival(state, own):
+        running = _list_running(state, own)  # without those that are chosen, which `choose_by_score` has put in
+        chosen = best_start(state, own, length, chosen, running, guarded, unit)
     for i in range(chosen):  # on the lowest hosts: the order is about time, not about places
-        job = memory.chosen[i]
-        note_begin(state, memory, job)
+        job = own.chosen[i]
+        note_begin(state, own, job)
         take_lowest(plan, add(plan, START, job), state.size[job])
+    return DECIDED
 
 
 @kernel
@@ -401,7 +395,7 @@ class LearnedOrderPolicy(CompiledPolicy):
                 late_since=np.zeros(0),
             )
             if not self.bound:
-                memory.shadow_time[:, EXCUSE] = np.inf  # as when the weights were learned
+                memory.excuse = np.inf  # as when the weights were learned
         grown = cast(LearnedMemory, grown_memory(memory, state, _ROOM))
         jobs, known = len(state.size), len(grown.fixed)
         if known >= jobs:

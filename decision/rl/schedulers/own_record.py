@@ -22,7 +22,6 @@ from decision.state.bitmap import count_hosts
 from decision.state.cluster import PSTATE_SLEEP, ClusterState, new_state, platform_facts
 from decision.state.plan_arrays import CALL_AT, REJECT, SET_PSTATE, START, new_plan
 
-from . import registry
 from .base import (
     ACT,
     BEGIN,
@@ -41,6 +40,8 @@ from .base import (
     call_observe,
     call_open,
     call_reward,
+    find_scheduler,
+    read_encoder,
 )
 from .decision_points import new_cycles, note_start
 from .own import Asks, ChoiceView, Environment
@@ -111,7 +112,11 @@ def own_act(state, facts, cycles, plan, memory, action):
         elif plan.kind[k] == CALL_AT:
             cycles.call = min(cycles.call, plan.time[k])
         elif plan.kind[k] == SET_PSTATE:
-            _note_sleep(facts, cycles, plan, k)
+            pstate = plan.value[k]
+            for i in range(plan.begin[k], plan.end[k]):
+                for host in range(plan.first[i], plan.last[i] + 1):  # those that fall asleep are away
+                    if 0 <= pstate < facts.pstate_kind.shape[1] and facts.pstate_kind[host, pstate] == PSTATE_SLEEP:
+                        cycles.until[host] = np.inf
     cycles.nb_free = count_hosts(plan.free)
     return memory.goes_on != 0 and _is_asked(state, cycles, memory.asks)
 
@@ -130,18 +135,6 @@ def _leave_queue(state, cycles, plan, k):
     cycles.nb_queued -= 1
     for i in range(at, cycles.nb_queued):
         cycles.queue[i] = cycles.queue[i + 1]
-
-
-@kernel
-def _note_sleep(facts, cycles, plan, k):
-    """Hosts that fall asleep are away."""
-    for i in range(plan.begin[k], plan.end[k]):
-        for host in range(plan.first[i], plan.last[i] + 1):
-            if (
-                0 <= plan.value[k] < facts.pstate_kind.shape[1]
-                and facts.pstate_kind[host, plan.value[k]] == PSTATE_SLEEP
-            ):
-                cycles.until[host] = np.inf
 
 
 @OBSERVE.entry_with(OwnMemory)
@@ -211,7 +204,7 @@ class OwnEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True)
 @cache
 def _encoder_in(text: str) -> Encoder:
     fields = msgspec.json.decode(text)
-    return BASELESS.encoder_type(**fields) if fields["name"] == BASELESS.name else registry.read_encoder(fields)
+    return BASELESS.encoder_type(**fields) if fields["name"] == BASELESS.name else read_encoder(fields)
 
 
 def _own_memory(record: "OwnScheduler", of_base: Bundle) -> OwnMemory:
@@ -332,7 +325,7 @@ def record_of(kind: type[Environment], name: str) -> OwnScheduler:
         ConfigError: if the class is not complete.
     """
     acts = kind.act is not Environment.act
-    base = BASELESS if kind.base is None else registry.find_scheduler(kind.base)
+    base = BASELESS if kind.base is None else find_scheduler(kind.base)
     if not isinstance(base, ChoosingScheduler):
         raise ConfigError(f"{name}: its base {kind.base} has no environment; take dbf, or None", field="base")
     if kind.base is None and not (acts and kind.observe is not Environment.observe):
@@ -410,7 +403,13 @@ class Own:
         """What the class observes, a vector (D,)."""
         if not self._sees:
             return self.view.observation
-        found = self._numbers("observe", self._ask("observe", self._made.observe, self.view))
+        given = self._ask("observe", self._made.observe, self.view)
+        try:
+            found = np.asarray(given, np.float32)
+        except (TypeError, ValueError):
+            found = np.zeros((0, 0), np.float32)
+        if found.ndim != 1:
+            raise ConfigError(f"{self.name}.observe: must give a list of numbers; found {given!r}", field="observe")
         if not np.isfinite(found).all():
             at = int(np.flatnonzero(~np.isfinite(found))[0])
             raise ConfigError(
@@ -433,15 +432,6 @@ class Own:
             wanted = f"one of {len(mask)} actions at least"
             raise ConfigError(f"{self.name}.mask: must allow {wanted}; found {valid.tolist()} at {self._when()}")
         mask[:] = valid
-
-    def _numbers(self, method: str, given: Any) -> NDArray[np.float32]:
-        try:
-            found = np.asarray(given, np.float32)
-        except (TypeError, ValueError):
-            found = np.zeros((0, 0), np.float32)
-        if found.ndim != 1:
-            raise ConfigError(f"{self.name}.{method}: must give a list of numbers; found {given!r}", field=method)
-        return found
 
     def act(self, action: int) -> None:
         """Write what an action means into the plan; `own_act` takes it over. Raises PolicyError for what cannot be."""

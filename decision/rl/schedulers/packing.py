@@ -35,10 +35,10 @@ from .base import (
     Encoder,
     Episodes,
     Layout,
+    register,
 )
 from .dbf import MOST_POOLS, see_hosts, see_pools
 from .decision_points import call_at, is_over, start_at
-from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
 
 FAILURES = 4  # in a row, after which time passes
@@ -83,7 +83,17 @@ def packing_observe(state, facts, cycles, plan, memory, observation, mask):
         if both:
             width += see_hosts(until, now, longest, observation[width:])
         _see_vectors(state, cycles, shown, memory.window, longest, both, observation[width:])
-    _write_mask(state, cycles, memory, shown, mask)
+    if memory.masked == 0:
+        mask[:] = 1
+        return 0
+    # only jobs that fit; and X, unless one fits and nothing runs: no end would come that it could wait for
+    some = False
+    mask[:] = 0
+    for slot in range(shown):
+        fits = state.size[cycles.queue[slot]] <= cycles.nb_free
+        mask[slot] = fits
+        some |= fits
+    mask[len(mask) - 1] = cycles.nb_running > 0 or not some
     return 0
 
 
@@ -111,22 +121,6 @@ def _see_slots(state, cycles, shown, longest, out):
         out[begin + 1] = min(state.walltime[job] * scale, 1.0)
         out[begin + 2] = min(state.expected_runtime[job] * scale, 1.0)
         out[begin + 3] = 1.0
-
-
-@kernel
-def _write_mask(state, cycles, memory, shown, mask):
-    """All may be chosen, or only jobs that fit; and then X, unless nothing that ends could be waited for."""
-    if memory.masked == 0:
-        mask[:] = 1
-        return
-    free, some = cycles.nb_free, False
-    mask[:] = 0
-    for slot in range(shown):
-        fits = state.size[cycles.queue[slot]] <= free
-        mask[slot] = fits
-        some |= fits
-    # X is no choice where a job fits and nothing runs: no end would come that it could wait for
-    mask[len(mask) - 1] = cycles.nb_running > 0 or not some
 
 
 # --- When there is something to choose -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import Bundle, bundle_at
+from decision.compiling.bundle import Bundle, Int, bundle_at
 from decision.compiling.jit import compile_ahead, kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Plan
@@ -13,11 +13,10 @@ from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
 from decision.state.view import ClusterView
 
-from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
+from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open, find_observation
 from .decision_points import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
 from .own import ChoiceView
 from .own_record import Own, OwnEncoder, OwnMemory, OwnScheduler
-from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]
 
@@ -47,7 +46,7 @@ class ChoosingPolicy:
         self.suspends, self.switches_hosts = encoder.suspends, self.scheduler.energy
         self._observation = np.zeros(encoder.shape, np.float32)
         self._mask = np.zeros(encoder.actions, np.int8)
-        self._addresses = np.zeros(_N_ADDRESSES, np.int64)
+        self._asked = _Asked()
         self._kept: tuple[ClusterState, PlatformFacts, Cycles, Bundle, PlanArrays] | None = None
         self._own = Own(self.scheduler) if isinstance(self.scheduler, OwnScheduler) else None
         self._shipped = self._observation, self._mask  # what kernels write: the base's, where the class is one's own
@@ -67,9 +66,9 @@ class ChoosingPolicy:
         """Go through the cycles of this instant."""
         self._use(cluster, plan)
         always = self._own is not None  # a class of one's own says itself what is valid
-        wanted = next_choice(self._addresses, _BEGIN_DECISION, always, *self._shipped)
+        wanted = next_choice(self._asked.address, _BEGIN_DECISION, always, *self._shipped)
         while wanted:
-            wanted = next_choice(self._addresses, self._chosen(), always, *self._shipped)
+            wanted = next_choice(self._asked.address, self._chosen(), always, *self._shipped)
 
     def _chosen(self) -> int:
         """The action for what is seen."""
@@ -95,8 +94,10 @@ class ChoosingPolicy:
         self._kept = (state, facts, cycles, memory, plan)
         entries = self.scheduler.open, self.scheduler.act, self.scheduler.observe
         compile_ahead(*entries)
-        # kernels take addresses: passing an array of them costs less than passing bundles (`compiling.bundle`)
-        self._addresses[:] = [holder.address for holder in (*self._kept, *entries)]
+        asked = self._asked
+        asked.state, asked.facts, asked.cycles = state.address, facts.address, cycles.address
+        asked.memory, asked.plan = memory.address, plan.address
+        asked.opens, asked.acts, asked.observes = (entry.address for entry in entries)
         if self._own is not None:
             assert isinstance(memory, OwnMemory)
             view = ChoiceView(state, facts, cluster.names, cycles, planned)
@@ -117,45 +118,60 @@ class ChoosingPolicy:
         return f"<policy {self.name}>"
 
 
-_STATE, _FACTS, _CYCLES, _MEMORY, _PLAN, _OPEN, _ACT, _OBSERVE, _N_ADDRESSES = range(9)
+class _Asked(Bundle):
+    """Addresses: passing one of a bundle of them costs less than passing bundles (`compiling.bundle`)."""
+
+    state: Int
+    facts: Int
+    cycles: Int
+    memory: Int
+    plan: Int
+    # of the scheduler's entries
+    opens: Int
+    acts: Int
+    observes: Int
+
+
+_asked_at = bundle_at(_Asked)
 _state_at, _facts_at, _plan_at = bundle_at(ClusterState), bundle_at(PlatformFacts), bundle_at(PlanArrays)
 _cycles_at = bundle_at(Cycles)
 
 
 @kernel
-def next_choice(addresses, action, always, observation, mask):
+def next_choice(address, action, always, observation, mask):
     """Make a choice, or begin a decision (-1), and go on to the next choice of this instant; False: there is none.
 
-    `always` is whether the caller is asked also where a single action is valid.
+    `address` is that of an `_Asked`; `always` whether the caller is asked also where a single action is valid.
     """
-    state, facts = _state_at(addresses[_STATE]), _facts_at(addresses[_FACTS])
-    cycles, plan, memory = _cycles_at(addresses[_CYCLES]), _plan_at(addresses[_PLAN]), addresses[_MEMORY]
+    asked = _asked_at(address)
+    state, facts = _state_at(asked.state), _facts_at(asked.facts)
+    cycles, plan, memory = _cycles_at(asked.cycles), _plan_at(asked.plan), asked.memory
     if action == _BEGIN_DECISION:
-        goes_on = begin_decision(state, cycles) and _open(addresses, state, facts, cycles, plan, memory)
+        goes_on = begin_decision(state, cycles) and _open(asked, state, facts, cycles, plan, memory)
     else:
-        goes_on = _act(addresses, state, facts, cycles, plan, memory, action)
+        goes_on = _act(asked, state, facts, cycles, plan, memory, action)
     while True:
         # choices of this cycle; where a single action is valid it is taken, and nobody is asked
         while goes_on:
-            call_observe(addresses[_OBSERVE], (state, facts, cycles, plan, memory, observation, mask))
+            call_observe(asked.observes, (state, facts, cycles, plan, memory, observation, mask))
             only = _only_valid(mask)
             if only < 0 or always:  # this one is for the caller: its call with the action goes on from here
                 return True
-            goes_on = _act(addresses, state, facts, cycles, plan, memory, only)
+            goes_on = _act(asked, state, facts, cycles, plan, memory, only)
         # the next cycle, if another job has come at this instant
         if show_arrival(state, cycles) < 0:
             return False
-        goes_on = _open(addresses, state, facts, cycles, plan, memory)
+        goes_on = _open(asked, state, facts, cycles, plan, memory)
 
 
 @kernel
-def _open(addresses, state, facts, cycles, plan, memory):
-    return call_open(addresses[_OPEN], (state, facts, cycles, plan, memory)) != 0
+def _open(asked, state, facts, cycles, plan, memory):
+    return call_open(asked.opens, (state, facts, cycles, plan, memory)) != 0
 
 
 @kernel
-def _act(addresses, state, facts, cycles, plan, memory, action):
-    return call_act(addresses[_ACT], (state, facts, cycles, plan, memory, action)) != 0
+def _act(asked, state, facts, cycles, plan, memory, action):
+    return call_act(asked.acts, (state, facts, cycles, plan, memory, action)) != 0
 
 
 @kernel

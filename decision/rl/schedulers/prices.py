@@ -21,8 +21,7 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.options import split_name
 from decision.policies.placement.windows import FEATURES, LARGEST_WEIGHT, N_FEATURES
 
-from .base import Episodes, Scheduler
-from .registry import register
+from .base import Episodes, Scheduler, register
 from .window import Count
 
 

@@ -33,8 +33,7 @@ from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add, clear
 
-from .base import Episodes, Measured, ParametricScheduler
-from .registry import register
+from .base import Episodes, Measured, ParametricScheduler, register
 from .rollouts import enough_at, free_hosts_at, smallest_waiting
 from .window import Count
 

@@ -7,7 +7,8 @@ places windows without any search; in ``window,solver=nsa`` it chooses where rem
 
 `decision.policies.window` says which jobs a window takes, `decision.policies.placement.search` what the network sees.
 As in the published program a window of the training has two jobs on more than one host at most, and begins where the
-windows before it have left the cluster.
+windows before it have left the cluster. As the text has it (`destroyed`), windows are larger, all their jobs are placed
+in turn, and the network puts back those that are then taken out.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import numpy as np
 
 from decision.compiling.bundle import I8, Bundle, Float, I8x2, Int
 from decision.compiling.jit import kernel
+from decision.compiling.small_kernels import next_word, uniform
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
@@ -30,9 +32,8 @@ from decision.policies.window import first_of, in_order, is_due, take_hosts, tak
 from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add
 
-from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
+from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder, register
 from .decision_points import call_at, note_start, place_in_queue, start_at
-from .registry import register
 from .window import Count
 
 
@@ -41,6 +42,7 @@ class RepairMemory(Bundle):
 
     most_seen: Int  # entries that are seen
     most_jobs: Int  # on more than one host, at most in a window
+    most_removed: Int  # jobs that are taken out of a window that was placed in turn; 0: all are placed by choice
     pays_each: Int  # 1 where each job is paid for when it is placed
     period: Float  # seconds
     last_window: Int = -1  # number of the last window that was decided, -1 for none
@@ -111,7 +113,35 @@ def repair_open(state, facts, cycles, plan, memory):
             at -= 1
         jobs[at] = job
         placed += 1
+    if memory.most_removed > 0:
+        _destroy(state, facts, cycles, plan, memory)
     return 1
+
+
+@kernel
+def _destroy(state, facts, cycles, plan, memory):
+    """Place the window's jobs in turn, and take out 1 to `most_removed` of them, which are left to be chosen for.
+
+    How many and which follows from the number of the window, so that a schedule is the same everywhere. The others keep
+    their hosts: in the sequence, those of a job that was taken out are before those of the jobs after it.
+    """
+    jobs, left = memory.jobs, memory.nb_wide
+    word = next_word(np.uint64(memory.last_window))
+    remove = 1 + int(uniform(word) * min(memory.most_removed, left))
+    removed, begin = 0, 0
+    for at in range(memory.nb_wide):
+        job, size = jobs[at], state.size[jobs[at]]
+        word = next_word(word)
+        # one of those that are left, each as likely
+        if uniform(word) * left < remove - removed:
+            jobs[removed] = job
+            removed += 1
+            begin += size
+        else:
+            _place(state, facts, cycles, plan, memory, job, begin)
+            _take_out(memory, begin, size)
+        left -= 1
+    memory.nb_wide = removed
 
 
 @kernel
@@ -131,12 +161,7 @@ def repair_act(state, facts, cycles, plan, memory, action):
     """Place the next job of the window from an entry on."""
     job = memory.jobs[memory.at]
     begin, size = min(max(action, 0), min(memory.nb_left, memory.most_seen) - 1), state.size[job]
-    taken = _hosts_from(memory, begin, size)
-    start = add(plan, START, job)
-    take_hosts(plan, start, taken)
-    note_start(state, cycles, plan, place_in_queue(cycles, job), start)
-    squares = worth(memory.groups, memory.on, _switches_of(facts, taken, memory.switches)) * size
-    cost = text_cost(len(facts.down), size, squares)
+    cost = _place(state, facts, cycles, plan, memory, job, begin)
     memory.cost += cost
     memory.at += 1
     if memory.pays_each:
@@ -152,6 +177,18 @@ def repair_act(state, facts, cycles, plan, memory, action):
     memory.nb_windows += 1
     _end_window(state, cycles, plan, memory)
     return 0
+
+
+@kernel
+def _place(state, facts, cycles, plan, memory, job, begin):
+    """Start a job on the hosts from number `begin` of the sequence on; their hops."""
+    size = state.size[job]
+    taken = _hosts_from(memory, begin, size)
+    start = add(plan, START, job)
+    take_hosts(plan, start, taken)
+    note_start(state, cycles, plan, place_in_queue(cycles, job), start)
+    squares = worth(memory.groups, memory.on, _switches_of(facts, taken, memory.switches)) * size
+    return text_cost(len(facts.down), size, squares)
 
 
 @kernel
@@ -220,7 +257,7 @@ def repair_observe(state, facts, cycles, plan, memory, observation, mask):
 
 @REWARD.entry_with(RepairMemory)
 def repair_reward(state, facts, cycles, progress, memory, moment):
-    """Minus the hops of a window, when its last job is placed."""
+    """Minus the hops of a window's jobs that were chosen for, when the last one is placed."""
     owed = memory.owed
     memory.owed = 0.0
     return -owed
@@ -242,6 +279,7 @@ class RepairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     period: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds
     window: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2  # jobs on more than one host, at most in a window
+    destroyed: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0  # jobs at most that are taken out of a placed window
     q: Annotated[int, msgspec.Meta(ge=LEAST_ENTRIES, le=8192)] = 100  # free hosts that are seen
     levels: Annotated[int, msgspec.Meta(ge=1, le=MOST_LEVELS)] = 3  # of the tree
     jobs: Count = 200  # placed jobs that end an episode
@@ -258,6 +296,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     period: float
     jobs: int  # in a window
     pay: str = "window"
+    destroyed: int = 0
 
     @property
     def actions(self) -> int:
@@ -282,6 +321,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return RepairMemory(
             most_seen=self.q,
             most_jobs=self.jobs,
+            most_removed=self.destroyed,
             pays_each=self.pay == "job",
             period=self.period,
             jobs=np.zeros(self.jobs, np.int64),
@@ -310,7 +350,10 @@ class Repair(ChoosingScheduler):
     Actions: 0 to q - 1, the host at which the job begins; where there are fewer hosts, the rest is masked.
 
     Reward: when the last job of a window is placed, minus the hops that the window costs
-    (`decision.policies.placement.tree`); else 0. With ``pay=job``, for each job minus its own hops.
+    (`decision.policies.placement.tree`); else 0. With ``pay=job``, for each job minus its own hops. Where
+    ``destroyed`` is N, all jobs of a window are placed in turn first, 1 to N of them at random are taken out, and only
+    these are chosen and paid for: so learns the paper's text, with windows of several jobs; its program, and the
+    presets, with windows of two and none taken out.
 
     Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
     been placed.
@@ -342,7 +385,7 @@ class Repair(ChoosingScheduler):
     def encoder_fields(self, settings: RepairSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings."""
         fields = {"q": settings.q, "levels": settings.levels, "period": settings.period, "jobs": settings.window}
-        return {"name": self.name, "pay": settings.pay, **fields}
+        return {"name": self.name, "pay": settings.pay, "destroyed": settings.destroyed, **fields}
 
     def make_encoder(  # type: ignore[override]  # it has no options but the settings
         self, settings: RepairSettings, cores: int, workloads: Sequence[Workload]

@@ -12,9 +12,8 @@ from decision.compiling.bundle import I4, Bundle, Float, Int
 from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
+from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings, register
 from .decision_points import is_over, mean_slowdown, start_at
-from .registry import register
 from .window import (
     JOB_FEATURES,
     Count,

@@ -22,7 +22,7 @@ from decision.compiling.bundle import F8, I4, Bundle, Float, I1x2
 from decision.compiling.jit import kernel
 from decision.compiling.small_kernels import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
-from decision.policies.easy import take
+from decision.policies.backfill import take
 from decision.policies.guard import find_earliest, note_guarded, note_reservation
 from decision.policies.order import sort_by_key
 from decision.policies.profile import TOLERANCE
@@ -459,7 +459,11 @@ def count_late_jobs(state, memory, running, longest, guarded):
         job = queue[i]
         if _WIDE * state.size[job] <= len(state.host_state):
             continue
-        wait, lag, run = now - state.submit_time[job], _lag_of(state, memory, job), planned(state, memory, job)
+        wait, run = now - state.submit_time[job], planned(state, memory, job)
+        # seconds from when it is time to guard a job to its start, as it was for others and is for itself so far
+        lag = memory.lag[_class_of(state, job)]
+        if memory.late_since[job] < np.inf:
+            lag = max(lag, now - memory.late_since[job])
         at = find_earliest(times, free, last, state.size[job], run)
         # hosts are kept for it in the plan, as if it were guarded: the next ones begin later
         if at < last:
@@ -483,13 +487,6 @@ def note_begin(state, memory, job):
         at, lag = _class_of(state, job), state.now - memory.late_since[job]
         # up at once, down slowly: too early costs some utilization, too late breaks the bound
         memory.lag[at] = max(lag, memory.lag[at] + _FORGOTTEN * (lag - memory.lag[at]))
-
-
-@kernel
-def _lag_of(state, memory, job):
-    """Seconds from when it is time to guard a job to its start, as it was for others and is for itself so far."""
-    lag = memory.lag[_class_of(state, job)]
-    return max(lag, state.now - memory.late_since[job]) if memory.late_since[job] < np.inf else lag
 
 
 @kernel

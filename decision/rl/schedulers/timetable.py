@@ -31,8 +31,7 @@ from decision.state.cluster import QUEUED, ClusterState, nb_hosts
 from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
-from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row
-from .registry import register
+from .base import Episodes, Measured, ParametricScheduler, jobs_in_a_row, register
 from .window import Count
 
 
@@ -94,50 +93,40 @@ _memory_at = bundle_at(TimetableMemory)
 def decide_by_timetable(state, facts, memory, plan):
     """Decide by the timetable, always with a plan."""
     clear(plan, state)
-    _plan_now(state, plan, _memory_at(memory))
-    return DECIDED
-
-
-@kernel
-def _plan_now(state, plan, memory):
-    """Fill the plan for this instant, and ask for the next step."""
+    own = _memory_at(memory)
     # suspensions of this instant first: Batsim frees the hosts, and asks again
     for i in range(state.nb_running):
         if state.suspended[state.running[i]]:
-            return  # their hosts are not free yet
+            return DECIDED  # their hosts are not free yet
     if state.nb_queued == 0:
-        return
+        return DECIDED
     jobs = 0
     for i in range(state.nb_running):
-        memory.jobs[jobs] = state.running[i]
+        own.jobs[jobs] = state.running[i]
         jobs += 1
     for i in range(state.nb_queued):
-        memory.jobs[jobs] = state.queue[i]
+        own.jobs[jobs] = state.queue[i]
         jobs += 1
-    _expect_power(state, memory)
-    _score_all(state, memory, jobs)
-    sort_by_key(memory.jobs, memory.spare, memory.key, 1, jobs)
-    # first the timetable, by the first score: it raises the second score of those that it has room for
-    for i in range(jobs):
-        _enter(state, memory, memory.jobs[i])
-    # then who runs, by the second
-    sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
-    _choose(state, memory, jobs)
-    _carry_out(state, plan, memory, jobs)
-    # each step is a decision point; one in the next second would only be this one again, by rounding
-    due = (np.floor((state.now + TOLERANCE) / _STEP) + 1.0) * _STEP
-    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now + 1.0)
-
-
-@kernel
-def _expect_power(state, memory):
-    """How many hosts have power in each step."""
-    known, trust = state.nb_forecast, abs(memory.weights[TableWeight.TRUST])
-    memory.power[0] = state.supply
+    # how many hosts have power in each step
+    known, trust = state.nb_forecast, abs(own.weights[TableWeight.TRUST])
+    own.power[0] = state.supply
     for step in range(1, TABLE_STEPS):
         hosts = state.supply if known == 0 else np.int64(state.forecast[min(step, known) - 1])
         # a forecast says less the further ahead it looks: what is not counted on grows as a random walk spreads
-        memory.power[step] = hosts * (1.0 - min(trust * math.sqrt(step), 1.0))
+        own.power[step] = hosts * (1.0 - min(trust * math.sqrt(step), 1.0))
+    _score_all(state, own, jobs)
+    sort_by_key(own.jobs, own.spare, own.key, 1, jobs)
+    # first the timetable, by the first score: it raises the second score of those that it has room for
+    for i in range(jobs):
+        _enter(state, own, own.jobs[i])
+    # then who runs, by the second
+    sort_by_key(own.jobs, own.spare, own.second, 1, jobs)
+    _choose(state, own, jobs)
+    _carry_out(state, plan, own, jobs)
+    # each step is a decision point; one in the next second would only be this one again, by rounding
+    due = (np.floor((state.now + TOLERANCE) / _STEP) + 1.0) * _STEP
+    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now + 1.0)
+    return DECIDED
 
 
 @kernel

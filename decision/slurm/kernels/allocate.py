@@ -10,16 +10,23 @@ from decision.state.bitmap import count_hosts, has_host
 
 from . import world as at
 
-_LICENCE = 32  # SlurmWorld.bucket_checks
+
+@kernel
+def take_entry(w, entry):
+    """Look at a job as one of its entries has it: in that one's QOS, with the limits of that one."""
+    # build_job_queue makes a record for each QOS of a job, too (sbatch(1), --qos; 24.11)
+    job = w.entry_job[entry]
+    w.quality[job], w.placed_by[job] = w.entry_quality[entry], entry
+    w.bucket_begin[job], w.bucket_end[job] = w.entry_bucket[entry]
 
 
 @kernel
 def count_limits(w, job, nodes, sign):
     """Count a job in (+1) or out (-1) of the limits that hold it."""
     # acct_policy_job_begin and acct_policy_job_fini: limits count what runs, from start to end, not what completes
-    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+    for i in range(w.bucket_begin[job], w.bucket_end[job]):
         used = w.bucket_used[w.job_bucket[i]]
-        used[0] += sign * w.bucket_amount[i]
+        used[0] += sign
         used[1] += sign * nodes
         used[2] += sign * w.cores[job]
         used[3] += sign * _memory(w, job, nodes)
@@ -42,19 +49,16 @@ def memory_on(w, job, node, cores):
 
 
 @kernel
-def within_counts(w, job, with_licences=True):
+def within_counts(w, job):
     """Whether limits let a job run as far as they can tell without nodes for it.
 
-    That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
-    than a limit allows at all.
+    That is: one job more by all limits on the number of jobs (associations, QOS, arrays), and not more nodes than a
+    limit allows at all.
     """
-    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+    for i in range(w.bucket_begin[job], w.bucket_end[job]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
-        # licences count here where no plan of backfill does (bf_licenses, slurm.conf(5))
-        if checks & _LICENCE and not with_licences:
-            continue
         limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
-        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
+        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + 1 > limit:
             return False
         # acct_policy_job_runnable_pre_select: before nodes are looked for, only the numbers of jobs and nodes are known
         if checks & 2 and 0 <= most < w.nodes_min[job]:
@@ -65,13 +69,37 @@ def within_counts(w, job, with_licences=True):
 @kernel
 def has_licences(w, job):
     """Whether the licences that a job asks for are free."""
-    free = True
-    for kind in range(len(w.licence_total)):
-        used = w.job_licences[job, kind]
-        for i in range(w.nb_running if used else 0):
-            used += w.job_licences[w.running[i], kind]
-        free &= used <= w.licence_total[kind]
-    return free
+    nb_kinds, free = len(w.licence_total), np.zeros(len(w.licence_total), np.int64)
+    if nb_kinds == 0 or w.licences_asked[job].sum() == 0:
+        return True
+    free[:] = w.licence_total
+    for i in range(w.nb_running):
+        for kind in range(nb_kinds):
+            free[kind] -= w.job_licences[w.running[i], kind]
+    return find_licences(w, job, free)
+
+
+@kernel
+def find_licences(w, job, free):
+    """Whether there are licences enough for the job; if so, ``job_licences`` has those that it gets.
+
+    Where any will do they are the first that are free, in the order in which it names them; else all that it asks for.
+    """
+    # license_job_test, license_job_get and slurm_bf_licenses_deduct of slurmctld/licenses.c (25.05)
+    nb_kinds = len(free)
+    any_will_do = w.status[job] == at.PENDING_JOB and nb_kinds > 0 and w.licence_order[job, 0] >= 0
+    if not any_will_do:
+        enough = True
+        for kind in range(nb_kinds):
+            enough &= free[kind] >= w.job_licences[job, kind]
+        return enough
+    for place in range(nb_kinds):  # where nothing plans licences, `free` is empty
+        kind = w.licence_order[job, place]
+        if kind >= 0 and free[kind] >= w.licences_asked[job, kind]:
+            w.job_licences[job] = 0
+            w.job_licences[job, kind] = w.licences_asked[job, kind]
+            return True
+    return False
 
 
 @kernel
@@ -79,7 +107,7 @@ def within_amounts(w, job):
     """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
     nodes = w.nodes_min[job]
     gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
-    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+    for i in range(w.bucket_begin[job], w.bucket_end[job]):
         limit, used, checks = w.bucket_limit[w.job_bucket[i]], w.bucket_used[w.job_bucket[i]], w.bucket_checks[i]
         # acct_policy_job_runnable_post_select: nodes, cores, memory and GPUs, when it is known what the job takes
         if (
@@ -141,6 +169,7 @@ def leave_queue(w, job):
 @kernel
 def join_queue(w, job):
     """Put all entries of a job into the queue, in order of the log."""
+    take_entry(w, w.entry_begin[job])
     # build_job_queue makes a record for each partition of a job, so that it stands in the queue several times
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         place = w.nb_pending

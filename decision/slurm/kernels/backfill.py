@@ -11,7 +11,17 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
 from . import world as at
-from .allocate import begin_on_nodes, has_named, is_eligible, let_arrays_age, within_amounts, within_counts
+from .allocate import (
+    begin_on_nodes,
+    find_licences,
+    has_licences,
+    has_named,
+    is_eligible,
+    let_arrays_age,
+    take_entry,
+    within_amounts,
+    within_counts,
+)
 from .main_loop import clear_rejected, is_rejected, leave_out_owned, leave_out_taken, set_free, sort_pending, window_end
 from .preemption import make_room, way_of
 from .will_run import BY_PREEMPTION, FROM_NOW, LATER, NOW_FREE, earliest_start, find_room, room_time, sort_running
@@ -74,7 +84,7 @@ def _begin_cycle(w, now):
     # one that the cycle compared with: each is noted by `_holds`. With ages, priorities, licences, and jobs that give
     # way, it is compared in too many places
     by_time = w.preempts_by != 0 or w.bf_min_age_reserve > 0 or w.bf_min_prio_reserve > 0 or w.leaves_out != 0
-    by_time = by_time or len(w.licence_total) != 0 or w.bf_running_job_reserve != 0
+    by_time = by_time or w.bf_licenses != 0 or w.bf_running_job_reserve != 0
     w.holds_until = 0 if by_time else at.FAR
     _begin_table(w, now)
     set_free(w, True)
@@ -113,11 +123,17 @@ def _is_next(w, entry, now):
         return False
     if w.reservation[job] >= 0:
         return False
-    if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, w.left, job, part):
+    take_entry(w, entry)
+    if not within_counts(w, job) or is_rejected(w, w.left, entry) or (w.bf_licenses == 0 and not has_licences(w, job)):
         return False
-    # no more tasks of an array than bf_max_job_array_resv have reservations at a time
-    if w.array[job] >= 0 and w.seen_array[w.array[job]] >= max(1, w.bf_max_job_array_resv):
+    # no more tasks of an array than bf_max_job_array_resv have reservations at a time, nor than may run besides others
+    planned = w.seen_array[w.array[job]] if w.array[job] >= 0 else 0
+    if planned > 0 and planned >= w.bf_max_job_array_resv:
         return False
+    if planned > 0 and w.array_limited[job] != 0:
+        bucket = w.job_bucket[w.bucket_begin[job]]
+        if w.bucket_used[bucket, 0] + planned >= w.bucket_limit[bucket, 0]:
+            return False
     return _counts_let(w, job, part)
 
 
@@ -199,7 +215,9 @@ def _place(w, entry, now):
             continue
         # victims leave now, and the job is planned: their nodes complete first
         if how == BY_PREEMPTION:
+            planned = w.chosen[:count].copy()
             make_room(w, entry, now)
+            w.chosen[:count] = planned
             sort_running(w)
         outcome, later = _plan(w, entry, found, count, now)
         # the plan overlaps another one: again from its begin
@@ -220,7 +238,7 @@ def _next_chance(w, entry, begin, fewest):
     At the others it has too few nodes in the table, or too few that have room before the table leaves more again.
     """
     job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
-    if w.nodes_owned != 0 or len(w.licence_total):
+    if w.nodes_owned != 0 or w.bf_licenses != 0:
         return begin
     room = room_time(w, mask, fewest) if w.linear == 0 or w.tests_from_plan == 0 else 0
     first = np.searchsorted(w.slot_end[: w.nb_slots], begin, "right")
@@ -298,25 +316,19 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
         how = LATER
     found = max(found, begin)
     # _attempt_backfill waits for epilogs: where nodes complete, the plan begins in the next second
-    if found <= now and _has_completing(w, count):
+    completing = False
+    for i in range(count):
+        completing |= w.nb_completing[w.chosen[i]] != 0
+    if found <= now and completing:
         found, how, later = now + 1, FROM_NOW, 0
         _holds(w, 0)
     return found, count, how, later, True
 
 
 @kernel
-def _has_completing(w, count):
-    """Whether a job still completes on one of the nodes chosen."""
-    found = False
-    for i in range(count):
-        found |= w.nb_completing[w.chosen[i]] != 0
-    return found
-
-
-@kernel
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
-    if not within_amounts(w, job) or not within_counts(w, job):
+    if not within_amounts(w, job) or not within_counts(w, job) or not has_licences(w, job):
         return _NOTHING
     # sacct shows this start with Flags=SchedBackfill
     begin_on_nodes(w, job, part, count, now, at.BY_BACKFILL)
@@ -331,7 +343,8 @@ def _keep_running(w, job):
     """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
     whole = w.linear == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
     # slurm.conf(5), bf_running_job_reserve: only jobs that have their nodes whole; licences with bf_licenses
-    if (not whole and w.job_licences[job].sum() == 0) or w.nb_records >= w.table_size:
+    licensed = w.bf_licenses != 0 and w.job_licences[job].sum() > 0
+    if (not whole and not licensed) or w.nb_records >= w.table_size:
         return
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
@@ -420,7 +433,8 @@ def _begin_table(w, now):
     w.slot_begin[0] = now // step * step
     w.slot_end[0] = (now + w.bf_window) // step * step
     w.slot_mask[0] = ~np.uint64(0)
-    w.slot_licences[0] = w.licence_total
+    nb_kinds = w.slot_licences.shape[1]
+    w.slot_licences[0] = w.licence_total[:nb_kinds]
     w.nb_slots = 1
     mask = np.zeros(len(w.open), np.uint64)
     for node in range(len(w.away)):
@@ -475,7 +489,7 @@ def _usable_from(w, job, mask, begin, now):
             break
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
-        if not _has_licences(w, k, job):
+        if not find_licences(w, job, w.slot_licences[k]):
             licensed, later = False, w.slot_end[k]
         elif later > 0 and count_hosts(w.usable) < enough:
             break
@@ -502,20 +516,12 @@ def _is_planned(w, job, begin, end, mask):
     for k in range(np.searchsorted(w.slot_end[: w.nb_slots], begin, "right"), w.nb_slots):
         if w.slot_begin[k] >= end:
             break
-        if not _has_licences(w, k, job):
+        if not find_licences(w, job, w.slot_licences[k]):
             return True
         for word in range(len(mask)):
             if mask[word] & ~w.slot_mask[k, word] != 0:
                 return True
     return False
-
-
-@kernel
-def _has_licences(w, slot, job):
-    enough = True
-    for kind in range(len(w.licence_total)):
-        enough &= w.slot_licences[slot, kind] >= w.job_licences[job, kind]
-    return enough
 
 
 @kernel
@@ -541,8 +547,9 @@ def _reserve_slots(w, begin, end, mask, job):
             _split(w, k, end)
         for word in range(len(mask)):
             w.slot_mask[k, word] &= ~mask[word]
-        for kind in range(len(w.licence_total) if job >= 0 else 0):
-            w.slot_licences[k, kind] = max(0, w.slot_licences[k, kind] - w.job_licences[job, kind])
+        if job >= 0 and w.bf_licenses != 0:
+            find_licences(w, job, w.slot_licences[k])
+            w.slot_licences[k] = np.maximum(0, w.slot_licences[k] - w.job_licences[job])
         if w.slot_end[k] == end:
             last = k + 1
             break
@@ -584,6 +591,6 @@ def _is_same(w, one, other):
     apart = np.uint64(0)
     for word in range(w.slot_mask.shape[1]):
         apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
-    for kind in range(len(w.licence_total)):
+    for kind in range(w.slot_licences.shape[1]):
         apart |= np.uint64(w.slot_licences[one, kind] != w.slot_licences[other, kind])
     return apart == 0

@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from . import world as at
-from .allocate import begin_on_nodes, cancel_pending, end_jobs, join_queue, release_completed
+from .allocate import begin_on_nodes, cancel_pending, end_jobs, has_licences, join_queue, release_completed
 from .backfill import backfill
 from .main_loop import main_loop
 from .preemption import end_grace, next_check, requeue
@@ -217,6 +217,7 @@ def _arrive(w, job, now):
 def _begin_recorded(w, job, now):
     """Start a job on the nodes that it had, because it ran when the log began."""
     count, at = w.alloc_count[job], w.alloc_begin[job]
+    has_licences(w, job)  # those that it has, where any would do
     for i in range(count):
         w.chosen[i], w.chosen_cores[i] = w.alloc_node[at + i], w.alloc_cores[at + i]
     begin_on_nodes(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)

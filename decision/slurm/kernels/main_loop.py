@@ -16,6 +16,7 @@ from .allocate import (
     has_named,
     is_eligible,
     let_arrays_age,
+    take_entry,
     within_amounts,
     within_counts,
 )
@@ -23,6 +24,7 @@ from .preemption import make_room
 from .select_nodes import begin_trial, choose_nodes, measure_nodes
 
 _ABOVE_TIERS = 58  # bits
+_MOST_RANKS = 7  # of qualities that preempt one another
 
 
 @kernel
@@ -44,8 +46,9 @@ def main_loop(w, now, full):
         # dependencies, begin times and holds close nothing: such a job is not in build_job_queue's list
         if w.status[job] != at.PENDING_JOB or not is_eligible(w, job, now):
             continue
-        if is_rejected(w, w.rejected, job, part):
+        if is_rejected(w, w.rejected, entry):
             continue
+        take_entry(w, entry)
         # partition_job_depth counts what is looked at in each partition
         if w.partition_job_depth > 0:
             w.looked_part[part] += 1
@@ -55,7 +58,7 @@ def main_loop(w, now, full):
         if not full and looked > w.default_queue_depth:
             break
         looked += 1
-        if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
+        if w.bf_licenses != 0 and w.failed[part] == 0 and not has_licences(w, job):
             break  # backfill plans the licences
         reserved = w.reservation[job] >= 0
         if _look_in_reservation(w, entry, now) if reserved else w.failed[part] == 0 and _look(w, entry, now):
@@ -67,7 +70,10 @@ def main_loop(w, now, full):
 
 @kernel
 def sort_pending(w):
-    """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
+    """Put waiting jobs in order, and return how many there are.
+
+    Those whose QOS preempts others' go first, then those in a reservation, then by tier, priority, submission.
+    """
     count = w.nb_pending
     if w.unsorted == 0:
         kept = 0
@@ -88,8 +94,17 @@ def sort_pending(w):
         # slurm.conf(5), PriorityTier: it goes before all priorities; with sched/builtin and priority/basic 22.05 keeps
         # a plain list
         tier = 0 if w.fifo != 0 else w.part_tier[w.entry_part[entry]]
-        reserved = w.reservation[w.entry_job[entry]] >= 0
-        keys[i] = -((reserved << _ABOVE_TIERS) + (tier << 40) + w.priority[entry])
+        above = np.int64(w.reservation[w.entry_job[entry]] >= 0)
+        # sort_job_queue2 asks first whether one job may preempt the other (preempt/qos)
+        # and then the job, not its record: it has the QOS of its last record, and where it has one partition only, the
+        # priority of the record that was last looked at
+        job = w.entry_job[entry]
+        last = w.entry_begin[job + 1] - 1
+        if w.preempts_by == 2 and w.entry_quality[last] >= 0:
+            above += 2 * min(_MOST_RANKS, w.quality_rank[w.entry_quality[last]])
+        one = w.entry_part[w.entry_begin[job]] == w.entry_part[last]
+        place = w.placed_by[job] if one else entry
+        keys[i] = -((above << _ABOVE_TIERS) + (tier << 40) + w.priority[place])
     # stable: equal priorities stay in order of submission, as the last criteria of sort_job_queue2
     order = np.argsort(keys, kind="mergesort")
     for i in range(count):
@@ -135,14 +150,15 @@ def leave_out_taken(w, count):
 
 
 @kernel
-def is_rejected(w, rejected, job, part):
-    """Whether a task of the same array was just left waiting in the partition; if not, this one counts as it."""
-    array = w.array[job]
+def is_rejected(w, rejected, entry):
+    """Whether a task of the array was just left waiting in this partition and QOS; if not, this one counts as it."""
+    array = w.array[w.entry_job[entry]]
     if array < 0:
         return False
-    if rejected[array] == part + 1:
+    alike = 1 + w.entry_part[entry] * (len(w.quality_rank) + 1) + w.entry_quality[entry] + 1
+    if rejected[array] == alike:
         return True
-    rejected[array] = part + 1
+    rejected[array] = alike
     return False
 
 
@@ -164,7 +180,7 @@ def _look_in_reservation(w, entry, now):
         idle = w.nb_jobs[node] == 0 if w.linear != 0 else w.nb_completing[node] == 0
         if has_host(mask, node) and idle and w.away[node] == 1 and w.reserved_by[node] == w.reservation[job]:
             insert_interval(w.usable, node, node)
-    if not within_counts(w, job) or not within_amounts(w, job):
+    if not within_counts(w, job) or not has_licences(w, job) or not within_amounts(w, job):
         return False
     begin_trial(w)
     measure_nodes(w, job, w.usable)
@@ -172,17 +188,6 @@ def _look_in_reservation(w, entry, now):
     if count > 0:
         begin_on_nodes(w, job, part, count, now, at.BY_MAIN)
     return count > 0
-
-
-@kernel
-def _leave_out_reserved(w, mask, now, end):
-    """Nodes that a reservation will take before a job that starts now would end."""
-    for i in range(len(w.window_times)):
-        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
-        if planned and w.window_times[i] < end:
-            node = w.window_node[i]
-            if has_host(mask, node) and window_end(w, i) > now:
-                remove_interval(mask, node, node)
 
 
 @kernel
@@ -236,6 +241,9 @@ def _look(w, entry, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     w.usable[:] = w.part_mask[part] & w.open
     has_room = count_hosts(w.usable) >= w.nodes_min[job]
+    # _schedule: who lacks licences closes nothing
+    if not has_licences(w, job):
+        return False
     # a job that a limit holds is passed over and closes nothing, unless assoc_limit_stop is set
     if not within_counts(w, job) or (has_room and not within_amounts(w, job)):
         if w.assoc_limit_stop != 0:
@@ -249,8 +257,11 @@ def _look(w, entry, now):
     # a job that names all of its nodes keeps back only those
     if w.needs_named[job] != 0:
         w.open[:] = w.open & ~w.masks[w.must_have[job]]
-    # not where it could never run there (-1): that is no reason for others to wait
-    elif count == 0 and _keeps_others_back(w, entry, now):
+    # not where it could never run there (-1): that is no reason for others to wait; nor where it gets no reservation
+    elif count == 0 and not (
+        (w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve)
+        or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
+    ):
         _close(w, part)
     return False
 
@@ -269,7 +280,11 @@ def _try(w, entry, now):
     if w.nodes_owned != 0:
         leave_out_owned(w, job, w.usable, now, 0)
     # job_test_resv: nodes of a reservation that begins before the job's limit is over are not for it
-    _leave_out_reserved(w, w.usable, now, now + w.limit[job])
+    for i in range(len(w.window_times)):
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_cores[i] == 0
+        node = w.window_node[i]
+        if planned and w.window_times[i] < now + w.limit[job] and has_host(w.usable, node) and window_end(w, i) > now:
+            remove_interval(w.usable, node, node)
     if count_hosts(w.usable) >= w.nodes_min[job]:
         begin_trial(w)
         measure_nodes(w, job, w.usable)
@@ -280,14 +295,6 @@ def _try(w, entry, now):
         w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
-
-
-@kernel
-def _keeps_others_back(w, entry, now):
-    """Whether a job that does not fit closes its partition: not if it is young or of low priority."""
-    job = w.entry_job[entry]
-    young = w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve
-    return not young and not (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
 
 
 @kernel

@@ -34,7 +34,7 @@ def gives_way(w, job, to):
     # preempt/partition_prio goes by PriorityTier, preempt/qos by the list Preempt of a QOS (sacctmgr(1))
     if w.preempts_by == 1:
         return w.part_tier[w.part_of[job]] < w.part_tier[w.entry_part[to]]
-    mine, other = w.quality[job], w.quality[w.entry_job[to]]
+    mine, other = w.quality[job], w.entry_quality[to]
     return mine >= 0 and other >= 0 and w.quality_preempts[other, mine] != 0
 
 
@@ -98,6 +98,11 @@ def make_room(w, entry, now):
     chosen = np.zeros(len(w.usable), np.uint64)
     _mark_chosen(w, entry, chosen)
     victims = w.candidates[:taken].copy()
+    # select_nodes: those that a job has preempted may still be ending
+    job = w.entry_job[entry]
+    if now < w.preempting_until[job]:
+        return True
+    w.preempting_until[job] = now + w.preempt_pause
     # candidates that hold none of the chosen nodes are spared
     for victim in victims:
         if _overlaps(w, victim, chosen):
@@ -176,6 +181,7 @@ def end_grace(w, now):
 def requeue(w, job, now):
     """The nodes of a preempted job are back: it waits again, not eligible for a while."""
     w.submit[job], w.begin[job], w.eligible[job] = now, now + _REQUEUE_DELAY, FAR
+    w.job_licences[job] = w.licences_asked[job]
     join_queue(w, job)
     # batch_requeue_fini: its priority is that of a new job; before, it kept its place
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1] if w.requeued_anew != 0 else 0):

@@ -60,6 +60,7 @@ def calculate(w, now):
         if w.submit[w.entry_job[entry]] <= now:  # it may be late, where nothing waited
             is_eligible(w, w.entry_job[entry], now)
             set_priority(w, entry, now, True)
+            w.placed_by[w.entry_job[entry]] = entry  # at last, its last one
     if w.nb_pending:
         w.unsorted = 1
         w.changed = 1

@@ -67,6 +67,7 @@ class SlurmWorld(Bundle):
     max_age: Int  # seconds
     preempts_by: Int  # 0: no, 1: by partition, 2: by QOS
     preempt_youngest_first: Int
+    preempt_pause: Int  # seconds for which a job that preempted others preempts no more
     increase_only: Int
     accrue_always: Int
     bf_continue: Int
@@ -125,6 +126,7 @@ class SlurmWorld(Bundle):
     quality_grace: I8  # (Q,) seconds
     quality_preempts: I8x2  # (Q, Q)
     quality_order: I8  # (Q,) priority
+    quality_rank: I8  # (Q,) how many qualities stand below one another under this one, which goes before them
     # jobs, by submission
     submit: I8  # (J,) seconds; of a requeued job its last one
     begin: I8  # (J,) seconds: not before
@@ -147,7 +149,6 @@ class SlurmWorld(Bundle):
     held: I8
     user: I8
     association: I8  # leaf, -1 where unknown
-    quality: I8
     array: I8  # number of its array, -1
     array_limited: I8  # whether its first limit is that of its array
     billing: F8
@@ -166,17 +167,19 @@ class SlurmWorld(Bundle):
     must_have: I8  # (J,) row of `masks`: nodes that it asks for by name; -1
     max_switches: I8  # (J,) leaf switches that it wants at most, 0: any number
     switch_wait: I8  # (J,) seconds for which it waits for them
-    bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
-    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job; 32: of a licence
-    bucket_amount: I8  # (...,) as how many jobs it counts for its bucket's limit on jobs
-    licence_total: I8  # (L,) licences that a cycle of backfill plans; none where bf_licenses does not say so
-    job_licences: I8x2  # (J, L)
+    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job
+    bf_licenses: Int  # whether a cycle of backfill plans licences
+    licence_total: I8  # (L,)
+    licences_asked: I8x2  # (J, L)
+    licence_order: I8x2  # (J, L) of a job for which any of its licences will do: which of them first; -1: no more
     # entries
     entry_job: I8  # (E,)
     entry_part: I8
     entry_mask: I8  # row of `masks`
     entry_kind: I8  # the same for entries that ask for the same
+    entry_quality: I8  # -1 where unknown
+    entry_bucket: I8x2  # (E, 2) of the limits that hold it in this quality: the first one, and behind the last one
     masks: U8x2  # (M, W)
     entry_base: F8  # priority without age and share
     # limits: -1 where there is none; jobs, nodes, cores, megabytes, gpus
@@ -235,11 +238,17 @@ class SlurmWorld(Bundle):
     start: I8  # (J,) seconds, of the last run
     end: I8  # (J,) seconds: when it ends really; FAR where only others know
     expected_end: I8  # (J,)
+    preempting_until: I8  # (J,) seconds: until when it preempts no more
     grace_end: I8  # (J,) seconds: until when a job runs that must give way; FAR
     eligible: I8  # (J,) seconds: since when; FAR before
     charged: I8  # (J,) seconds until which its usage is counted
     reason: I8  # (J,)
     part_of: I8  # (J,) the partition in which it runs
+    quality: I8  # (J,) that in which it runs, or was last looked at; -1 where unknown
+    placed_by: I8  # (J,) its entry by whose priority all of its partition are sorted into the queue
+    bucket_begin: I8  # (J,) of the limits that hold it in this quality
+    bucket_end: I8  # (J,)
+    job_licences: I8x2  # (J, L) that it holds, or all that it asks for
     first_start: I8  # (J,)
     requeues: I8  # (J,)
     found_cpus: I8  # (J,) that backfill last found for it, 0 before
@@ -296,7 +305,9 @@ class SlurmWorld(Bundle):
     seen_assoc: I8  # (A,)
     seen_user_part: I8x2  # (U, P)
     seen_array: I8  # (arrays,)
-    rejected: I8  # (arrays,) 1 + the partition in which a task was just left waiting by the main loop
+    rejected: (
+        I8  # (arrays,) the partition and QOS in which the main loop just left a task waiting, as one number; 0: none
+    )
     left: I8  # (arrays,) the same by backfill
     estimated: I8  # (J,) whether the cycle found a start for one of its entries
     kept_part: I8  # (P,) reservations

@@ -6,7 +6,7 @@ import pytest
 from helpers.golden import SESSIONS_5
 
 from decision.batsim.agent import make_agent
-from decision.batsim.announced import announced_platform
+from decision.batsim.follower import announced_platform
 from decision.protocol import read_recording
 from decision.protocol.messages import Resource
 from decision.state.cluster import platform_facts

@@ -12,7 +12,7 @@ from helpers.complaints import complaints
 
 from decision.batsim.signals import StopRequest
 from decision.cli.app import app
-from decision.files.run_facts import lock_folder, read_facts
+from decision.files.outputs_read import lock_folder, read_facts
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")

@@ -3,7 +3,8 @@
 import pytest
 from rich.console import Console
 
-from decision.cli.tables import simple_table
+from decision.cli.tables import fitted_table
+from decision.model.table import Table
 
 POLICIES = {"easy": "603,661", "conservative": "1,203,661", "saf+easy,power=idle-timeout": "99"}
 FIGURES = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%")
@@ -18,9 +19,8 @@ def printed(table, width, capsys):
 
 @pytest.mark.parametrize("width", [20, 24, 31, 40, 60, 80, 100, 10_000])
 def test_each_row_says_its_policy_and_each_figure_is_whole(width, capsys):
-    table = simple_table("policy", *RIGHT, caption="makespan: from the first submission")
-    for policy, makespan in POLICIES.items():
-        table.add_row(policy, makespan, "1,234.5", "12,333,332", "1.01", "88.1")
+    rows = [(policy, makespan, "1,234.5", "12,333,332", "1.01", "88.1") for policy, makespan in POLICIES.items()]
+    table = fitted_table(Table("", ("policy", *RIGHT), rows), caption="makespan: from the first submission")
     lines = printed(table, width, capsys)
     text = "\n".join(lines)
     assert "…" not in text and max(map(len, lines)) <= width
@@ -36,8 +36,8 @@ def test_each_row_says_its_policy_and_each_figure_is_whole(width, capsys):
 
 
 def test_a_name_that_is_broken_can_be_read_whole(capsys):
-    table = simple_table("policy", *RIGHT)
-    table.add_row("saf+easy,power=idle-timeout", *["603,661"] * 5)
+    row = ("saf+easy,power=idle-timeout", *["603,661"] * 5)
+    table = fitted_table(Table("", ("policy", *RIGHT), [row]))
     lines = printed(table, 40, capsys)
     part = lines[: next(at for at, line in enumerate(lines) if at and not line.strip() and "─" in lines[at - 3])]
     begin = next(at for at, line in enumerate(part) if "603,661" in line)
@@ -45,17 +45,16 @@ def test_a_name_that_is_broken_can_be_read_whole(capsys):
 
 
 def test_several_columns_can_be_names(capsys):
-    table = simple_table("workload", "policy", ">walltimes", ">predictions", names=2)
-    table.add_row("kth_sp2", "conservative", "12,345.6", "23,456.7")
+    columns = ("workload", "policy", ">walltimes", ">predictions")
+    table = fitted_table(Table("", columns, [("kth_sp2", "conservative", "12,345.6", "23,456.7")]), names=2)
     rows = [line.split() for line in printed(table, 40, capsys) if "kth_sp2" in line]
     assert rows == [["kth_sp2", "conservative", "12,345.6"], ["kth_sp2", "conservative", "23,456.7"]]
 
 
 def test_a_pipe_has_whole_rows_of_figures_and_breaks_long_texts(capsys):
-    table = simple_table("policy", "what it does")
-    table.add_row("conservative-backfilling", "words " * 60)
+    table = fitted_table(Table("", ("policy", "what it does"), [("conservative-backfilling", "words " * 60)]))
     lines = printed(table, 10_000, capsys)
     assert max(map(len, lines)) <= 80 and sum("words" in line for line in lines) > 5
-    table = simple_table("policy", *(f">figure {n}" for n in range(30)))
-    table.add_row("easy", *["1,234,567"] * 30)
+    columns = ("policy", *(f">figure {n}" for n in range(30)))
+    table = fitted_table(Table("", columns, [("easy", *["1,234,567"] * 30)]))
     assert any(line.count("1,234,567") == 30 for line in printed(table, 10_000, capsys))

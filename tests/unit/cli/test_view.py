@@ -11,8 +11,8 @@ from helpers.run_samples import run_facts
 from rich.console import Console
 
 from decision.cli.app import app
-from decision.cli.live import frame
-from decision.files.run_facts import RUN, STATUS, Status, lock_folder
+from decision.cli.report import frame
+from decision.files.outputs_read import RUN, STATUS, Status, lock_folder
 
 
 def status(**changes) -> Status:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from decision.cli.advise import advice_table
 from decision.cli.app import app
+from decision.cli.compare import advice_table
 from decision.experiments import advise
 from decision.experiments.advise import AdviceRow, Wish, expanded, find_advice, heuristics
 from decision.experiments.statistics import Estimate

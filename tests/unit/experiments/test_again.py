@@ -9,10 +9,9 @@ from click.testing import CliRunner
 from helpers.run_samples import run_facts
 
 from decision.cli.app import app
-from decision.experiments.again import commands_of, compare_folders, folder_of, into
-from decision.experiments.folder import run_folder
+from decision.experiments.folder import commands_of, compare_folders, folder_of, into, run_folder
 from decision.experiments.store import ResultStore
-from decision.files.run_facts import read_facts
+from decision.files.outputs_read import read_facts
 from decision.model.errors import InputError
 
 

@@ -13,8 +13,7 @@ from decision.experiments import Engine, Verbosity, run
 from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
 from decision.experiments.results import load_runs
 from decision.experiments.run import RealBatsim, run_to_folder
-from decision.files.outputs_read import read_jobs, read_run_record
-from decision.files.run_facts import read_facts
+from decision.files.outputs_read import read_facts, read_jobs, read_run_record
 from decision.model.errors import ConfigError, DecisionError, InputError, PeerError
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"

@@ -19,8 +19,7 @@ from decision.experiments.folder import run_folder
 from decision.experiments.inputs import Inputs, PolicyChoice, load_inputs
 from decision.experiments.results import load_runs, run_names
 from decision.experiments.run import run_to_folder
-from decision.files.outputs_read import read_run_record
-from decision.files.run_facts import LOCK, RUN, check_whole, is_locked, lock_folder, read_facts
+from decision.files.outputs_read import LOCK, RUN, check_whole, is_locked, lock_folder, read_facts, read_run_record
 from decision.files.workload import Selection
 from decision.model.errors import ConfigError, InputError, PolicyError
 
@@ -127,7 +126,7 @@ def test_two_runs_at_once_are_refused(tmp_path):
 
 def test_a_lock_ends_with_its_process_however_that_ends(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from decision.files.run_facts import lock_folder\n"
+        "import sys, time; from pathlib import Path; from decision.files.outputs_read import lock_folder\n"
         "lock = lock_folder(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:

@@ -16,10 +16,10 @@ pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
 pytest.importorskip("optuna")
 import decision as d
-from decision.experiments import search as searching
+from decision.experiments import training as searching
 from decision.experiments.inputs import Inputs
 from decision.experiments.results import SearchTrial, best_trial, table_rows
-from decision.experiments.search import SettingsSearch, search_settings
+from decision.experiments.training import SettingsSearch, search_settings
 from decision.rl.learning.config import PpoConfig
 
 SHORT = ("learn.steps=64", "learn.rollout=8", "learn.minibatch=16", "env.jobs=5")

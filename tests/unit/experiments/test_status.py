@@ -11,7 +11,7 @@ from decision.experiments.folder import HOST_LETTERS, ReportingResponder, live_s
 from decision.experiments.run import simulate_by_messages
 from decision.files import load_platform
 from decision.files.generate.platforms import simple_cluster
-from decision.files.run_facts import STATUS, Status, read_status
+from decision.files.outputs_read import STATUS, Status, read_status
 from decision.model.errors import InputError, PolicyError
 from decision.model.record import HostState
 from decision.model.workload import Delay, Job, Workload

@@ -5,7 +5,7 @@ import pytest
 from helpers.recorded_runs import read_record, recorded_runs
 
 from decision.files import outputs_write
-from decision.files.rows import csv_rows
+from decision.files.outputs_write import csv_rows
 from decision.model.columns import HostSets
 from decision.model.record import FinalState
 

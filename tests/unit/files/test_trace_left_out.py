@@ -5,7 +5,7 @@ import json
 import pytest
 
 from decision.files.batsim_json import without_trace
-from decision.files.json_text import as_rapidjson
+from decision.files.text import as_rapidjson
 
 
 def test_all_else_keeps_its_spelling():

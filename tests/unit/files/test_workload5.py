@@ -5,9 +5,9 @@ import json
 import pytest
 
 from decision.files import load_events, load_workload
-from decision.files.batsim5_json import converted_lines
 from decision.files.events import converted_events, load_texts
 from decision.files.outputs_read import read_schedule
+from decision.files.profiles import converted_lines
 from decision.model.errors import InputError
 
 OLD = {

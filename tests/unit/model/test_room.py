@@ -16,7 +16,7 @@ from decision.engine.kernels.energy import ROW_START, energy_row, host_row, psta
 from decision.engine.rules import EngineOptions
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
-from decision.policies.easy import take
+from decision.policies.backfill import take
 from decision.policies.options import Backfill, Order, PolicyConfig, Power
 from decision.rl.envs import DbfEnv
 from decision.rl.schedulers.decision_points import begin_decision, new_cycles

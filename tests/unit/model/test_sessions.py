@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from decision.files import load_workload
+from decision.model.demand import Session, find_sessions, of_fixed
 from decision.model.errors import ConfigError
-from decision.model.sessions import Session, find_sessions, of_fixed
 from decision.model.workload import Workload
 
 

@@ -10,7 +10,7 @@ from decision.files.generate.lublin import lublin_workload
 from decision.files.swf import REQUESTED_TIME
 from decision.model.demand import runtimes
 from decision.papers.campaign import Parts
-from decision.papers.own import judged, left_out
+from decision.papers.own import held_out, judged
 from decision.policies.runtimes import apply_estimates
 from decision.rl.learning.checkpoint import read_manifest
 
@@ -21,9 +21,9 @@ FOLDS = (("a",), ("b",))
 def data(tmp_path, monkeypatch):
     """A folder of two logs of 80 jobs, each a fold; two orders stand for all heuristics."""
     files = {name: (f"{name}.swf", REQUESTED_TIME) for name in "ab"}
-    for module in (judged, left_out, judged):
+    for module in (judged, held_out, judged):
         monkeypatch.setattr(module, "FILES", files)
-    for module in (left_out, judged):
+    for module in (held_out, judged):
         monkeypatch.setattr(module, "FOLDS", FOLDS)
     monkeypatch.setattr(judged, "heuristics", lambda bound: ["easy", "lcfs+first-fit", f"sjf+easy,guard={bound:g}x"])
     folder = tmp_path / "logs"
@@ -33,14 +33,14 @@ def data(tmp_path, monkeypatch):
         log = apply_estimates(lublin_workload(rng, 80, 16), "exact", rng)
         write_swf(folder / f"{name}.swf", log, runtimes(log, 1.0))
     parts = tuple(judged.TrainingPart(name, judged.log_of(folder, name).read().workload) for name in files)
-    monkeypatch.setattr(left_out, "training_parts", lambda data: parts)
+    monkeypatch.setattr(held_out, "training_parts", lambda data: parts)
     return folder
 
 
 def test_what_is_judged_on_a_log_was_learned_without_it_and_is_kept(data, tmp_path, monkeypatch):
     shown = []
     parts = Parts(tmp_path / "out", progress=lambda done, of: shown.append((done, of)))
-    found = left_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2)
+    found = held_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2)
     judged_table, longest = found.tables
     assert [row[0] for row in judged_table.rows] == ["a", "b"]
     assert all(len(row) == len(judged_table.columns) for row in judged_table.rows)
@@ -51,9 +51,9 @@ def test_what_is_judged_on_a_log_was_learned_without_it_and_is_kept(data, tmp_pa
         for name in ("without-fold-1", "without-fold-2")
     ]
     assert learned_from == [["b.swf"], ["a.swf"]]
-    monkeypatch.setattr(left_out, "_schedule", None)
+    monkeypatch.setattr(held_out, "_schedule", None)
     monkeypatch.setattr(judged, "perform_whole_run", None)
-    assert left_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2) == found, "nothing is done again"
+    assert held_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2) == found, "nothing is done again"
 
 
 def test_a_weekly_choice_takes_what_was_best_in_the_weeks_before():

@@ -13,8 +13,8 @@ from decision.experiments.run import simulate_by_messages
 from decision.model import errors
 from decision.model.demand import runtimes
 from decision.papers.campaign import Parts
-from decision.papers.own import packer
-from decision.papers.own.packer import kept
+from decision.papers.own import evolved
+from decision.papers.own.evolved import kept
 from decision.papers.packing.claims import made_half, setup_of
 from decision.policies import find_policy
 from decision.rl.envs import equal_hosts, evaluate
@@ -26,13 +26,13 @@ from decision.simulation import simulate_workloads
 
 def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path):
     shown, folder = [], tmp_path / "stopped"
-    packer.reproduce_packer(Parts(folder), generations=1, jobs=30)
+    evolved.reproduce_packer(Parts(folder), generations=1, jobs=30)
     first = (folder / "generation-0.json").stat().st_mtime_ns
     parts = Parts(folder, progress=lambda done, of: shown.append((done, of)))
-    stopped = packer.reproduce_packer(parts, generations=2, jobs=30)
+    stopped = evolved.reproduce_packer(parts, generations=2, jobs=30)
     assert (folder / "generation-0.json").stat().st_mtime_ns == first, "nothing is scheduled again"
     assert shown == [(1, 2), (2, 2)]
-    at_once = packer.reproduce_packer(Parts(tmp_path / "at once"), generations=2, jobs=30)
+    at_once = evolved.reproduce_packer(Parts(tmp_path / "at once"), generations=2, jobs=30)
     assert stopped.tables == at_once.tables
     learned = folder / "packer.ckpt"
     assert learned.read_bytes() == (tmp_path / "at once" / "packer.ckpt").read_bytes()
@@ -53,8 +53,8 @@ def test_what_is_kept_is_made_again_for_other_inputs(tmp_path):
 
 
 def test_what_is_learned_from_is_of_other_shares_and_its_walltimes_are_run_times():
-    for number in (0, packer.nb_halves() - 1):
-        made = packer.made_kind(number, 1000)
+    for number in (0, evolved.nb_halves() - 1):
+        made = evolved.made_kind(number, 1000)
         assert [job.walltime for job in made.jobs] == [max(run, 1.0) for run in runtimes(made).tolist()]
         single = np.mean([job.size == 1 for job in made.jobs])
         assert min(abs(single - share) for share in (0.8, 0.2)) > 0.02

@@ -16,8 +16,7 @@ from decision.model.platform import Dragonfly, FatTree, Flat, Link, Platform, Po
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_near, take_on_tree
 from decision.policies.options import Allocation, PolicyConfig
-from decision.state.cluster import pack_hosts, platform_facts
-from decision.state.hops import count_hops, network_codes
+from decision.state.cluster import count_hops, network_codes, pack_hosts, platform_facts
 from decision.state.plan_arrays import START, add, clear
 
 

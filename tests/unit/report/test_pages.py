@@ -11,7 +11,7 @@ from helpers.advice_samples import ADVISED, sample_advice
 from helpers.run_samples import THREE, job_table
 
 from decision.experiments.advise import METRIC_NAMES, advice_heading
-from decision.experiments.groups import (
+from decision.experiments.metrics import (
     GroupFigures,
     folded,
     group_figures,
@@ -26,7 +26,7 @@ from decision.model.trace import Trace
 from decision.model.workload import Delay, Job, Workload
 
 pytest.importorskip("matplotlib")
-from decision.report.advice import write_advice_page
+from decision.report.answers import write_advice_page
 from decision.report.pages import Cell, analyse, group_sections, page, table
 
 

@@ -127,7 +127,7 @@ def test_what_resources_weigh_is_their_share_of_the_partition(tmp_path: Path) ->
     half = multifactor + "PartitionName=half Nodes=n[1-2]\n"
     case = toy(tmp_path, [line(1, 0, 1, 5, 60), line(2, 0, 1, 5, 60, Partition="half")], half)
     factors = Factors(case, case.settings)
-    found = [factors.of(job, part) for job, part in zip(case.jobs, case.partitions, strict=True)]
+    found = [factors.of(job, part, job.qos) for job, part in zip(case.jobs, case.partitions, strict=True)]
     assert found == [1000 / 16, 1000 / 8]
 
 
@@ -140,3 +140,48 @@ def test_gpus_of_all_nodes_together_are_taken_from_as_many_nodes_as_it_takes(tmp
     ]
     found = starts(toy(tmp_path, jobs, gpus))
     assert found["1"] <= 5 and 600 <= found["2"] <= 700 and found["3"] >= found["2"] + 60
+
+
+def test_any_of_several_licences_will_do(tmp_path: Path) -> None:
+    jobs = [
+        line(1, 0, 1, 60, 600, options="--licenses=a:1"),
+        line(2, 10, 1, 60, 900, options="--licenses=a:1|b:1"),  # gets b
+        line(3, 20, 1, 60, 60, options="--licenses=b:1"),
+        line(4, 30, 1, 60, 60, options="--licenses=b:1|a:1"),
+    ]
+    case = toy(tmp_path, jobs, CONF + "Licenses=a:1,b:1\n")
+    for planned in ("no", "yes"):
+        found = starts(case, {"bf_licenses": planned})
+        assert found["2"] <= 100
+        assert 900 <= found["3"] <= 1_100  # behind 2
+        assert 600 <= found["4"] <= 800  # behind 1
+
+
+def test_a_job_of_several_qos_runs_in_the_one_that_lets_it(tmp_path: Path) -> None:
+    qos = "Name|Priority|MaxJobsPU\nnormal|0|\nhigh|100|1\n"
+    jobs = [
+        line(1, 0, 1, 60, 600, QOS="high"),
+        line(2, 10, 1, 60, 60, QOS="normal", options="-q high,normal"),
+        line(3, 20, 1, 60, 60, QOS="high"),
+    ]
+    found = starts(toy(tmp_path, jobs, ENFORCED, qos=qos))
+    assert found["2"] <= 25 and found["3"] >= 600
+
+
+PREEMPTING = ENFORCED + "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n"
+TWO = "Name|Priority|Preempt\nnormal|0|\nhigh|0|normal\n"
+
+
+def test_jobs_whose_qos_preempts_others_stand_before_them(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 4, 60, 600, QOS="high"), line(2, 10, 3, 60, 60), line(3, 20, 3, 60, 60, QOS="high")]
+    found = starts(toy(tmp_path, jobs, PREEMPTING, qos=TWO))
+    assert 600 <= found["3"] < found["2"]
+
+
+def test_a_job_that_preempted_others_waits_for_their_nodes_before_it_preempts_more(tmp_path: Path) -> None:
+    jobs = [*(line(number, 0, 1, 60, 3_000) for number in (1, 2, 3, 4)), line(5, 600, 1, 60, 60, QOS="high")]
+    case = toy(tmp_path, jobs, PREEMPTING, qos=TWO)
+    for wait, victims in (("200", 1), ("0", 4)):
+        settings = Settings(case.conf).changing({"completing": "150", "KillWait": wait, "MessageTimeout": "0"})
+        run = simulate_case(case, settings.changing({"bf_interval": "60"}))
+        assert run.requeues.sum() == victims

@@ -6,7 +6,7 @@ import pytest
 
 from decision.files import load_workload
 from decision.files.accounting.read import TraceOptions, recognise
-from decision.files.accounting.values import node_names, seconds_of
+from decision.files.accounting.records import node_names, seconds_of
 from decision.model.workload import Workload
 
 PBS = (

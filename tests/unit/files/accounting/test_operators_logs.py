@@ -9,7 +9,7 @@ import pytest
 from decision.experiments.audit import audit
 from decision.experiments.inputs import Inputs, load_inputs
 from decision.files.accounting.read import TraceOptions, recognise
-from decision.files.accounting.values import Clock, span_of
+from decision.files.accounting.records import Clock, span_of
 from decision.files.workload import read_workload
 from decision.model.computer import find_platform
 from decision.model.demand import runtimes

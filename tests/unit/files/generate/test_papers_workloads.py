@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from decision.files import load_workload, write_workload
-from decision.files.generate.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
-from decision.files.generate.paper_workloads import GreenModel, green_workload, predicted_runtimes, topology_workload
+from decision.files.generate.paper_workloads import (
+    PUBLISHED_TRACES,
+    GreenModel,
+    green_workload,
+    grid5000_days,
+    predicted_runtimes,
+    topology_workload,
+    trace_figures,
+)
 from decision.model.demand import offered_load, runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload

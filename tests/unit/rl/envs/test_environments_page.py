@@ -8,7 +8,7 @@ import pytest
 
 import decision as d
 from decision.rl.envs import EPISODE_METRICS
-from decision.rl.schedulers.registry import choosing
+from decision.rl.schedulers.base import choosing
 
 pytest.importorskip("mkdocs")
 SCHEDULERS = [each for each in choosing() if type(each).__module__.startswith("decision.")]

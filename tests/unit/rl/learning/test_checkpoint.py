@@ -12,9 +12,14 @@ import pytest
 
 from decision.files.text import InputFacts, file_facts
 from decision.model.errors import ConfigError, InputError
-from decision.rl.learning.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
+from decision.rl.learning.checkpoint import (
+    Manifest,
+    parametric_policy,
+    read_checkpoint,
+    read_manifest,
+    write_checkpoint,
+)
 from decision.rl.learning.config import TrainConfig
-from decision.rl.learning.parametric import parametric_policy
 from decision.rl.schedulers import read_encoder
 from decision.rl.schedulers.learned import AGE, SHORT_GUARD, Learned
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.rl.learning.evolution_learner import cost_within, ratios
+from decision.rl.learning.evolution import cost_within, ratios
 from decision.rl.schedulers.joint import JointSettings
 
 JOULES, SWITCHES, JOBS = 999.0, 49.0, 10.0  # of a day

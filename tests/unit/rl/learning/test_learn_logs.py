@@ -4,7 +4,7 @@ import struct
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from decision.rl.learning.logs import CsvLog, EventLog, _masked_crc
+from decision.rl.learning.training import CsvLog, EventLog, _masked_crc
 
 
 def test_rows_have_the_columns_in_order_and_gaps_where_nothing_was_measured(tmp_path):

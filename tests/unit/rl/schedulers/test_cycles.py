@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.batsim.kernels import carry_out
+from decision.batsim.follower import carry_out
 from decision.model.platform import Host, Platform, PowerState
 from decision.rl.schedulers import decision_points as c
 from decision.rl.schedulers.dbf import Dbf, DbfEncoder

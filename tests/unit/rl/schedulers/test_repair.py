@@ -74,6 +74,35 @@ def test_each_job_may_be_paid_for_when_it_is_placed():
     assert rewards == pytest.approx([-(12 * 2 + 8 * 4) / 5, -6])
 
 
+def test_of_a_destroyed_window_only_what_was_taken_out_is_chosen_and_paid_for():
+    in_turn = {5: [0, 1, 2, 3, 4], 4: [5, 6, 7, 8], 3: [9, 10, 11], 2: [12, 13]}  # hosts by size
+    seen = set()
+    for window in range(8):  # each takes out others
+        rows = [(10 * window + 1 + k, size, 500) for k, size in enumerate((2, 5, 4, 3))]
+        env = make_env(jobs(*rows, (10 * window + 35, 6, 500)), jobs=5, online=False, window=4, destroyed=2)
+        observation, _ = env.reset(options={"first": 0})
+        chosen, rewards = [], [0.0]
+        while rewards[-1] == 0:
+            chosen.append(round(40 * float(observation.reshape(5, 14)[3, 0])))
+            observation, reward, *_ = env.step(0)
+            rewards.append(reward)
+        assert chosen == sorted(chosen, reverse=True)
+        placed = {int(env.state.size[job]): np.flatnonzero(env.state.host_job == job).tolist() for job in range(4)}
+        assert sum(map(len, placed.values())) == 14
+        kept = {size: hosts for size, hosts in in_turn.items() if size not in chosen}
+        assert {size: placed[size] for size in kept} == kept
+        assert rewards[-1] == pytest.approx(-sum(text_hops(placed[size]) / size for size in chosen))
+        seen.add(tuple(chosen))
+    assert {len(chosen) for chosen in seen} == {1, 2}
+    assert len(seen) >= 5
+
+
+def text_hops(hosts: list[int]) -> int:
+    """Hops between all pairs, both ways: 2 on a switch of four hosts, 4 in a pod of two switches, else 6."""
+    pairs = [(one, other) for one in hosts for other in hosts if one != other]
+    return sum(2 if one // 4 == other // 4 else 4 if one // 8 == other // 8 else 6 for one, other in pairs)
+
+
 def test_fewer_free_hosts_than_are_seen_mask_the_rest():
     env = make_env(jobs((1, 20, 100), (12, 3, 5), (13, 2, 5)), jobs=3, online=False)
     env.reset(options={"first": 0})

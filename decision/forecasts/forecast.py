@@ -1,14 +1,20 @@
 """Forecasts of starts: many futures of one moment, and their quantiles."""
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from itertools import pairwise
+from queue import SimpleQueue
 
 import msgspec
 import numpy as np
 
 from decision.compiling.bundle import F8, I8
+from decision.model.computer import available_cores
+from decision.model.errors import heeding_nothing
 from decision.model.platform import Platform
 from decision.policies.policy import Policy
+from decision.policies.prepared import CompiledPolicy
 
 from .engine import Comers, EngineFutures, EngineQueue
 from .history import HOUR, UNDER_WAY, WAITS, Arrivals, KnownJobs, Luck, RunTimes, TimeSpread, kind_number
@@ -181,10 +187,40 @@ def forecast(
     if by_limits:
         runtime, horizon = np.minimum(log.limit[rows], _UNLIMITED)[None, :], 0.0
     later = [draws.later(future, horizon) for future in range(futures)]
-    engine = EngineFutures(platform, policy, at, queue, max((len(each.submit) for each in later), default=0))
-    starts = np.full((futures, len(waiting)), np.inf)
-    for future, comers in enumerate(later):
-        starts[future] = engine.run(runtime[future], comers)
-        if show:
-            show(future + 1, futures)
+    room = max((len(each.submit) for each in later), default=0)
+    # a policy in Python would hold its lock all the time
+    threads = min(futures, available_cores()) if isinstance(policy, CompiledPolicy) else 1
+    engines = SimpleQueue[EngineFutures]()  # a future takes any: it begins with nothing of the one before
+    for number in range(threads):
+        engines.put(EngineFutures(platform, deepcopy(policy) if number else policy, at, queue, room))
+
+    def run(future: int) -> F8:
+        engine = engines.get()
+        try:
+            return engine.run(runtime[future], later[future])
+        finally:
+            engines.put(engine)
+
+    starts = run_futures(run, futures, len(waiting), threads, show)
     return forecast_of(log, at, waiting, spreads[len(running) :], starts)
+
+
+def run_futures(run: Callable[[int], F8], futures: int, jobs: int, threads: int, show: Progress | None) -> F8:
+    """(futures, jobs) What `run` says of each future, on so many threads: kernels release Python's lock."""
+    starts = np.full((futures, jobs), np.inf)
+
+    def gather(results: Iterable[F8]) -> None:
+        for future, found in enumerate(results):
+            starts[future] = found
+            if show:
+                show(future + 1, futures)
+
+    if threads == 1:
+        gather(map(run, range(futures)))
+        return starts
+    with heeding_nothing(), ThreadPoolExecutor(threads) as pool:
+        try:
+            gather(pool.map(run, range(futures)))
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return starts

@@ -5,7 +5,6 @@ times and phases of slurmctld's threads. Nothing of the log before the moment is
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from msgspec.structs import replace
 from decision.compiling.bundle import F8, I8
 from decision.compiling.jit import kernel
 from decision.model.computer import available_cores
-from decision.model.errors import heeding_nothing
 from decision.slurm.build import build_world, zero_of
 from decision.slurm.case import Case
 from decision.slurm.conf import Settings
@@ -29,7 +27,7 @@ from decision.slurm.priority import make_tree
 from decision.slurm.simulate import completing_times
 from decision.slurm.text import NEVER
 
-from .forecast import Draws, Forecast, Progress, forecast_of, horizon_of, known_times
+from .forecast import Draws, Forecast, Progress, forecast_of, horizon_of, known_times, run_futures
 from .history import UNDER_WAY, WAITS, KnownJobs, RunTimes
 
 _ARRIVALS = 16  # draws of later arrivals, each for as many futures
@@ -382,16 +380,7 @@ def slurm_forecast(
     def run(future: int) -> F8:
         return futures_of.run(future, runtime[future], seed, wanted)[wanted]
 
-    starts = np.full((futures, len(waiting)), np.inf)
-    # threads do: kernels release Python's lock. What a future is depends on its number alone
-    with heeding_nothing(), ThreadPoolExecutor(available_cores()) as pool:
-        try:
-            for future, found in enumerate(pool.map(run, range(futures))):
-                starts[future] = found
-                if show:
-                    show(future + 1, futures)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    starts = run_futures(run, futures, len(waiting), available_cores(), show)
     return forecast_of(log, float(at), waiting, [spreads[place] for place in wanted.tolist()], starts)
 
 

@@ -8,7 +8,7 @@ plugins/sched/backfill/backfill.c; its options are documented in slurm.conf(5), 
 import numpy as np
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts, count_ones
+from decision.state.bitmap import count_hosts
 
 from . import world as at
 from .allocate import (
@@ -80,9 +80,9 @@ def backfill(w, now):
 @kernel
 def _begin_cycle(w, now):
     """Begin with the table as it is before any plan: reservations, and what running jobs hold for sure."""
-    # Where nothing starts, ends, or moves up in the queue, a later cycle finds the same plans, until the time passes
-    # one that the cycle compared with; each such time is noted (`_holds`). With ages, priorities, licences, and jobs
-    # that give way, it is compared in too many places
+    # where nothing starts, ends, or moves up in the queue, a later cycle finds the same plans, until the time passes
+    # one that the cycle compared with: each is noted by `_holds`. With ages, priorities, licences, and jobs that give
+    # way, it is compared in too many places
     by_time = w.preempts_by != 0 or w.bf_min_age_reserve > 0 or w.bf_min_prio_reserve > 0 or w.leaves_out != 0
     by_time = by_time or w.bf_licenses != 0 or w.bf_running_job_reserve != 0
     w.holds_until = 0 if by_time else at.FAR
@@ -233,9 +233,9 @@ def _place(w, entry, now):
 
 @kernel
 def _next_chance(w, entry, begin, fewest):
-    """The first time from `begin` on at which the table leaves the job other nodes and a trial may succeed.
+    """The first time from `begin` on at which a trial may succeed, of those when the table leaves the job more nodes.
 
-    Others have too few nodes in the table, or too few that have room before the table leaves others again.
+    At the others it has too few nodes in the table, or too few that have room before the table leaves more again.
     """
     job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
     if w.nodes_owned != 0 or w.bf_licenses != 0:
@@ -266,14 +266,13 @@ def _gains(w, slot, mask):
 @kernel
 def _leaves(w, first, end, mask):
     """How many nodes of the mask the slots from one on leave until `end`, at most."""
-    left = 0
     for word in range(len(mask)):
         common, slot = mask[word], first
         while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= end:
             common &= w.slot_mask[slot, word]
             slot += 1
-        left += np.int64(count_ones(common))
-    return left
+        w.usable[word] = common
+    return count_hosts(w.usable)
 
 
 @kernel
@@ -467,6 +466,7 @@ def _usable_from(w, job, mask, begin, now):
     """
     later, licensed, nb_slots = 0, True, w.nb_slots
     end, behind = begin + w.limit[job], nb_slots
+    enough = w.nodes_min[job] if len(w.licence_total) == 0 else 1
     if begin >= w.slot_end[nb_slots - 1]:
         _holds(w, begin - w.bf_window)
     for word in range(len(mask)):
@@ -487,13 +487,11 @@ def _usable_from(w, job, mask, begin, now):
                 later = w.slot_end[k + 1]
             behind = k
             break
-        left = np.uint64(0)
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
-            left |= w.usable[word]
         if not find_licences(w, job, w.slot_licences[k]):
             licensed, later = False, w.slot_end[k]
-        elif left == 0 and later > 0:
+        elif later > 0 and count_hosts(w.usable) < enough:
             break
     return later, licensed, behind
 
@@ -515,13 +513,14 @@ def _is_planned(w, job, begin, end, mask):
     """Whether a node of the mask, or a licence that the job needs, is planned between."""
     if begin >= w.slot_end[w.nb_slots - 1]:
         _holds(w, begin - w.bf_window)
-    for k in range(w.nb_slots):
-        if w.slot_end[k] > begin and w.slot_begin[k] < end:
-            if not find_licences(w, job, w.slot_licences[k]):
+    for k in range(np.searchsorted(w.slot_end[: w.nb_slots], begin, "right"), w.nb_slots):
+        if w.slot_begin[k] >= end:
+            break
+        if not find_licences(w, job, w.slot_licences[k]):
+            return True
+        for word in range(len(mask)):
+            if mask[word] & ~w.slot_mask[k, word] != 0:
                 return True
-            for word in range(len(mask)):
-                if mask[word] & ~w.slot_mask[k, word] != 0:
-                    return True
     return False
 
 

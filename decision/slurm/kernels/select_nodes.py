@@ -445,12 +445,13 @@ def _tightest_named(w, first, last):
 
 @kernel
 def begin_trial(w):
-    """Copy what is free, for a trial."""
-    w.trial_cores[:] = w.free_cores
-    w.trial_memory[:] = w.free_memory
-    w.trial_gres[:] = w.free_gres
+    """Copy what is free, for a trial; where jobs get whole nodes, only who is on them counts."""
     w.trial_jobs[:] = w.nb_jobs
     w.order_weight[:] = w.node_weight
+    if w.linear == 0:
+        w.trial_cores[:] = w.free_cores
+        w.trial_memory[:] = w.free_memory
+        w.trial_gres[:] = w.free_gres
 
 
 @kernel

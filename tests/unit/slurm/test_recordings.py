@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from decision.slurm.agree import agree, agreement_document, calibrated
+from decision.slurm.simulate import simulate_case
 from decision.slurm.sweep import read_goal, read_vary, sweep
 from tests.helpers.slurm_cases import recording
 
@@ -49,6 +50,18 @@ def test_the_mean_wait_is_that_of_the_log_and_the_interval_holds_it(name: str, m
     assert (high - low) / 2 <= 0.2 * means["simulated"]
     assert abs(means["easy"] / means["recorded"] - 1) > 0.1  # what today's policies make of it
     assert agreement_document(case, found)["jobs"] == len(found.started)
+
+
+@pytest.mark.parametrize("name", ["age_size", "basic_backfill", "mixed_requests", "partitions", "v26_shared_nodes"])
+def test_a_cycle_that_goes_on_from_the_last_one_finds_what_a_new_one_finds(name: str) -> None:
+    case = recording(name, cycles=False)
+    changes = {"PriorityType": "priority/multifactor", "bf_interval": "5"}
+    # a bound on priorities, which all jobs are above, lets each cycle begin anew
+    settings = [case.settings.changing({**changes, "bf_min_prio_reserve": bound}) for bound in ("0", "1")]
+    runs = [simulate_case(case, each) for each in settings]
+    assert np.array_equal(runs[0].start, runs[1].start, equal_nan=True)
+    assert runs[0].tested == runs[1].tested
+    assert runs[0].cycles == runs[1].cycles
 
 
 def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:

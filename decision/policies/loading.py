@@ -269,6 +269,7 @@ class MessageAgent(Protocol):
 _LOOK = 0.2  # seconds between two looks
 _GRACE = 1.0  # seconds after which a thread that has not come back to Python is interrupted
 _ASKS = "decision.policies.prepared"  # the module that calls policies
+_COMPILES = ("numba.core.", "decision.compiling.whole_program")  # modules; the latter also links, or waits for another
 
 
 class TookTooLong(BaseException):
@@ -315,7 +316,7 @@ class Deadline:
             at = frame = sys._current_frames().get(self._thread)
             # What the policy called may be being compiled; what called the policy does not count.
             while at is not None and (module := str(at.f_globals.get("__name__"))) != _ASKS:
-                if module.startswith("numba.core."):
+                if module.startswith(_COMPILES):
                     self._until = time.monotonic() + self.seconds
                     return
                 at = at.f_back

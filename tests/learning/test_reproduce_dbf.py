@@ -141,13 +141,13 @@ def test_what_was_not_run_yet_is_shown_as_that_with_its_hours(reproduce):
     assert "| 9-1 has less wait and queue than 10-0 |  | not tried: 278 hours of two cores" in table
 
 
-def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(reproduce, monkeypatch):
+def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(reproduce, tmp_path, monkeypatch):
     first, log = DBF_BUDGETS["first"], reproduce.folder.parent / "log.swf"
     window = first.learned[0]
     small = window._replace(changes=(*window.changes, "network.hidden=[8, 8]", "learn.rollout=10", "learn.envs=4"))
     short = first._replace(steps=160, episodes=2, horizons=(100,), long_episodes=1, checkpoints=2, learned=(small,))
     monkeypatch.setitem(DBF_BUDGETS, "first", short)
-    run = reproduce.folder.with_name("first") / "10-0-0"
+    run = tmp_path / "first" / "10-0-0"
     config = load_config(small.preset, [*small.changes, "learn.steps=80", "learn.threads=1"], seed=0)
 
     def train(half):
@@ -157,15 +157,19 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
         return read_manifest(train_to_folder(begun, config, run / "training")).steps
 
     train((0, 100))
-    here = ["--swf", str(log), "-o", str(run.parent.parent), "--processes", "1", "--budget", "first"]
-    said = " ".join(CliRunner().invoke(app, ["reproduce", "dbf", *here]).output.split())
+
+    def first_budget(*options):
+        command = ["reproduce", "dbf", "--swf", str(log), "--processes", "1", "--budget", "first", "-o", str(tmp_path)]
+        return CliRunner().invoke(app, [*command, *options])
+
+    said = " ".join(first_budget().output.split())
     assert "learned from other jobs or hosts than the first half of log.swf on 8 equal hosts" in said
     shutil.rmtree(run)
     assert train((0, 200)) == 80
-    assert "not finished: 1 of 1 runs" in reproduce("--budget", "first", "--finished")
+    assert "not finished: 1 of 1 runs" in first_budget("--finished").output
     (row,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
     assert (run / "metrics-after-80.csv").exists()
-    reproduce("--budget", "first")
+    assert first_budget().exit_code == 0
     assert read_manifest(run / "training" / "dbf.ckpt").steps == 160
     assert read_facts(run / "training").platform.name == "eight.xml"
     assert [each["steps"] for each in read(run / "checkpoints.csv")] == ["120", "160"]

@@ -241,7 +241,8 @@ def _states(run: EvalysRun) -> "Figure":
 
     figure, (gantt, states) = plt.subplots(nrows=2, sharex=True)
     asleep, under_way = set[int](), set[int]()  # the pstates that hosts have after they were switched off
-    for hosts, pstate in zip(run.pstate_changes["machine_id"], run.pstate_changes["new_pstate"], strict=True):
+    changes: Any = run.pstate_changes
+    for hosts, pstate in zip(changes["machine_id"], changes["new_pstate"], strict=True):
         chosen = set(parse_hosts(str(hosts)))
         if pstate == _SWITCHING_OFF:
             under_way |= chosen

@@ -155,7 +155,17 @@ class Command(_Helped):
             if ctx.find_root().params.get("verbose"):
                 self.params = explained
             else:
-                self.help, self.epilog = _brief(text or ""), " ".join(self._notes(ctx)) or None
+                # What the end of the help says of options that it does not explain.
+                self.help, notes = _brief(text or ""), list[str]()
+                command = " ".join(ctx.command_path.split()[1:])
+                for option, settings in [*self._settings().items()][:1]:
+                    name = next((each for each, setting in settings.items() if not setting.is_flag), "")
+                    notes.append(f"{option} {name}=X is --{name} X, too: decision -v {command} --help explains each.")
+                if not notes and self.help != text:
+                    notes.append(f"decision -v {command} --help says more.")
+                if any(panel_of(each) == EVERYWHERE for each in self.params):
+                    notes.append("--json, -q, -v and --debug: decision --help.")
+                self.epilog = " ".join(notes) or None
             super().format_help(ctx, formatter)
         finally:
             self.params, self.help, self.epilog = before, text, None
@@ -181,19 +191,6 @@ class Command(_Helped):
             if panel in SETTINGS and getattr(option, "hidden", False):
                 found.setdefault(SETTINGS[panel], {})[long_name(option.opts)[2:]] = option
         return found
-
-    def _notes(self, ctx: Any) -> Iterator[str]:
-        """What the end of the help says of options that it does not explain."""
-        command = " ".join(ctx.command_path.split()[1:])
-        for option, settings in self._settings().items():
-            name = next((each for each, setting in settings.items() if not setting.is_flag), "")
-            yield f"{option} {name}=X is --{name} X, too: decision -v {command} --help explains each."
-            break
-        else:
-            if _brief(self.help or "") != self.help:
-                yield f"decision -v {command} --help says more."
-        if any(panel_of(each) == EVERYWHERE for each in self.params):
-            yield "--json, -q, -v and --debug: decision --help."
 
     def _written_out(self, args: Sequence[str]) -> Iterator[str]:
         """The arguments, with an option for each setting. Raises ConfigError for one that there is not."""
@@ -350,7 +347,12 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
             raise ConfigError(f"{path}: {name} is only for the command line; leave it out")
         if name not in known:
             raise ConfigError(f"{path}: {context.info_name} has no option --{name}{nearest(name, known)}")
-        _check_values(f"{path}, {name}", known[name], value if isinstance(value, list) else [value])
+        kind = bool if known[name].is_flag else getattr(known[name].type, "kind", str)
+        types, wanted = _TOML_TYPES.get(kind, ((str,), "a text in quotes"))
+        for each in value if isinstance(value, list) else [value]:
+            if not isinstance(each, types) or (isinstance(each, bool) and bool not in types):
+                shown = str(each).lower() if isinstance(each, bool) else repr(each)
+                raise ConfigError(f"{path}, {name}: {wanted} is needed; found {shown}")
         if isinstance(value, list) and not known[name].multiple:
             raise ConfigError(f"{path}, {name}: one value is needed; found a list")
         if known[name].multiple and not isinstance(value, list):
@@ -364,16 +366,6 @@ _TOML_TYPES: dict[object, tuple[tuple[type, ...], str]] = {  # by an option's ty
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
 }
-
-
-def _check_values(where: str, option: Any, values: Sequence[Any]) -> None:
-    """Refuse values of another type than the option's. Raises ConfigError."""
-    kind = bool if option.is_flag else getattr(option.type, "kind", str)
-    types, wanted = _TOML_TYPES.get(kind, ((str,), "a text in quotes"))
-    for value in values:
-        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            shown = str(value).lower() if isinstance(value, bool) else repr(value)
-            raise ConfigError(f"{where}: {wanted} is needed; found {shown}")
 
 
 # Options that several commands have as a group: a command takes the group, and its users see the options.

@@ -114,7 +114,12 @@ def _parameter(parameter: inspect.Parameter) -> click.Parameter:
     annotations = [each for each in getattr(kind, "__metadata__", ()) if hasattr(each, "help")]
     declared = annotations[0] if annotations else Argument() if required else Option()
     if not isinstance(declared, Declared):
-        declared = _of_typer(declared)
+        # of Typer's, in a command of another package
+        spelt = [each for each in (declared.default, *(declared.param_decls or ())) if isinstance(each, str)]
+        same = ("metavar", "min", "max", "parser", "callback", "is_eager", "hidden", "show_default", "case_sensitive")
+        as_here = {name: getattr(declared, name) for name in (*same, "exists", "file_okay", "dir_okay")}
+        made_as = Option if type(declared).__name__ == "OptionInfo" else Argument
+        declared = made_as(*spelt, help=declared.help or "", panel=declared.rich_help_panel or "", **as_here)
     kind = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
     if get_origin(kind) in (UnionType, Union):
         kind = next(each for each in get_args(kind) if each is not NoneType)
@@ -148,15 +153,6 @@ def _parameter(parameter: inspect.Parameter) -> click.Parameter:
     made.panel, made.range, made.help = declared.panel, value.range, declared.help  # type: ignore[attr-defined]
     made.shows_default = declared.show_default  # type: ignore[attr-defined]
     return made
-
-
-def _of_typer(info: Any) -> Declared:
-    """What an annotation of Typer's says, in a command of another package."""
-    kind = Option if type(info).__name__ == "OptionInfo" else Argument
-    names = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
-    same = ("metavar", "min", "max", "parser", "callback", "is_eager", "hidden", "show_default", "case_sensitive")
-    settings = {name: getattr(info, name) for name in (*same, "exists", "file_okay", "dir_okay")}
-    return kind(*names, help=info.help or "", panel=info.rich_help_panel or "", **settings)
 
 
 class _Option(click.Option):
@@ -226,19 +222,18 @@ class Value(click.ParamType):
                     if text == name or (not self.case_sensitive and text.casefold() == name.casefold()):
                         return each
                 raise ValueError(f"{text!r} is not one of {', '.join(map(repr, self.choices))}.")
-            return self._number(value) if self.kind in (int, float) else value
+            if self.kind not in (int, float):
+                return value
+            whole = str(value).removesuffix(".0") if self.kind is int else value  # 7.0 is a whole number, too
+            try:
+                number: int | float = self.kind(whole)
+            except ValueError:
+                wanted = "a whole number" if self.kind is int else "a number"
+                raise ValueError(f"{str(value)!r} is not {wanted}.") from None
+            if self.least is not None and not number >= self.least:
+                raise ValueError(f"must be greater than or equal to {self.least:.10g}.")
+            if self.most is not None and not number <= self.most:
+                raise ValueError(f"must be less than or equal to {self.most:.10g}.")
+            return number
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-    def _number(self, value: Any) -> int | float:
-        whole = str(value).removesuffix(".0") if self.kind is int else value  # 7.0 is a whole number, too
-        try:
-            number: int | float = self.kind(whole)
-        except ValueError:
-            wanted = "a whole number" if self.kind is int else "a number"
-            raise ValueError(f"{str(value)!r} is not {wanted}.") from None
-        if self.least is not None and not number >= self.least:
-            raise ValueError(f"must be greater than or equal to {self.least:.10g}.")
-        if self.most is not None and not number <= self.most:
-            raise ValueError(f"must be less than or equal to {self.most:.10g}.")
-        return number

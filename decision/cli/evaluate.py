@@ -274,8 +274,15 @@ def evaluate_command(
 
     in_episodes = offline or episodes is not None or placed is not None
     judged = not (whole or in_episodes or days is not None)
-    _refuse_others(context, days is not None, whole, judged)
     by_itself = in_episodes or whole
+    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
+    refuse_unused(context, {"energy": days is not None}, "it needs --days")
+    if days is not None:
+        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
+    if whole:
+        refuse_unused(context, parts, "--whole runs the workload as it is")
+    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
+    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
     refuse_unused(context, {"batsim_args": by_itself}, "it needs --whole, --episodes, --placed or --offline")
     batsim = simulator.read()
     inputs = Inputs(
@@ -309,18 +316,6 @@ def evaluate_command(
             engine=batsim,
         )
         evaluate_episodes(comparison, policies, output, as_json)
-
-
-def _refuse_others(context: click.Context, by_day: bool, whole: bool, judged: bool) -> None:
-    """Refuse options that are not for what is evaluated: days, the whole workload once or on copies, or episodes."""
-    refuse_unused(context, {"energy": by_day}, "it needs --days")
-    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
-    if by_day:
-        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
-    if whole:
-        refuse_unused(context, parts, "--whole runs the workload as it is")
-    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
-    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
 
 
 # ``decision gates``: whether a learned policy may be deployed.

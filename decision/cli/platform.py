@@ -3,7 +3,7 @@
 import math
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
@@ -25,9 +25,6 @@ from .options import (
     TypeSizeOption,
     WidthOption,
 )
-
-if TYPE_CHECKING:
-    from decision.files.generate.platforms import SwitchTimes
 
 # ``decision platform grid5000``: the clusters of Grid'5000.
 
@@ -111,7 +108,7 @@ def grid5000_command(
     """
     from decision import __version__
     from decision.files.generate.grid5000 import CLUSTERS, find_cluster
-    from decision.files.generate.platforms import Wanted, describe_cluster, grid5000_cluster
+    from decision.files.generate.platforms import SwitchTimes, Wanted, describe_cluster, grid5000_cluster
     from decision.files.simgrid.values import BATSIM_SIMGRID
     from decision.files.simgrid.write_platform import write_platform
     from decision.model.errors import ConfigError
@@ -123,6 +120,16 @@ def grid5000_command(
         print_clusters(list(CLUSTERS.values()), as_json)
         return
     facts = find_cluster(cluster)
+    seconds = None
+    if switch_times is not None:
+        try:
+            wake, sleep = map(float, switch_times.split(","))
+        except ValueError:
+            wake = sleep = 0.0
+        if not all(0 < each < math.inf for each in (wake, sleep)):
+            what = "write it as WAKE,SLEEP in seconds above 0, like 60,180"
+            raise ConfigError(f"--switch-times {switch_times!r}: {what}")
+        seconds = SwitchTimes(wake, sleep)
     measured = facts.name == "taurus"  # the only one
     if energy is PowerSource.OWN and not measured:
         raise ConfigError(f"{facts.name}: its power has not been measured; choose --energy taurus or --energy none")
@@ -133,7 +140,7 @@ def grid5000_command(
         by_core=granularity is Granularity.CORE,
         power=measured if energy is None else energy is not PowerSource.NONE,
         network=network,
-        switch_times=_read_switch_times(switch_times),
+        switch_times=seconds,
     )
     if wanted.switch_times and not wanted.power:
         raise ConfigError(f"--switch-times {switch_times}: hosts of {facts.name} do not sleep; add --energy taurus")
@@ -144,22 +151,6 @@ def grid5000_command(
     print_written(path, platform, as_json)
     if energy is None and not wanted.power:
         note("its power has not been measured; --energy taurus gives it that of taurus")
-
-
-def _read_switch_times(text: str | None) -> "SwitchTimes | None":
-    """Seconds to wake and to fall asleep. Raises ConfigError."""
-    from decision.files.generate.platforms import SwitchTimes
-    from decision.model.errors import ConfigError
-
-    if text is None:
-        return None
-    try:
-        wake, sleep = (float(seconds) for seconds in text.split(","))
-    except ValueError:
-        wake = sleep = 0.0
-    if not all(0 < seconds < math.inf for seconds in (wake, sleep)):
-        raise ConfigError(f"--switch-times {text!r}: write it as WAKE,SLEEP in seconds above 0, like 60,180")
-    return SwitchTimes(wake, sleep)
 
 
 # ``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console, RenderableType
-    from rich.text import Text
 
     from decision.files.outputs_read import Status
     from decision.files.text import InputFacts
@@ -299,6 +298,7 @@ def frame(status: "Status", queue: "Sequence[int]", width: int) -> "RenderableTy
         width: columns of the terminal.
     """
     import time
+    from collections import Counter
 
     from rich.console import Group as Rows
     from rich.panel import Panel
@@ -322,30 +322,22 @@ def frame(status: "Status", queue: "Sequence[int]", width: int) -> "RenderableTy
     facts.add_row("queue", "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in shown))
     silent = time.time() - status.written
     title = status.policy if silent < _SILENT else f"{status.policy}: no update for {silent:,.0f} s"
-    return Panel(Rows(facts, Text(), *_host_map(status.hosts, room)), title=title)
-
-
-def _host_map(hosts: str, width: int) -> "tuple[Text, Text]":
-    """A cell for each host, or for the state of most of several; and what the signs say."""
-    from collections import Counter
-
-    from rich.text import Text
-
-    each = -(-len(hosts) // _MOST_CELLS)
-    cells = [Counter(hosts[i : i + each]).most_common(1)[0][0] for i in range(0, len(hosts), each)]
-    across = next((columns for columns in (64, 32, 16) if columns <= width), width)
+    # A cell for each host, or for the state of most of several; and what the signs say.
+    each = -(-len(status.hosts) // _MOST_CELLS)
+    cells = [Counter(status.hosts[i : i + each]).most_common(1)[0][0] for i in range(0, len(status.hosts), each)]
+    across = next((columns for columns in (64, 32, 16) if columns <= room), room)
     text, legend = Text(), Text()
     for at, letter in enumerate(cells):
         if at and at % across == 0:
             text.append("\n")
         color, sign, _ = _LOOKS[letter]
         text.append(sign, style=color)
-    for letter, count in sorted(Counter(hosts).items(), key=lambda item: -item[1]):
+    for letter, number in sorted(Counter(status.hosts).items(), key=lambda item: -item[1]):
         color, sign, state = _LOOKS[letter]
-        legend.append(f"{sign} ", style=color).append(f"{count:,} {state}   ")
+        legend.append(f"{sign} ", style=color).append(f"{number:,} {state}   ")
     if each > 1:
         legend.append(f"\na cell: the state of most of {each:,} hosts", style="dim")
-    return text, legend
+    return Panel(Rows(facts, Text(), text, legend), title=title)
 
 
 def _has_begun(folder: Path) -> bool:

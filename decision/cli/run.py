@@ -177,7 +177,14 @@ def _batsim_ahead(context: click.Context) -> Ahead | None:
         return None
 
     def command(executable: str, fresh: Path) -> list[str]:
-        workloads = [_as_batsim_reads_it(path, fresh / f"w{i}.json") for i, path in enumerate(given["workload"])]
+        workloads = list(given["workload"])
+        for i, path in enumerate(workloads):
+            data = path.read_bytes()
+            if any(name in data for name in _RECORDS):
+                from decision.files.batsim_json import without_trace
+
+                workloads[i] = fresh / f"w{i}.json"
+                workloads[i].write_bytes(without_trace(data))
         return command_of_4(
             [executable],
             [("-p", given["platform"].absolute()), *(("-w", path.absolute()) for path in workloads)],
@@ -191,17 +198,6 @@ def _batsim_ahead(context: click.Context) -> Ahead | None:
         )
 
     return context.with_resource(started_ahead(given["batsim"], given["output"], command))
-
-
-def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
-    """The workload, or where it has records of what happened, `changed`, a file without these."""
-    data = path.read_bytes()
-    if not any(name in data for name in _RECORDS):
-        return path
-    from decision.files.batsim_json import without_trace
-
-    changed.write_bytes(without_trace(data))
-    return changed
 
 
 def showcase_command(

@@ -104,23 +104,18 @@ def _options(command: str) -> Schema:
     for option in found.explained():
         name = long_name(option.opts).removeprefix("--")
         if name != "config":
-            one = _value(option)
+            one: Schema = {"type": "string"}  # a path
+            if option.is_flag:
+                one = {"type": "boolean"}
+            elif isinstance(option.type, Value) and option.type.choices:
+                one = {"enum": list(option.type.choices)}
+            elif isinstance(option.type, Value):
+                one = {"type": {int: "integer", float: "number"}.get(option.type.kind, "string")}
+                bounds = (("minimum", option.type.least), ("maximum", option.type.most))
+                one |= {word: bound for word, bound in bounds if bound is not None}
             what = {"anyOf": [one, {"type": "array", "items": one}]} if option.multiple else one
             fields[name] = {"description": re.sub(r"\[/?bold\]", "", option.help or ""), **what}
     return {**_DRAFT, **title, "type": "object", "properties": fields, "additionalProperties": False}
-
-
-def _value(option: Any) -> Schema:
-    """One value of an option."""
-    if option.is_flag:
-        return {"type": "boolean"}
-    if not isinstance(option.type, Value):  # a path
-        return {"type": "string"}
-    if option.type.choices:
-        return {"enum": list(option.type.choices)}
-    one = {"type": {int: "integer", float: "number"}.get(option.type.kind, "string")}
-    bounds = (("minimum", option.type.least), ("maximum", option.type.most))
-    return one | {word: bound for word, bound in bounds if bound is not None}
 
 
 if __name__ == "__main__":

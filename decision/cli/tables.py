@@ -4,7 +4,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -63,24 +63,28 @@ class FittedTable(RichTable):
             lines = (line for text in (column.header, *column.cells) for line in str(text).split("\n"))
             wanted.append(max(map(cell_len, lines), default=0))
         if is_uncut(room):
-            yield from self._whole(wanted, page_width(), console, options)
+            # One table, its texts broken so that it is no wider than a page if that can be.
+            texts = [n for n in range(self._names, len(wanted)) if not self.columns[n].no_wrap]
+            least = [min(wanted[n], 2 * _LEAST_WORDS) if n in texts else wanted[n] for n in range(len(wanted))]
+            spare = page_width() - self._between(len(wanted))
+            whole = self._part(range(len(wanted)), _grown(least, wanted, spare))
+            whole.title, whole.caption = self.title, self.caption
+            yield from RichTable.__rich_console__(whole, console, options)
             return
         least = self._least(wanted, room)
-        parts = list(self._parts(least, room))
+        names = list(range(min(self._names, len(least))))
+        parts = [list(names)]  # the columns that stand side by side
+        for n in range(len(names), len(least)):
+            width = sum(least[m] for m in parts[-1]) + least[n] + self._between(len(parts[-1]) + 1)
+            if len(parts[-1]) > len(names) and width > room:
+                parts.append(list(names))
+            parts[-1].append(n)
         for at, part in enumerate(parts):
             widths = _grown([least[n] for n in part], [wanted[n] for n in part], room - self._between(len(part)))
             part_table = self._part(part, widths)
             part_table.title = self.title if at == 0 else None
             part_table.caption = self.caption if at == len(parts) - 1 else None
             yield from RichTable.__rich_console__(part_table, console, options)
-
-    def _whole(self, wanted: list[int], goal: int, console: Console, options: ConsoleOptions) -> RenderResult:
-        """One table, its texts broken so that it is no wider than a page if that can be."""
-        texts = [n for n in range(self._names, len(wanted)) if not self.columns[n].no_wrap]
-        least = [min(wanted[n], 2 * _LEAST_WORDS) if n in texts else wanted[n] for n in range(len(wanted))]
-        whole = self._part(range(len(wanted)), _grown(least, wanted, goal - self._between(len(wanted))))
-        whole.title, whole.caption = self.title, self.caption
-        yield from RichTable.__rich_console__(whole, console, options)
 
     def _least(self, wanted: list[int], room: int) -> list[int]:
         """How few columns of characters each column may have."""
@@ -97,17 +101,6 @@ class FittedTable(RichTable):
         for n in others:
             least[n] = min(least[n], most)
         return least
-
-    def _parts(self, least: list[int], room: int) -> Iterator[list[int]]:
-        """Which columns stand side by side."""
-        names = list(range(min(self._names, len(least))))
-        part = list(names)
-        for n in range(len(names), len(least)):
-            if len(part) > len(names) and sum(least[m] for m in part) + least[n] + self._between(len(part) + 1) > room:
-                yield part
-                part = list(names)
-            part.append(n)
-        yield part
 
     def _between(self, columns: int) -> int:
         """Characters that are not the columns' own."""

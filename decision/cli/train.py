@@ -347,14 +347,30 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     """
     known = rows[0] if rows else {}
     columns = [each for each in _AVERAGED if each[0] in known or each[0] not in _OF_PRICES]
-    averaged = [(name, scale) for name, _, scale in columns]
     headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
     headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
     headers += [text for name, text, _ in _MEANS if name in known]
     first = [row for row in rows if not row["steps"]]
     bounds = sorted({round(len(rows[len(first) :]) * k / parts) for k in range(parts + 1)})
     shown = [first] * bool(first) + [rows[len(first) :][begin:end] for begin, end in pairwise(bounds)]
-    body = [[f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged)] for part in shown]
+    body = []
+    for part in shown:
+        cells = [f"{int(part[-1]['steps']):,}"]
+        for name in (each for each in _VALIDATED if each in part[0]):
+            newest = [row[name] for row in part if not isnan(row[name])]
+            cells.append(number(newest[-1]) if newest else "-")
+        if "episodes" in part[0]:
+            episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in part]
+            cells.append(f"{sum(episodes):,}")
+            for name, _, scale in columns:
+                measured = sum(episodes) if name in part[0] else 0  # some schedulers have no such curve
+                total = sum(n * row[name] for n, row in zip(episodes, part, strict=True) if n and measured)
+                cells.append(number(scale * total / measured) if measured else "-")
+        for name, _, digits in _MEANS:
+            if name in part[0]:
+                mean = sum(row[name] for row in part) / len(part)
+                cells.append("-" if isnan(mean) else f"{mean:.{digits}f}")
+        body.append(cells)
     print_table(Table("", headers, body))
 
 
@@ -383,23 +399,6 @@ _AVERAGED = (  # column of the curves, header, scale; mean over episodes
     ("queue_length", ">queue\njobs", 1),
     ("utilization", ">util.\n%", 100),
 )
-
-
-def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
-    for name in (each for each in _VALIDATED if each in rows[0]):
-        known = [row[name] for row in rows if not isnan(row[name])]
-        yield number(known[-1]) if known else "-"
-    if "episodes" in rows[0]:
-        episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
-        yield f"{sum(episodes):,}"
-        for name, scale in averaged:
-            measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
-            total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
-            yield number(scale * total / measured) if measured else "-"
-    for name, _, digits in _MEANS:
-        if name in rows[0]:
-            mean = sum(row[name] for row in rows) / len(rows)
-            yield "-" if isnan(mean) else f"{mean:.{digits}f}"
 
 
 # ``decision collect``: what policies choose, to learn from.

@@ -1,7 +1,6 @@
 """``decision workload``: what a workload is like, and the commands that make and convert workloads."""
 
 import math
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -334,9 +333,25 @@ def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
     """Print a workload's facts, distributions and arrivals."""
     import numpy as np
 
-    from decision.model.dates import WEEKDAYS
+    from decision.model.dates import WEEKDAYS, clock_text
+    from decision.model.demand import submit_times
 
-    print_facts(_facts(workload, facts), figures=True)
+    users = f"{len(facts.jobs_by_user):,}" if len(facts.jobs_by_user) else "unknown"
+    said = [("jobs", f"{facts.jobs:,}"), ("hosts", f"{facts.nb_res:,}"), ("users", users)]
+    if workload.unix_start is not None:
+        times = submit_times(workload)
+        said.append(("first submission", clock_text(workload, float(times.min()))))
+        said.append(("last submission", clock_text(workload, float(times.max()))))
+    said += [
+        ("submitted within", duration_short(facts.span)),
+        ("offered load", "-" if math.isnan(facts.load) else f"{facts.load:.3f}"),
+        ("of one host", as_percent(facts.serial)),
+        ("of more, powers of two", as_percent(facts.powers)),
+        ("with a walltime", as_percent(facts.limited)),
+        ("of these, exact", as_percent(facts.exact)),
+        ("of these, too short", as_percent(facts.stopped)),
+    ]
+    print_facts(said, figures=True)
     names, spreads = ("least", "25 %", "median", "75 %", "95 %", "most", "mean"), []
     for spread, written in (
         (facts.size, number_short),
@@ -358,26 +373,6 @@ def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
         print_table(Table("", (f"arrivals by {what}", *(f">{head}" for head in heads)), [row]))
     if not known:
         say("the date is unknown: hours and days are counted from t=0")
-
-
-def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterator[tuple[str, str]]:
-    from decision.model.dates import clock_text
-    from decision.model.demand import submit_times
-
-    yield "jobs", f"{facts.jobs:,}"
-    yield "hosts", f"{facts.nb_res:,}"
-    yield "users", f"{len(facts.jobs_by_user):,}" if len(facts.jobs_by_user) else "unknown"
-    if workload.unix_start is not None:
-        times = submit_times(workload)
-        yield "first submission", clock_text(workload, float(times.min()))
-        yield "last submission", clock_text(workload, float(times.max()))
-    yield "submitted within", duration_short(facts.span)
-    yield "offered load", "-" if math.isnan(facts.load) else f"{facts.load:.3f}"
-    yield "of one host", as_percent(facts.serial)
-    yield "of more, powers of two", as_percent(facts.powers)
-    yield "with a walltime", as_percent(facts.limited)
-    yield "of these, exact", as_percent(facts.exact)
-    yield "of these, too short", as_percent(facts.stopped)
 
 
 def predict_command(

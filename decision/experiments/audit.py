@@ -213,7 +213,17 @@ def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ..
     """Why fields say nothing of the jobs: they are empty or the same everywhere; "" where they say something."""
     constant = False
     for part, name in fields:
-        values = _values(workload, trace, part, name)
+        field = None if part == "extra" else getattr(trace, part).get(name)
+        values: set[Any] = set()  # some of them: two numbers at most, None where one is not known
+        if part == "extra":
+            extra = getattr(workload.jobs, "extra", None)
+            extras = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
+            values = {(each or {}).get(name) for each in extras}
+        elif isinstance(field, np.ndarray):
+            there = ~np.isnan(field)
+            values = {*np.unique(field[there])[:2].tolist(), *([] if there.all() else [None])}
+        elif isinstance(field, Labelled):
+            values = set(field.used())
         known = values - {"", None}
         partly = len(values) > len(known) > 0
         if len(known) > 1 or (known and what in ("memory", "GPUs")) or (partly and what == "dependencies"):
@@ -221,19 +231,6 @@ def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ..
         constant |= bool(known)
     reason = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
     return f"{reason}, so it is not data"
-
-
-def _values(workload: Workload, trace: Trace, part: str, name: str) -> set[Any]:
-    """Some values of a field: two numbers at most, None where it is not known."""
-    if part == "extra":
-        extra = getattr(workload.jobs, "extra", None)
-        extras = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
-        return {(fields or {}).get(name) for fields in extras}
-    field = getattr(trace, part).get(name)
-    if isinstance(field, np.ndarray):
-        known = ~np.isnan(field)
-        return {*np.unique(field[known])[:2].tolist(), *([] if known.all() else [None])}
-    return set(field.used()) if isinstance(field, Labelled) else set()
 
 
 _WEEK = 7 * DAY

@@ -47,7 +47,7 @@ class DaskWorkers(Executor):
         self._known: tuple[float, Sequence[str]] = (0.0, ())
         self._given: dict[str, Any] = {}
         self._over: dict[str, int] = {}  # by call: the part that took too long
-        client.subscribe_topic(_TOPIC, self._hear)
+        client.subscribe_topic(_TOPIC, lambda event: self._over.update({event[1]["call"]: event[1]["part"]}))
 
     @property
     def slots(self) -> int:
@@ -98,10 +98,6 @@ class DaskWorkers(Executor):
             outer.set_exception(ConfigError(f"{reason}; install the same version of decision there"))
         finally:
             self._given.pop(name, None)
-
-    def _hear(self, event: tuple[float, Any]) -> None:
-        _, message = event
-        self._over[message["call"]] = message["part"]
 
 
 def on_one_line(text: str) -> str:

@@ -127,12 +127,21 @@ def find_oddities(workload: Workload, speed: float | None = None) -> Oddities:
     given, started = sizes(workload), recorded(workload)
     if started is not None:
         given[started.rows] = np.maximum(given[started.rows], started.size)
+    users, which, counts = np.unique(jobs.user, return_inverse=True, return_counts=True)
+    first, last = np.full(len(users), np.inf), np.full(len(users), -np.inf)
+    np.minimum.at(first, which, jobs.submit)
+    np.maximum.at(last, which, jobs.submit)
+    bursts = np.flatnonzero((counts >= _LEAST) & (last - first <= _BURST))
     return Oddities(
         flurries=_flurries(jobs),
         days_without_jobs=[day_name(workload, day) for day in range(min(busy), max(busy)) if day not in busy],
         changes=_changes(workload),
         over_machine=[workload.jobs[row].name for row in np.flatnonzero(given > workload.nb_res).tolist()],
-        bursts=_bursts(jobs),
+        bursts=[
+            Burst(user=str(users[row]), jobs=int(counts[row]), hours=float(last[row] - first[row]) / _HOUR)
+            for row in bursts.tolist()
+            if users[row]
+        ],
     )
 
 
@@ -183,20 +192,6 @@ def _changes(workload: Workload) -> list[Step]:
             name = day_name(workload, int(days(workload).min()) + 30 * each)
             found.append(Step(day=name, before=int(before), after=int(peak)))
     return found
-
-
-def _bursts(jobs: _Jobs) -> list[Burst]:
-    users, which, counts = np.unique(jobs.user, return_inverse=True, return_counts=True)
-    first = np.full(len(users), np.inf)
-    last = np.full(len(users), -np.inf)
-    np.minimum.at(first, which, jobs.submit)
-    np.maximum.at(last, which, jobs.submit)
-    rows = np.flatnonzero((counts >= _LEAST) & (last - first <= _BURST))
-    return [
-        Burst(user=str(users[row]), jobs=int(counts[row]), hours=float(last[row] - first[row]) / _HOUR)
-        for row in rows.tolist()
-        if users[row]
-    ]
 
 
 # Intervals in which a machine looks out of order: nothing started, jobs that fitted waited, and few were running.
@@ -330,7 +325,19 @@ def convert(conversion: Conversion) -> Converted:
     if conversion.target.resolve() in {source.resolve() for source in conversion.sources}:
         raise ConfigError(f"{conversion.target}: is the source itself; choose another output file", field="target")
     source = read_workload(conversion.sources, options=conversion.reading, keep_extra=True)
-    workload = _reshaped(source, conversion)
+    filters = conversion.filters
+    if conversion.estimates is None:
+        workload = fill_missing(reshape(source, filters), conversion.missing, conversion.seed, filters.speed)
+    elif filters.walltime != "requested":
+        raise ConfigError(
+            f"the estimates {conversion.estimates!r} make the walltimes, and so do walltimes {filters.walltime!r}; "
+            "give one of them",
+            field="walltime",
+        )
+    else:
+        exact = reshape(source, replace(filters, walltime="runtime"))  # so that a load counts whole run times
+        rng = np.random.default_rng(conversion.seed)
+        workload = apply_estimates(exact, conversion.estimates, rng, filters.speed)
     if conversion.tasks is not None:
         workload = as_tasks(workload, conversion.tasks)
     digest = " ".join(map(_sha256, conversion.sources))
@@ -393,20 +400,6 @@ def write_outages(target: Path, outages: Sequence[Outage], hosts: int) -> None:
         for kind, time in (("machine_unavailable", outage.begin), ("machine_available", outage.end))
     ]
     write_files({target: [msgspec.json.encode(event) + b"\n" for event in events]})
-
-
-def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
-    filters = conversion.filters
-    if conversion.estimates is None:
-        return fill_missing(reshape(workload, filters), conversion.missing, conversion.seed, filters.speed)
-    if filters.walltime != "requested":
-        raise ConfigError(
-            f"the estimates {conversion.estimates!r} make the walltimes, and so do walltimes {filters.walltime!r}; "
-            "give one of them",
-            field="walltime",
-        )
-    exact = reshape(workload, replace(filters, walltime="runtime"))  # so that a load counts whole run times
-    return apply_estimates(exact, conversion.estimates, np.random.default_rng(conversion.seed), filters.speed)
 
 
 def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:

@@ -75,9 +75,17 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     hosts = (*platform.hosts, *platform.storage)
     first = float(record.jobs.submit_time.min()) if begin is None else begin
     last = float((jobs.start_time + jobs.runtime).max())
-    if any(platform.servers) or begin is not None:
-        return _split_by_server(record.pstates, jobs, platform, first, max(last, all_off(record.pstates, platform)))
     uses = host_uses(jobs)
+    if any(platform.servers) or begin is not None:  # a server with a job on one of its hosts is idle on none
+        stays = _stays(record.pstates, hosts, first, max(last, all_off(record.pstates, platform)))
+        alone, shared = _joules(stays, _uses_of_servers(uses, platform)), _joules(stays, uses)
+        switching = float(alone[HostState.SWITCHING_ON] + alone[HostState.SWITCHING_OFF])
+        # A job's joules are those of its hosts, whoever else computes there: their sum says nothing of shared hosts.
+        of_jobs = math.nan if _shared(uses, jobs) else float(jobs.energy.sum())
+        computing = of_jobs + float(shared[HostState.IDLE] - alone[HostState.IDLE])
+        idle, sleeping = float(alone[HostState.IDLE]), float(alone[HostState.SLEEPING])
+        total = computing + idle + switching + sleeping
+        return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
     joules = _joules(_stays(record.pstates, hosts, first, last), uses)
     return EnergySplit(
         total=record.joules,
@@ -97,19 +105,6 @@ def all_off(table: PstateTable, platform: Platform) -> float:
     final[host[compute]], since[host[compute]] = row[compute], table.time[row[compute]]  # the last row of each counts
     asleep = [int(table.pstate[at]) in platform.hosts[h].sleep_pstates for h, at in enumerate(final.tolist())]
     return float(since.max()) if all(asleep) else 0.0
-
-
-def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, first: float, last: float) -> EnergySplit:
-    """The split between two times (seconds), where a server with a job on one of its hosts is idle on none."""
-    stays, uses = _stays(table, (*platform.hosts, *platform.storage), first, last), host_uses(jobs)
-    alone, shared = _joules(stays, _uses_of_servers(uses, platform)), _joules(stays, uses)
-    switching = float(alone[HostState.SWITCHING_ON] + alone[HostState.SWITCHING_OFF])
-    # A job's joules are those of its hosts, whoever else computes there: their sum says nothing of shared hosts.
-    of_jobs = math.nan if _shared(uses, jobs) else float(jobs.energy.sum())
-    computing = of_jobs + float(shared[HostState.IDLE] - alone[HostState.IDLE])
-    idle, sleeping = float(alone[HostState.IDLE]), float(alone[HostState.SLEEPING])
-    total = computing + idle + switching + sleeping
-    return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
 
 
 def server_numbers(platform: Platform) -> Ints:
@@ -207,20 +202,19 @@ def _stays(table: PstateTable, hosts: tuple[Host, ...], first: float, last: floa
     same = np.append(host[1:] == host[:-1], False)  # the next row is of the same host
     end = np.where(same, np.roll(begin, -1), np.inf)
     before, after = np.roll(code, 1), np.where(same, np.roll(code, -1), -1)
-    known = [_draw(hosts[h], c, b, a) for h, c, b, a in zip(host.tolist(), code, before, after, strict=True)]
-    watts, state = np.array([w for w, _ in known]), np.array([s for _, s in known], np.int64)
+    # What a host without a job draws and does, by its row of the table and the pstates around it.
+    watts, state = np.zeros(len(host)), np.zeros(len(host), np.int64)
+    for at, (number, now, b, a) in enumerate(zip(host.tolist(), code, before, after, strict=True)):
+        each = hosts[number]
+        if now == _SWITCHING_ON and b in each.sleep_pstates:
+            watts[at], state[at] = each.pstates[_sleep(each, b).switch_on].full, HostState.SWITCHING_ON
+        elif now == _SWITCHING_OFF:
+            watts[at], state[at] = each.pstates[_sleep(each, a).switch_off].full, HostState.SWITCHING_OFF
+        else:
+            power = each.pstates[now if now >= 0 else b]  # from one computing pstate to another it takes no time
+            watts[at] = power.idle if power.speed > 0 else power.full  # one without speed is always at full load
+            state[at] = HostState.SLEEPING if now in each.sleep_pstates else HostState.IDLE
     return _Stays(host, np.clip(begin, first, last), np.clip(end, first, last), watts, state)
-
-
-def _draw(host: Host, code: int, before: int, after: int) -> tuple[float, HostState]:
-    """Watts of a host without a job, and what it does, by its row of the table and the pstates around it."""
-    if code == _SWITCHING_ON and before in host.sleep_pstates:
-        return host.pstates[_sleep(host, before).switch_on].full, HostState.SWITCHING_ON
-    if code == _SWITCHING_OFF:
-        return host.pstates[_sleep(host, after).switch_off].full, HostState.SWITCHING_OFF
-    power = host.pstates[code if code >= 0 else before]  # from one computing pstate to another it takes no time
-    watts = power.idle if power.speed > 0 else power.full  # a pstate without speed is always at full load
-    return watts, HostState.SLEEPING if code in host.sleep_pstates else HostState.IDLE
 
 
 def _sleep(host: Host, pstate: int) -> SleepState:

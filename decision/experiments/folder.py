@@ -39,7 +39,7 @@ from decision.model.errors import ConfigError, DecisionError, InputError
 from decision.model.platform import Platform
 from decision.model.record import HostState
 from decision.simulation import Progress
-from decision.state.cluster import ClusterState, PlatformFacts, platform_facts
+from decision.state.cluster import ClusterState, platform_facts
 
 from .inputs import LoadedInputs, PolicyChoice, input_files, writable_folder
 from .store import Result, ResultStore, StoredRun
@@ -216,7 +216,20 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
         if state is None or time.monotonic() - last < _INTERVAL:
             return
         last = time.monotonic()
-        status = _status_at(status, now, state, facts)
+        watts = None
+        if facts is not None:  # hosts that compute are at full load, the others without load
+            hosts, busy = np.arange(len(state.host_state)), state.host_state == HostState.COMPUTING
+            watts = float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
+        status = replace(
+            status,
+            written=time.time(),
+            now=now,
+            submitted=state.nb_jobs,
+            waiting=state.nb_queued,
+            running=state.nb_running,
+            hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
+            watts=watts,
+        )
         with suppress(ConfigError):  # a run goes on without a viewer
             write_files({path: [json_bytes(status)]})
 
@@ -225,23 +238,6 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
     finally:
         with suppress(OSError):
             path.unlink()
-
-
-def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
-    watts = None
-    if facts is not None:  # hosts that compute are at full load, the others without load
-        hosts, busy = np.arange(len(state.host_state)), state.host_state == HostState.COMPUTING
-        watts = float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
-    return replace(
-        last,
-        written=time.time(),
-        now=now,
-        submitted=state.nb_jobs,
-        waiting=state.nb_queued,
-        running=state.nb_running,
-        hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
-        watts=watts,
-    )
 
 
 class ReportingResponder:

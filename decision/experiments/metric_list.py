@@ -196,13 +196,23 @@ def measure_run(
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
     jobs, split = join_parts(record.jobs), split_energy(record, platform, begin)
+    predicted = dict.fromkeys(("prediction_error", "underpredicted", "corrections", "broken"), math.nan)
+    if record.predictions is not None:
+        rows = np.flatnonzero(record.jobs.final_state != FinalState.REJECTED)
+        ran, predictions = record.jobs.take(rows), record.predictions.take(rows)
+        predicted = {
+            "prediction_error": m.mean(m.prediction_errors(ran, predictions)),
+            "underpredicted": m.underpredicted(ran, predictions),
+            "corrections": float(predictions.corrections.sum()),
+            "broken": m.broken_promises(ran, predictions),
+        }
     return {
         **_of_jobs(record, platform, users, recorded or {}),
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
         "violations": missed_deadlines(jobs, record.worth),
         "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
-        **_of_predictions(record),
+        **predicted,
         "energy": split.total,
         "carbon": emitted(record),
         "cost": paid(record),
@@ -244,19 +254,6 @@ def _of_jobs(
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "lost_work": record.lost_work,
         "rejected": float(len(submitted.id) - len(jobs.id)),
-    }
-
-
-def _of_predictions(record: RunRecord) -> dict[str, float]:
-    if record.predictions is None:
-        return dict.fromkeys(("prediction_error", "underpredicted", "corrections", "broken"), math.nan)
-    ran = np.flatnonzero(record.jobs.final_state != FinalState.REJECTED)
-    jobs, predictions = record.jobs.take(ran), record.predictions.take(ran)
-    return {
-        "prediction_error": m.mean(m.prediction_errors(jobs, predictions)),
-        "underpredicted": m.underpredicted(jobs, predictions),
-        "corrections": float(predictions.corrections.sum()),
-        "broken": m.broken_promises(jobs, predictions),
     }
 
 

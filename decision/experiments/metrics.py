@@ -10,7 +10,7 @@ utilization is a number of busy hosts; batsim-py's stretch is w / walltime.
 import csv
 import io
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -270,8 +270,16 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
         return {}
     named: dict[str, list[tuple[Sequence[str], Sequence[str]]]] = {}  # ids and names, workload by workload
     for workload in workloads:
-        for kind, names in _names(workload):
-            named.setdefault(kind, []).append((columns_of(workload.jobs).id, names))
+        jobs = columns_of(workload.jobs)
+        said: dict[str, Sequence[str]] = {"user": list(jobs.user)}
+        if isinstance(jobs.extra, Labelled):
+            for kind in ("group", "queue"):
+                said[kind] = [str((fields or {}).get(kind) or "") for fields in jobs.extra]
+        if workload.trace is not None:
+            trace = of_jobs(workload.trace, workload.jobs)
+            said |= {kind: trace.texts("request", kind) for kind in ("account", "partition")}
+        for kind, names in said.items():
+            named.setdefault(kind, []).append((jobs.id, names))
     members = {}
     for kind, parts in named.items():
         group_of = dict(chain.from_iterable(zip(ids, names, strict=True) for ids, names in parts))
@@ -288,18 +296,6 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
             codes, listed = place[codes], [*(listed[at] for at in order[:most]), others(len(listed) - most)]
         members[kind] = Membership(listed, dict(zip(group_of, codes.tolist(), strict=True)), folded)
     return members
-
-
-def _names(workload: Workload) -> Iterable[tuple[str, Sequence[str]]]:
-    jobs = columns_of(workload.jobs)
-    yield "user", list(jobs.user)
-    if isinstance(jobs.extra, Labelled):
-        for kind in ("group", "queue"):
-            yield kind, [str((fields or {}).get(kind) or "") for fields in jobs.extra]
-    if workload.trace is not None:
-        trace = of_jobs(workload.trace, workload.jobs)
-        for kind in ("account", "partition"):
-            yield kind, list(trace.texts("request", kind))
 
 
 def others(number: int) -> str:

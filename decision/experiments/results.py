@@ -255,20 +255,18 @@ def read_curves(path: Path) -> Columns:
         raise InputError(f"{path}: has no column {lacking[0]}; curves are what decision train writes")
     if not rows:
         raise InputError(f"{path}: no iteration has ended yet; wait for the first")
-    table = np.array([_numbers(path, number, row, len(header)) for number, row in enumerate(rows, 2)])
+    table = np.zeros((len(rows), len(header)))
+    for at, row in enumerate(rows):
+        try:
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} values, not {len(header)}")
+            table[at] = [float(text or "nan") for text in row]
+        except ValueError as error:
+            raise InputError(f"{path}, line {at + 2}: {error}; the file is damaged") from None
     columns = dict(zip(header, table.T, strict=True))
     if not (np.isfinite(columns["steps"]) & (np.isfinite(columns["reward"]) | (columns["steps"] == 0))).all():
         raise InputError(f"{path}: a row lacks {' or '.join(_NEEDED)}; the file is damaged")
     return columns
-
-
-def _numbers(path: Path, line: int, row: Sequence[str], width: int) -> list[float]:
-    try:
-        if len(row) != width:
-            raise ValueError(f"{len(row)} values, not {width}")
-        return [float(text or "nan") for text in row]
-    except ValueError as error:
-        raise InputError(f"{path}, line {line}: {error}; the file is damaged") from None
 
 
 def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats]:

@@ -279,7 +279,11 @@ def run_on_batsim(
         else:
             start = [find_batsim(batsim.command)]
         if new:
-            command = [*start, *(str(word) for pair in inputs for word in pair), *_options_of_5(batsim, fresh, options)]
+            level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
+            # its prefix ends as it is given
+            words = ["-e", f"{fresh}/{FILE_PREFIX}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
+            words += ["--energy-host"] if options.energy else []
+            command = [*start, *(str(word) for pair in inputs for word in pair), *words, *batsim.arguments]
         else:
             command = command_of_4(
                 start,
@@ -341,13 +345,6 @@ def _fresh_folder(folder: Path, ahead: Ahead | None) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix=FRESH, dir=folder) as fresh:
         yield Path(fresh)
-
-
-def _options_of_5(batsim: RealBatsim, folder: Path, options: EngineOptions) -> list[str]:
-    """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
-    level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
-    words = ["-e", f"{folder}/{FILE_PREFIX}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
-    return [*words, *(["--energy-host"] if options.energy else []), *batsim.arguments]
 
 
 def _publish(fresh: Path, folder: Path) -> list[Path]:

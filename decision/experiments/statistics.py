@@ -86,7 +86,16 @@ def find_blocks(influence: Floats, windows: Windows) -> Blocks:
     wanted = block_length(influence[order])
     if overlap > 1:
         wanted = max(wanted, _LEAST * overlap)
-        alike = _alike_apart(influence, _blocks_of(wanted, order, overlap), overlap)
+        # How alike windows are that share no jobs and are up to twice as far apart: their mean correlation. Deviations
+        # from a series' own mean are less alike than those from the true one, by the variance of that mean, which is
+        # added.
+        n, centred, alike = len(influence), influence[order] - influence.mean(), 0.0
+        distances, variance = range(overlap, min(2 * overlap, n)), float(centred @ centred) / n
+        if variance > 0 and distances:
+            apart = float(np.mean([centred[: n - k] @ centred[k:] / (n - k) for k in distances]))
+            blocks = _blocks_of(wanted, order, overlap)
+            of_mean = min(block_deviation(influence, blocks) ** 2 / blocks.seen, variance / 2)
+            alike = min(max((apart + of_mean) / (variance + of_mean), 0.0), _MOST_ALIKE)
         wanted = max(wanted, math.ceil((_LEAST + _LONGER * alike) * overlap))
     return _blocks_of(wanted, order, overlap)
 
@@ -99,22 +108,6 @@ def _blocks_of(wanted: int, order: Ints, overlap: int) -> Blocks:
     correlation = 1 - np.abs(distance) / overlap
     seen = float(np.sum(np.maximum(0, 1 - np.abs(distance) / length) * correlation) / np.sum(correlation))
     return Blocks(order, length, n / wanted, seen)
-
-
-def _alike_apart(influence: Floats, blocks: Blocks, overlap: int) -> float:
-    """The mean correlation of windows that share no jobs and are up to twice as far apart, in [0, `_MOST_ALIKE`].
-
-    Deviations from a series' own mean are less alike than those from the true one, by the variance of that mean, which
-    is added.
-    """
-    n, centred = len(influence), influence[blocks.order] - influence.mean()
-    distances = range(overlap, min(2 * overlap, n))
-    variance = float(centred @ centred) / n
-    if variance <= 0 or not distances:
-        return 0.0
-    apart = float(np.mean([centred[: n - k] @ centred[k:] / (n - k) for k in distances]))
-    of_mean = min(block_deviation(influence, blocks) ** 2 / blocks.seen, variance / 2)
-    return min(max((apart + of_mean) / (variance + of_mean), 0.0), _MOST_ALIKE)
 
 
 def block_length(series: Floats) -> int:

@@ -93,8 +93,11 @@ class EmbeddedSource:
         if one.host_rows.is_aside or one.allocations.is_aside:
             raise ConfigError("a simulation of so many jobs cannot be copied any more; take fewer")
         kept: dict[int, Any] = {}  # arrays of two names stay one array
-        world = one.world
-        parts = {name: _copied(getattr(world, name), kept) for name in ("state", "sim", "rows", "plan")}
+        world, parts = one.world, dict[str, Any]()
+        for name in ("state", "sim", "rows", "plan"):
+            bundle = getattr(world, name)
+            arrays = {field: kept.setdefault(id(array), array.copy()) for field, array in bundle.arrays().items()}
+            parts[name] = type(bundle)(**arrays)
         truth = world.truth._replace(workload_end=world.truth.workload_end.copy())
         other.world = world._replace(truth=truth, **parts)
         other.host_rows, other.allocations = HostRows(), Allocations()
@@ -111,11 +114,6 @@ class EmbeddedSource:
 def _has_fault(state, facts, plan):
     """Whether `check_plan` refuses the plan, without numba's start."""
     return 0 if first_fault(state, facts, plan)[1] == FINE else 1
-
-
-def _copied(bundle: Any, kept: dict[int, Any]) -> Any:
-    arrays = bundle.arrays()
-    return type(bundle)(**{name: kept.setdefault(id(array), array.copy()) for name, array in arrays.items()})
 
 
 class _Stopped(BaseException):

@@ -239,21 +239,18 @@ def write_run_file(folder: Path) -> None:
     Raises:
         ConfigError: if it cannot be written.
     """
-    segments = [_describe(path) for path in sorted(folder.glob("*.jsonl"))]
+    segments = []
+    for path in sorted(folder.glob("*.jsonl")):
+        hosts, writer = Counter[str](), None
+        with path.open("rb") as file:
+            with suppress(msgspec.MsgspecError):
+                writer = msgspec.json.decode(file.readline(), type=_Head).writer
+            for line in file:
+                if line.startswith(_BEGIN) and line.endswith(b"}\n"):
+                    hosts[line[_HOST_AT : line.index(b'"', _HOST_AT)].decode()] += 1
+        segments.append(_Segment(file=path.name, writer=writer, runs=hosts.total(), hosts=dict(hosts)))
     content = msgspec.json.format(json_bytes({"kind": CAMPAIGN, "results": segments}), indent=2)
     write_files({folder / RUN: [content, b"\n"]})
-
-
-def _describe(path: Path) -> _Segment:
-    hosts: Counter[str] = Counter()
-    writer = None
-    with path.open("rb") as file:
-        with suppress(msgspec.MsgspecError):
-            writer = msgspec.json.decode(file.readline(), type=_Head).writer
-        for line in file:
-            if line.startswith(_BEGIN) and line.endswith(b"}\n"):
-                hosts[line[_HOST_AT : line.index(b'"', _HOST_AT)].decode()] += 1
-    return _Segment(file=path.name, writer=writer, runs=hosts.total(), hosts=dict(hosts))
 
 
 # All results of a campaign as one table.

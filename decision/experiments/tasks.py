@@ -241,10 +241,16 @@ class Dispatch(Generic[AnyTask]):
         while True:
             slots = working_at_once(crew)
             while not stop.signal and len(under_way) < (at_once or AHEAD * slots):
-                if under_way and any(map(self._is_suspect, ([*self._alone][:1], *under_way.values()))):
-                    break  # whose worker is lost next is known for certain only when nothing else is under way
+                # A suspect is set aside when its worker is lost once more: whose worker that is, is known for certain
+                # only when nothing else is under way.
+                shown = itertools.chain([*self._alone][:1], *under_way.values())
+                if under_way and any(self._strikes[each.key] >= STRIKES - 1 for each in shown):
+                    break
+                # Tasks of some seconds; fewer near the end, so that all workers have some.
+                fit = int(CHUNK * self._tasks / max(self._seconds, 1e-9))
+                size = max(1, min(fit, _MOST, -(-left // (AHEAD * slots))))
                 waiting = itertools.chain(_emptied(self._back), tasks)
-                chunk = [self._alone.popleft()] if self._alone else [*islice(waiting, self._size(left, slots))]
+                chunk = [self._alone.popleft()] if self._alone else [*islice(waiting, size)]
                 if not chunk:
                     break
                 under_way[self._submit(crew, chunk)] = chunk
@@ -257,17 +263,6 @@ class Dispatch(Generic[AnyTask]):
                 for ended in self._ended(future, under_way.pop(future)):
                     left -= 1
                     yield ended
-
-    def _is_suspect(self, chunk: Sequence["OpenTask[AnyTask]"]) -> bool:
-        """Whether it is set aside when its worker is lost once more."""
-        return any(self._strikes[each.key] >= STRIKES - 1 for each in chunk)
-
-    def _size(self, left: int, slots: int) -> int:
-        """How many tasks make a chunk of some seconds; fewer near the end, so that all workers have some."""
-        if not self._tasks:
-            return 1
-        fit = CHUNK * self._tasks / max(self._seconds, 1e-9)
-        return max(1, min(int(fit), _MOST, -(-left // (AHEAD * slots))))
 
     def _submit(self, crew: Executor, chunk: list["OpenTask[AnyTask]"]) -> "Future[Done]":
         content = pickle.dumps((self._work, [each.task for each in chunk]))
@@ -289,25 +284,22 @@ class Dispatch(Generic[AnyTask]):
         try:
             done = future.result()
         except WorkerLostError as lost:
-            yield from self._lost(chunk, lost)
+            # The guilty one, if it is known, has one life less.
+            guilty = chunk if lost.at is None else [chunk[lost.at]]
+            for each in guilty:
+                self._strikes[each.key] += lost.workers
+                if lost.limit:
+                    yield Failure(run=_title(each.task), reason=f"took longer than {lost.limit:g} s", host=lost.host)
+                elif self._strikes[each.key] >= STRIKES and len(guilty) == 1:
+                    reason = f"killed {self._strikes[each.key]} workers"
+                    yield Failure(run=_title(each.task), reason=reason, host=lost.host)
+                else:
+                    self._alone.append(each)
+            self._back.extend(each for each in chunk if each not in guilty)
         except BrokenExecutor as error:
             raise ConfigError(f"the workers have ended ({error}); finished runs are kept: try again") from None
         else:
             yield from self._take(chunk, done)
-
-    def _lost(self, chunk: list["OpenTask[AnyTask]"], lost: WorkerLostError) -> Iterator[Failure]:
-        """What becomes of the tasks of a worker that was lost: the guilty one, if it is known, has one life less."""
-        guilty = chunk if lost.at is None else [chunk[lost.at]]
-        for each in guilty:
-            self._strikes[each.key] += lost.workers
-            if lost.limit:
-                yield Failure(run=_title(each.task), reason=f"took longer than {lost.limit:g} s", host=lost.host)
-            elif self._strikes[each.key] >= STRIKES and len(guilty) == 1:
-                reason = f"killed {self._strikes[each.key]} workers"
-                yield Failure(run=_title(each.task), reason=reason, host=lost.host)
-            else:
-                self._alone.append(each)
-        self._back.extend(each for each in chunk if each not in guilty)
 
     def _take(self, chunk: list["OpenTask[AnyTask]"], done: Done) -> Iterator[Failure | None]:
         """Store what a worker has found of the first of these tasks."""
@@ -323,7 +315,13 @@ class Dispatch(Generic[AnyTask]):
                 self._found[each.key] = done, result
                 self._alone.append(each)
             elif (before := self._found.pop(each.key, None)) and _as_stored(before[1]) != _as_stored(result):
-                yield _unequal(each.task, before, (done, result))
+                one, first, second = before[0], _as_stored(before[1]), _as_stored(result)
+                name = next(name for name in first | second if first.get(name) != second.get(name))
+                values = f"{name} {first.get(name)!r} and {second.get(name)!r}"
+                where = f"on {one.host} ({one.worker}) and on {done.host} ({done.worker})"
+                why = "does the policy read the clock, or draw without its seed?"
+                reason = f"done twice, two results: {values} {where}; {why}"
+                yield Failure(run=_title(each.task), reason=reason, host=done.host)
             else:
                 self._store.add(each.key, definition_of(each.task), _title(each.task), result, done.host)
                 log.info("done: %s", _title(each.task))
@@ -342,17 +340,6 @@ def _title(task: CachedTask) -> str:
 
 def _as_stored(result: Result) -> Result:
     return msgspec.json.decode(json_bytes(result), type=Result)
-
-
-def _unequal(task: CachedTask, *found: tuple[Done, Result]) -> Failure:
-    """That a task has two results."""
-    (one, first), (other, second) = found
-    first, second = _as_stored(first), _as_stored(second)
-    name = next(name for name in first | second if first.get(name) != second.get(name))
-    values = f"{name} {first.get(name)!r} and {second.get(name)!r}"
-    where = f"on {one.host} ({one.worker}) and on {other.host} ({other.worker})"
-    reason = f"done twice, two results: {values} {where}; does the policy read the clock, or draw without its seed?"
-    return Failure(run=_title(task), reason=reason, host=other.host)
 
 
 # Runs that have failed: an error that lists them, and ``failures.csv``.

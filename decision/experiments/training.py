@@ -280,6 +280,12 @@ def train_all(
     return rows
 
 
+def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
+    """Whether seeds learn in one learner: on a GPU. On a CPU that gains nothing over trainings side by side."""
+    learn = trainings[0].config.learn
+    return data is None and isinstance(learn, PpoConfig) and device_of(learn).type == "cuda"
+
+
 def training_folders(trainings: Sequence[Combination], output: Path) -> list[Path]:
     """The folder of each training, below the output folder."""
     return [output.resolve() / _TRAININGS / training.name for training in trainings]
@@ -311,12 +317,6 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     def definition(self) -> dict[str, Any]:
         """All that the results depend on; each one's last bits depend on which others there are."""
         return {"together": [training.definition() for training in self.trainings]}
-
-
-def _together(trainings: Sequence[Combination], data: Path | None) -> bool:
-    """Whether seeds learn in one learner: on a GPU. On a CPU that gains nothing over trainings side by side."""
-    learn = trainings[0].config.learn
-    return data is None and isinstance(learn, PpoConfig) and device_of(learn).type == "cuda"
 
 
 def _train_group(task: _Group) -> Result:
@@ -413,7 +413,14 @@ def search_settings(
         progress(len(trials), search.trials)
         limits = tuple(_limits(trials)) if len(search.seeds) == 1 else ()
         proposed = proposals.ask(len(trials), min(_ROUND, search.trials - len(trials)))
-        made = [_combinations(search, settings) for settings in proposed]
+        made: list[list[Combination] | str] = []  # of each trial one for each seed; or why its settings do not fit
+        for settings in proposed:
+            changes = [*search.space.fixed, *(f"{key}={value}" for key, value in settings.items())]
+            several = len(search.seeds) > 1
+            try:
+                made.append([combination(search.preset, changes, settings, seed, several) for seed in search.seeds])
+            except ConfigError as error:
+                made.append(str(error))
         tasks = [
             _TrialTask(inputs=inputs, config=each.config, data=data, folder=folder, digests=digests, limits=limits)
             for parts in made
@@ -440,6 +447,14 @@ def search_settings(
     if all(trial.state == "refused" for trial in trials):
         raise ConfigError(f"no trial's settings fit together; the last one: {trials[-1].reason}", field="changes")
     return trials
+
+
+def _limits(trials: Sequence[SearchTrial]) -> list[float]:
+    """The median of what finished trials had at each validation."""
+    finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
+    if len(finished) < _BEFORE_PRUNING:
+        return []
+    return [median(at) for at in zip(*finished, strict=False)]
 
 
 class _Proposals:
@@ -478,14 +493,14 @@ class _Proposals:
                     else samplers.TPESampler(seed=seed, constant_liar=True)  # which keeps a round's trials apart
                 )
             self._asked.append(self._study.ask(self._space))
-        return [{key: self._text(key, trial.params[key]) for key in self._space} for trial in self._asked]
-
-    def _text(self, key: str, value: Any) -> str:
-        """A value as it is typed, of four digits, within its range."""
-        values = self._search.space.varied[key]
-        if not isinstance(values, Range) or values.whole:
-            return str(value)
-        return repr(min(max(float(f"{value:.4g}"), values.low), values.high))
+        proposed = []
+        for trial in self._asked:
+            texts = {key: str(trial.params[key]) for key in self._space}
+            for key, values in self._search.space.varied.items():
+                if isinstance(values, Range) and not values.whole:  # of four digits, within its range
+                    texts[key] = repr(min(max(float(f"{trial.params[key]:.4g}"), values.low), values.high))
+            proposed.append(texts)
+        return proposed
 
     def tell(self, trials: Sequence[SearchTrial]) -> None:
         """Say what became of the trials that were asked for."""
@@ -499,14 +514,6 @@ class _Proposals:
             for at, value in enumerate(trial.values):
                 asked.report(sign * value, at)
             self._study.tell(asked, state=states.PRUNED if trial.values else states.FAIL)
-
-
-def _limits(trials: Sequence[SearchTrial]) -> list[float]:
-    """The median of what finished trials had at each validation."""
-    finished = [trial.values for trial in trials if trial.state == "finished" and trial.values]
-    if len(finished) < _BEFORE_PRUNING:
-        return []
-    return [median(at) for at in zip(*finished, strict=False)]
 
 
 class _TrialTask(TrainingTask, frozen=True, kw_only=True):
@@ -582,12 +589,3 @@ def _over(number: int, settings: Mapping[str, str], parts: Sequence[tuple[_Trial
         folders=[task.folder for task, _ in parts],
         values=[fmean(at) for at in zip(*(result["values"] for result in results), strict=False)],
     )
-
-
-def _combinations(search: SettingsSearch, settings: dict[str, str]) -> list[Combination] | str:
-    """The trainings of a trial, one for each seed; or why its settings do not fit together."""
-    changes = [*search.space.fixed, *(f"{key}={value}" for key, value in settings.items())]
-    try:
-        return [combination(search.preset, changes, settings, seed, len(search.seeds) > 1) for seed in search.seeds]
-    except ConfigError as error:
-        return str(error)

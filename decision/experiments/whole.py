@@ -172,7 +172,8 @@ def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
     order = np.lexsort((jobs.size, jobs.start_time, jobs.submit_time))
     starts = np.round([jobs.submit_time[order], jobs.start_time[order], jobs.size[order]], 3)
     schedule = hashlib.sha256(starts.tobytes()).hexdigest()[:16]
-    counted = jobs.take(part.rows(jobs.submit_time))
+    rows = part.rows(jobs.submit_time)
+    counted = jobs.take(rows)
     if not len(counted.size):
         return JudgedRun({}, {}, schedule)
     block, number = part.block_of(counted.submit_time), part.blocks
@@ -193,8 +194,22 @@ def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
         without[name] = np.array([_percentile_without(ascending, own, share) for own in ranks])
     metrics["late_starts"] = float(m.late_starts(jobs))
     metrics["max_wait"] = m.largest(m.waiting_times(jobs))
-    without["max_wait"] = _longest_without(jobs, part)
-    used, room = _use(jobs, part, hosts)
+    longest = np.zeros(number)  # of the jobs that count
+    np.maximum.at(longest, block, wait)
+    others = float(np.delete(m.waiting_times(jobs), rows).max(initial=0.0))
+    second, first = np.sort(np.append(longest, 0.0))[-2:]
+    without["max_wait"] = np.maximum(others, np.where(longest == first, second, first))
+    # Host-seconds in use, and those there are, in each block
+    edges = part.begin + (part.block if number > 1 else 0.0) * np.arange(number + 1)
+    edges[-1] = part.end
+    done = np.zeros(len(edges))
+    for times, sign in ((jobs.start_time, 1), (jobs.start_time + jobs.runtime, -1)):
+        order = np.argsort(times)
+        size = jobs.size[order].astype(np.float64)
+        hosts_upto, moments = (np.concatenate([[0.0], np.cumsum(each)]) for each in (size, size * times[order]))
+        at = np.searchsorted(times[order], edges)
+        done += sign * (edges * hosts_upto[at] - moments[at])
+    used, room = np.diff(done), hosts * np.diff(edges)
     if room.sum() > 0:
         metrics["arrival_utilization"] = float(used.sum() / room.sum())
         without["arrival_utilization"] = (used.sum() - used) / np.maximum(room.sum() - room, 1.0)
@@ -212,31 +227,6 @@ def _percentile_without(ascending: Floats, own: Ints, share: float) -> float:
     ranks = np.array([math.floor(place), math.ceil(place)])
     low, high = ascending[ranks + np.searchsorted(others_before, ranks, side="right")]
     return float(low + (place - ranks[0]) * (high - low))
-
-
-def _longest_without(jobs: JobTable, part: LogPart) -> Floats:
-    """The longest wait of all jobs but those that count of one block, (blocks,)."""
-    rows = part.rows(jobs.submit_time)
-    wait = m.waiting_times(jobs)
-    longest = np.zeros(part.blocks)
-    np.maximum.at(longest, part.block_of(jobs.submit_time[rows]), wait[rows])
-    others = float(np.delete(wait, rows).max(initial=0.0))
-    second, first = np.sort(np.append(longest, 0.0))[-2:]
-    return np.maximum(others, np.where(longest == first, second, first))
-
-
-def _use(jobs: JobTable, part: LogPart, hosts: int) -> tuple[Floats, Floats]:
-    """Host-seconds in use, and those there are, in each block of the part that counts."""
-    edges = part.begin + (part.block if part.blocks > 1 else 0.0) * np.arange(part.blocks + 1)
-    edges[-1] = part.end
-    done = np.zeros(len(edges))
-    for times, sign in ((jobs.start_time, 1), (jobs.start_time + jobs.runtime, -1)):
-        order = np.argsort(times)
-        size = jobs.size[order].astype(np.float64)
-        hosts_upto, moments = (np.concatenate([[0.0], np.cumsum(each)]) for each in (size, size * times[order]))
-        at = np.searchsorted(times[order], edges)
-        done += sign * (edges * hosts_upto[at] - moments[at])
-    return np.diff(done), hosts * np.diff(edges)
 
 
 SIZE_CLASSES = (1 / 64, 1 / 8, 1.0)  # of the machine: small, middle and large jobs

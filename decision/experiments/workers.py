@@ -165,8 +165,16 @@ class _Worker:
 
     def do(self, work: bytes, limit: float, over: threading.Event) -> Any:
         """What the function returns; raises what it raises, or `WorkerLostError`."""
+        deadline = time.monotonic() + _BEGIN
+        while not (self._ready or over.is_set()) and self.process.is_alive() and time.monotonic() < deadline:
+            if self._here.poll(_LOOK):
+                with suppress(EOFError, OSError):
+                    self._here.recv_bytes()
+                    self._ready = True
         if not self._ready:
-            self._await_begin(over)
+            why = "does not begin" if self.process.is_alive() else "ended as it began"
+            self.end()
+            raise ConfigError(f'a worker process {why}; a script protects its entry: if __name__ == "__main__":')
         with suppress(OSError):
             self._here.send_bytes(work)
         while not over.is_set():
@@ -183,19 +191,6 @@ class _Worker:
             if overdue(self._place, limit):
                 raise self._lost(limit)
         raise self._lost(0.0)
-
-    def _await_begin(self, over: threading.Event) -> None:
-        deadline = time.monotonic() + _BEGIN
-        while not over.is_set() and self.process.is_alive() and time.monotonic() < deadline:
-            if self._here.poll(_LOOK):
-                with suppress(EOFError, OSError):
-                    self._here.recv_bytes()
-                    self._ready = True
-                    return
-        alive = self.process.is_alive()
-        self.end()
-        why = "does not begin" if alive else "ended as it began"
-        raise ConfigError(f'a worker process {why}; a script protects its entry: if __name__ == "__main__":')
 
     def _lost(self, limit: float) -> WorkerLostError:
         at = int(self._place[0])

@@ -317,24 +317,20 @@ def value_bound(
     columns = [np.ascontiguousarray(column[bounded], np.float64) for column in (value, size, run, begin, end)]
     best = free
     if bounded.any():
-        power = _power(supply_table(events), nb_hosts, step, float(columns[4].max()))
+        steps = int(float(columns[4].max()) / step) + 1
+        if steps > _MOST_STEPS:
+            why = f"the jobs' deadlines span {steps:,} steps of {step:g} s"
+            raise ConfigError(f"{why}; give longer steps", field="step")
+        power, supply = np.full(steps, nb_hosts * step), supply_table(events)  # host-seconds that there are in each
+        if supply is not None:
+            edges = np.arange(steps + 1) * step
+            times = np.concatenate([[0.0], supply.time, [max(edges[-1], supply.time[-1])]])
+            hosts = np.concatenate([[nb_hosts], np.minimum(supply.hosts, nb_hosts)])
+            given = np.concatenate([[0.0], np.cumsum(hosts * np.diff(times))])
+            power = np.diff(np.interp(edges, times, given))
         by_step = Battery(*map(float, np.array(battery) * (1.0, step, step, 1.0)))
         best += float(_least((power, grid * step, nb_hosts * step, by_step), step, rounds, *columns))
     return ValueBound(best, float(value.sum()))
-
-
-def _power(supply: SupplyTable | None, nb_hosts: int, step: float, end: float) -> Floats:
-    """Host-seconds that there are in each step until `end`."""
-    steps = int(end / step) + 1
-    if steps > _MOST_STEPS:
-        raise ConfigError(f"the jobs' deadlines span {steps:,} steps of {step:g} s; give longer steps", field="step")
-    edges = np.arange(steps + 1) * step
-    if supply is None:
-        return np.full(steps, nb_hosts * step)
-    times = np.concatenate([[0.0], supply.time, [max(edges[-1], supply.time[-1])]])
-    hosts = np.concatenate([[nb_hosts], np.minimum(supply.hosts, nb_hosts)])
-    given = np.concatenate([[0.0], np.cumsum(hosts * np.diff(times))])
-    return np.diff(np.interp(edges, times, given))
 
 
 @kernel

@@ -139,17 +139,15 @@ def _jobs(starts: "Starts", zero: float | None) -> str:
     marks = [mark for mark in _MARKS if mark <= longest] or [0.0]
     chance = [] if starts.before is None else [f"before {html.escape(clock_words(starts.before, starts.at, zero))}"]
     held = any(job.held_by for job in starts.jobs)
-    headers = [
-        "job",
-        "size",
-        "limit",
-        "waited",
-        _axis(marks, longest),
-        "middle",
-        *chance,
-        *(["held by"] if held else []),
-    ]
-    headers.append("not known")
+    texts, last = list[str](), -100.0  # of the axis
+    for mark in marks:
+        at = _place(mark, longest)
+        if not texts or (at - last >= 52 and at <= _WIDTH - 20):
+            words = "now" if mark == 0 else f"+{span(mark)}"
+            texts.append(f'<text x="{at:.0f}" y="12" font-size="11" fill="currentColor">{words}</text>')
+            last = at
+    axis = f'<svg width="{_WIDTH}" height="16" role="img" aria-label="time">{"".join(texts)}</svg>'
+    headers = ["job", "size", "limit", "waited", axis, "middle", *chance, *(["held by"] if held else []), "not known"]
     rows = []
     for job in starts.jobs:
         middle = min(job.by, key=lambda share: abs(share - 0.5))
@@ -169,17 +167,6 @@ def _together(text: str) -> str:
 def _place(seconds: float, longest: float) -> float:
     """Pixels from the left, where times are stretched less and less."""
     return _WIDTH * math.asinh(max(0.0, seconds) / _STRETCHED) / math.asinh(max(longest, 1.0) / _STRETCHED)
-
-
-def _axis(marks: list[float], longest: float) -> str:
-    texts, last = list[str](), -100.0
-    for mark in marks:
-        at = _place(mark, longest)
-        if not texts or (at - last >= 52 and at <= _WIDTH - 20):
-            words = "now" if mark == 0 else f"+{span(mark)}"
-            texts.append(f'<text x="{at:.0f}" y="12" font-size="11" fill="currentColor">{words}</text>')
-            last = at
-    return f'<svg width="{_WIDTH}" height="16" role="img" aria-label="time">{"".join(texts)}</svg>'
 
 
 def _bar(job: "JobStart", at: float, longest: float, marks: list[float], zero: float | None) -> str:

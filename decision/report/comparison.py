@@ -32,7 +32,29 @@ def markdown(comparison: PolicyComparison) -> str:
 
 def notes(comparison: PolicyComparison) -> list[str]:
     """How to read the tables, one line each."""
-    lines = _judged_notes(comparison) if comparison.judged else _run_notes(comparison)
+    runs, blocks = comparison.rows[0].runs, comparison.rows[0].blocks
+    if comparison.judged:
+        runs = max(row.runs for row in comparison.rows if row.workload != ALL)
+        marks = "▲ ▼: better or worse, its interval leaves no change out"
+        lines = [
+            f"whole logs, {runs:,} shaken {'copy' if runs == 1 else 'copies'} of each under each policy; estimate: the "
+            "mean over copies, without digits that are noise",
+            f"change: against {comparison.baseline} on the same copies; {marks}",
+            "late starts, and what is of a whole run such as energy: intervals of copies alone, since a log ends once",
+        ]
+    elif comparison.single:
+        lines = ["one run of each policy on each workload: no intervals, and nothing is marked"]
+    else:
+        drawn = "stratified bootstrap (Agarwal et al. 2021)"
+        if blocks is not None:
+            drawn = "windows that share jobs are drawn together (circular block bootstrap, Politis and White 2004)"
+        lines = [
+            f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, {drawn}",
+            f"P(better): probability that a run is better than one of {comparison.baseline}; "
+            "▲ ▼: its interval is above or below one half",
+        ]
+        if runs < LEAST_RUNS:
+            lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
     if any(row.metric == "bounded_slowdown" for row in comparison.rows):
         bound = f"{SHORTEST_RUNTIME:g} s"
         lines.append(f"bounded slowdown: mean over jobs; runtimes under {bound} count as {bound}")
@@ -43,32 +65,6 @@ def notes(comparison: PolicyComparison) -> list[str]:
 
 
 _ALL_JUDGED = f"{ALL}: geometric mean over workloads of the ratio to the baseline"
-
-
-def _judged_notes(comparison: PolicyComparison) -> list[str]:
-    runs = max(row.runs for row in comparison.rows if row.workload != ALL)
-    marks = "▲ ▼: better or worse, its interval leaves no change out"
-    return [
-        f"whole logs, {runs:,} shaken {'copy' if runs == 1 else 'copies'} of each under each policy; estimate: the "
-        "mean over copies, without digits that are noise",
-        f"change: against {comparison.baseline} on the same copies; {marks}",
-        "late starts, and what is of a whole run such as energy: intervals of copies alone, since a log ends once",
-    ]
-
-
-def _run_notes(comparison: PolicyComparison) -> list[str]:
-    runs, blocks = comparison.rows[0].runs, comparison.rows[0].blocks
-    if comparison.single:
-        return ["one run of each policy on each workload: no intervals, and nothing is marked"]
-    drawn = "stratified bootstrap (Agarwal et al. 2021)"
-    if blocks is not None:
-        drawn = "windows that share jobs are drawn together (circular block bootstrap, Politis and White 2004)"
-    lines = [
-        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, {drawn}",
-        f"P(better): probability that a run is better than one of {comparison.baseline}; "
-        "▲ ▼: its interval is above or below one half",
-    ]
-    return [*lines, f"with fewer than {LEAST_RUNS} runs nothing is marked"] if runs < LEAST_RUNS else lines
 
 
 def too_few_blocks(comparison: PolicyComparison) -> str:

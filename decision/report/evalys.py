@@ -132,6 +132,9 @@ def draw_pictures(runs: dict[str, EvalysRun], folder: Path) -> list[Path]:
     Raises:
         ConfigError: if a file cannot be written.
     """
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
     from .plots.figures import save
 
     pictures: dict[str, Callable[[], Figure]] = {}
@@ -145,31 +148,22 @@ def draw_pictures(runs: dict[str, EvalysRun], folder: Path) -> list[Path]:
     if len(runs) > 1:
         pictures["gantt_of_all"] = partial(_gantt_of_all, {name: run.jobs for name, run in runs.items()})
     files = []
+    settings: Any = {"font.size": paper().type_size, "figure.dpi": paper().dpi}
+    before = mpl.get_backend()
     for stem, draw in pictures.items():
-        figure = _in_style(draw)
+        with mpl.rc_context(settings):  # evalys asks pyplot for a figure; it is shown by nobody
+            plt.switch_backend("agg")
+            try:
+                with _silent():
+                    figure = draw()
+                figure.set_size_inches(paper().width, figure.get_figheight() * paper().width / figure.get_figwidth())
+                figure.tight_layout()
+                plt.close(figure)
+            finally:
+                plt.switch_backend(before)
         files.append(folder / f"{stem}{paper().suffix}")
         save(figure, files[-1])
     return files
-
-
-def _in_style(draw: Callable[[], "Figure"]) -> "Figure":
-    """A figure of evalys, which asks pyplot for one; it is shown by nobody."""
-    import matplotlib as mpl
-    from matplotlib import pyplot as plt
-
-    settings: Any = {"font.size": paper().type_size, "figure.dpi": paper().dpi}
-    before = mpl.get_backend()
-    with mpl.rc_context(settings):
-        plt.switch_backend("agg")
-        try:
-            with _silent():
-                figure = draw()
-            figure.set_size_inches(paper().width, figure.get_figheight() * paper().width / figure.get_figwidth())
-            figure.tight_layout()
-            plt.close(figure)
-        finally:
-            plt.switch_backend(before)
-    return figure
 
 
 def _ran(jobs: "JobSet") -> "JobSet":
@@ -246,11 +240,16 @@ def _states(run: EvalysRun) -> "Figure":
     from matplotlib import pyplot as plt
 
     figure, (gantt, states) = plt.subplots(nrows=2, sharex=True)
-    marks = {
-        "off_pstates": _asleep(run.pstate_changes),
-        "son_pstates": {_SWITCHING_ON},
-        "soff_pstates": {_SWITCHING_OFF},
-    }
+    asleep, under_way = set[int](), set[int]()  # the pstates that hosts have after they were switched off
+    changes: Any = run.pstate_changes
+    for hosts, pstate in zip(changes["machine_id"], changes["new_pstate"], strict=True):
+        chosen = set(parse_hosts(str(hosts)))
+        if pstate == _SWITCHING_OFF:
+            under_way |= chosen
+        elif chosen & under_way:
+            asleep.add(int(pstate))
+            under_way -= chosen
+    marks = {"off_pstates": asleep, "son_pstates": {_SWITCHING_ON}, "soff_pstates": {_SWITCHING_OFF}}
     jobs = _ran(run.jobs)
     legacy.plot_gantt_pstates(
         jobs, run.pstates, gantt, "Jobs and switched hosts", len(jobs.df) <= _MOST_LABELS, **marks
@@ -260,20 +259,6 @@ def _states(run: EvalysRun) -> "Figure":
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, 1.3 * height)
     return _named(figure, hosts=[gantt, states], times=[states])
-
-
-def _asleep(changes: "DataFrame") -> set[int]:
-    """The pstates that hosts have after they were switched off."""
-    found: set[int] = set()
-    under_way: set[int] = set()
-    for hosts, pstate in zip(changes["machine_id"], changes["new_pstate"], strict=True):
-        chosen = set(parse_hosts(str(hosts)))
-        if pstate == _SWITCHING_OFF:
-            under_way |= chosen
-        elif chosen & under_way:
-            found.add(int(pstate))
-            under_way -= chosen
-    return found
 
 
 def _gantt_of_all(jobsets: dict[str, "JobSet"]) -> "Figure":

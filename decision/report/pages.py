@@ -272,7 +272,13 @@ _SUMMARY_NOTE = (
 
 def _summary(summaries: Mapping[str, Summary]) -> str:
     shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
-    columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
+    columns: list[list[Cell]] = []
+    for column in shown:  # the best are marked where not all are
+        of_runs = [column.value(summary) for summary in summaries.values()]
+        texts = ["-" if math.isnan(value) else f"{value:,.{column.digits}f}" for value in of_runs]
+        losses = [math.inf if math.isnan(value) else column.sign * value for value in of_runs]
+        best, marked = texts[losses.index(min(losses))], column.sign != 0 and len(set(texts)) > 1
+        columns.append([Cell(text, marked and text == best) for text in texts])
     rows = ([name, *cells] for name, *cells in zip(summaries, *columns, strict=True))
     values = [
         {"run": name} | {column.header.replace("<br>", " "): column.value(found) for column in shown}
@@ -301,14 +307,6 @@ def _setup(run: NamedRun) -> dict[str, str]:
         "package": f"decision {facts.decision}",
     }
     return {name: text for name, text in words.items() if text}
-
-
-def _cells(column: _Column, values: Sequence[float]) -> list[Cell]:
-    """A column's cells; the best are marked where not all are."""
-    texts = ["-" if math.isnan(value) else f"{value:,.{column.digits}f}" for value in values]
-    best = texts[values.index(min(values, key=lambda v: math.inf if math.isnan(v) else column.sign * v))]
-    marked = column.sign != 0 and len(set(texts)) > 1
-    return [Cell(text, marked and text == best) for text in texts]
 
 
 def _charted(run: NamedRun) -> dict[str, Any]:
@@ -384,7 +382,18 @@ def analyse(
     report = folder / REPORT
     listed = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
     older = set() if listed is None else set(html.unescape(listed[1]).split())  # files beside an older report
-    pictures = _pictures(runs, platform) if runs else {}
+    pictures: dict[str, Picture] = {}
+    if runs:
+        pictures = {
+            "load": load_over_time(runs),
+            "waits": waits_by_size_and_length(runs),
+            "slowdowns": slowdown_buckets(runs),
+            "reservations": reservation_timeline(runs),
+        }
+    if supplied := [run for run in runs if run.record.supply is not None]:
+        pictures["power"] = power_over_time(supplied)
+    if powered := [run for run in runs if run.record.energy is not None and len(run.record.host_states.time)]:
+        pictures["energy"] = hosts_and_power(powered, platform)
     if trainings:
         pictures["learning"] = learning_curves(trainings)
     suffix = paper().suffix
@@ -399,22 +408,6 @@ def analyse(
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]
-
-
-def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Picture]:
-    pictures = {
-        "load": load_over_time(runs),
-        "waits": waits_by_size_and_length(runs),
-        "slowdowns": slowdown_buckets(runs),
-        "reservations": reservation_timeline(runs),
-    }
-    supplied = [run for run in runs if run.record.supply is not None]
-    if supplied:
-        pictures["power"] = power_over_time(supplied)
-    powered = [run for run in runs if run.record.energy is not None and len(run.record.host_states.time)]
-    if powered:
-        pictures["energy"] = hosts_and_power(powered, platform)
-    return pictures
 
 
 # The page of a search for settings.
@@ -472,26 +465,21 @@ def write_comparison_report(folder: Path) -> Path:
         InputError: if the folder has no comparison.
         ConfigError: if the page cannot be written.
     """
-    comparison = _with_short_names(read_comparison(folder))
+    comparison = read_comparison(folder)
+    # with files in the names of policies without their folders, if that tells all apart
+    names = {row.contender: without_folders(row.contender) for row in comparison.rows}
+    if len(set(names.values())) == len(names):
+        rows, outcomes = (
+            [replace(each, contender=names.get(each.contender, each.contender)) for each in some]
+            for some in (comparison.rows, comparison.outcomes)
+        )
+        baseline = names.get(comparison.baseline, comparison.baseline)
+        comparison = replace(comparison, rows=rows, outcomes=outcomes, baseline=baseline)
     setup, number = comparison.setup, len({row.contender for row in comparison.rows})
     title = f"{number} policies compared, baseline {comparison.baseline}"
     made = page(title, _parts(comparison), setup.get("command", ""), setup.get("date", ""))
     write_files({folder / REPORT: [made]})
     return folder / REPORT
-
-
-def _with_short_names(comparison: PolicyComparison) -> PolicyComparison:
-    """The comparison with files in the names of policies without their folders, if that tells all apart."""
-    names = {row.contender: without_folders(row.contender) for row in comparison.rows}
-    if len(set(names.values())) < len(names):
-        return comparison
-    rows, outcomes = (
-        [replace(each, contender=names.get(each.contender, each.contender)) for each in some]
-        for some in (comparison.rows, comparison.outcomes)
-    )
-    return replace(
-        comparison, rows=rows, outcomes=outcomes, baseline=names.get(comparison.baseline, comparison.baseline)
-    )
 
 
 def write_comparison_pictures(folder: Path) -> list[Path]:

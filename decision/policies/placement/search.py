@@ -326,31 +326,25 @@ def logits(repair, state, q):
                         sums[k] += value * row[k]
             values = sums
         else:
-            values = _convolve(weights, biases, values, length, width, repair.layers[layer, _STRIDE])
-            length = len(values) // outputs
+            stride = repair.layers[layer, _STRIDE]
+            steps = (length - width) // stride + 1
+            seen = np.empty((inputs * width, steps), np.float32)  # by each weight of an output, one after the other
+            for i in range(inputs):
+                for j in range(width):
+                    for step in range(steps):
+                        seen[i * width + j, step] = values[i * length + j + step * stride]
+            convolved = np.empty((outputs, steps), np.float32)
+            for k in range(outputs):
+                convolved[k] = biases[k]
+                for i in range(len(seen)):
+                    weight = weights[k * len(seen) + i]
+                    for step in range(steps):
+                        convolved[k, step] += weight * seen[i, step]
+            values, length = convolved.ravel(), steps
         if repair.layers[layer, BENT]:
             for i in range(len(values)):
                 values[i] = math.tanh(values[i])
     return values
-
-
-@kernel
-def _convolve(weights, biases, values, length, width, stride):
-    outputs, inputs = len(biases), len(values) // length
-    steps = (length - width) // stride + 1
-    seen = np.empty((inputs * width, steps), np.float32)  # by each weight of an output, one after the other in memory
-    for i in range(inputs):
-        for j in range(width):
-            for step in range(steps):
-                seen[i * width + j, step] = values[i * length + j + step * stride]
-    sums = np.empty((outputs, steps), np.float32)
-    for k in range(outputs):
-        sums[k] = biases[k]
-        for i in range(len(seen)):
-            weight = weights[k * len(seen) + i]
-            for step in range(steps):
-                sums[k, step] += weight * seen[i, step]
-    return sums.ravel()
 
 
 # How good a window can be on any hosts: a bound from prices of hosts, and a search that knows how far from it it is.
@@ -441,7 +435,7 @@ def bound_worth(down, groups, switches, sizes, found, rounds):
 
 @kernel
 def _new_tables(down, free, size):
-    """Of V switches, level by level from the lowest, and one above them all: room for `_choose`.
+    """Of V switches, level by level from the lowest, and one above them all: room for `_choose_prices`.
 
     Returns:
         (V + 1,) free hosts; (V + 1, size + 1) the most that 0, 1, ... of them are worth; (V + 1,) hosts chosen;
@@ -475,7 +469,20 @@ def _choose_prices(down, tables, prices, size):
         above = first + width
         for parent in range(width // down[level]):
             children = first + parent * down[level]
-            _join(tables, children, children + down[level], above + parent, size)
+            # The most that hosts below the parent are worth, from what they are below its children.
+            row, room = most[above + parent], 0
+            row[0] = 0.0
+            for child in range(children, children + down[level]):
+                own, before = min(free[child], size), room
+                room = min(room + own, size)
+                for hosts in range(room, -1, -1):
+                    best, best_own = -np.inf, 0
+                    for given in range(max(0, hosts - before), min(own, hosts) + 1):
+                        value = row[hosts - given] + most[child, given]
+                        if value > best:
+                            best, best_own = value, given
+                    row[hosts] = best
+                    share[child, hosts] = best_own
             if level + 1 < len(down):
                 for hosts in range(min(free[above + parent], size) + 1):
                     most[above + parent, hosts] += hosts * hosts / size
@@ -489,22 +496,3 @@ def _choose_prices(down, tables, prices, size):
             wanted[child] = share[child, wanted[parent]]
             wanted[parent] -= wanted[child]
     return most[len(most) - 1, size]
-
-
-@kernel
-def _join(tables, begin, end, parent, size):
-    """The most that hosts below a switch are worth, from what they are below its children."""
-    free, most, _, share = tables
-    row, room = most[parent], 0
-    row[0] = 0.0
-    for child in range(begin, end):
-        own, before = min(free[child], size), room
-        room = min(room + own, size)
-        for hosts in range(room, -1, -1):
-            best, best_own = -np.inf, 0
-            for given in range(max(0, hosts - before), min(own, hosts) + 1):
-                value = row[hosts - given] + most[child, given]
-                if value > best:
-                    best, best_own = value, given
-            row[hosts] = best
-            share[child, hosts] = best_own

@@ -80,7 +80,19 @@ def place_priced(down, free, size, worth_begin, worth, taken):
     tables = _new_tables(down, free, size, worth_begin, worth)
     for level in range(1, len(down)):
         for leftmost in range(tables.first[level], tables.first[level + 1], down[level]):
-            _fill(tables, level, leftmost, size)
+            # The rows of the siblings from there on, from the last of them.
+            last = leftmost + down[level] - 1
+            row = _row(tables, last)
+            for hosts in range(len(row)):
+                row[hosts] = _most_worth(tables, level, last, hosts)
+            for switch in range(last - 1, leftmost - 1, -1):
+                right, row = row, _row(tables, switch)
+                row[: len(right)] = right
+                row[len(right) :] = _LEAST
+                for hosts in range(1, min(tables.free[switch], size) + 1):
+                    squares = _most_worth(tables, level, switch, hosts)
+                    for others in range(min(len(row) - hosts, len(right))):
+                        row[hosts + others] = max(row[hosts + others], right[others] + squares)
     # The leftmost of the best ways to take the hosts: from left to right each lowest switch gives as many as it can.
     # How many the switches above it give in all need not be settled by then: every best way that agrees so far is kept,
     # a row of `left` for each. Its entries are, by level, the hosts that are still to be taken from the switch's
@@ -93,8 +105,19 @@ def place_priced(down, free, size, worth_begin, worth, taken):
             width = len(taken) // (tables.first[level + 1] - tables.first[level])
             if switch % width == 0:
                 left = _split(tables, level, tables.first[level] + switch // width, left)
-        taken[switch], kept = _give_most(tables, switch, left)
-        left, size = left[:kept], size - taken[switch]
+        # The most hosts that the switch gives in any of the ways; those in which it does are put in front.
+        most, kept = 0, 0
+        for i in range(len(left)):
+            given = min(tables.free[switch], left[i, 1])
+            while given > 0 and not _is_best(tables, 1, switch, left[i, 1], given):
+                given -= 1
+            if given > most:
+                most, kept = given, 0
+            if given == most:
+                left[kept] = left[i]
+                left[kept, 1] -= given
+                kept += 1
+        taken[switch], left, size = most, left[:kept], size - most
         if size == 0:
             return
 
@@ -138,23 +161,6 @@ def _most_worth(tables, level, switch, hosts):
 
 
 @kernel
-def _fill(tables, level, leftmost, size):
-    """Fill the rows of the siblings of a level from `leftmost` on."""
-    last = leftmost + tables.down[level] - 1
-    row = _row(tables, last)
-    for hosts in range(len(row)):
-        row[hosts] = _most_worth(tables, level, last, hosts)
-    for switch in range(last - 1, leftmost - 1, -1):
-        right, row = row, _row(tables, switch)
-        row[: len(right)] = right
-        row[len(right) :] = _LEAST
-        for hosts in range(1, min(tables.free[switch], size) + 1):
-            squares = _most_worth(tables, level, switch, hosts)
-            for others in range(min(len(row) - hosts, len(right))):
-                row[hosts + others] = max(row[hosts + others], right[others] + squares)
-
-
-@kernel
 def _split(tables, level, switch, left):
     """The rows of `left` with every best number of hosts below a switch that is next of its level."""
     ways = 0
@@ -170,23 +176,6 @@ def _split(tables, level, switch, left):
                 split[ways, level] -= hosts
                 split[ways, level - 1] = hosts
     return split
-
-
-@kernel
-def _give_most(tables, switch, left):
-    """The most hosts that a lowest switch gives in any of the ways, and in how many; those are put in front."""
-    most, kept = 0, 0
-    for i in range(len(left)):
-        hosts = min(tables.free[switch], left[i, 1])
-        while hosts > 0 and not _is_best(tables, 1, switch, left[i, 1], hosts):
-            hosts -= 1
-        if hosts > most:
-            most, kept = hosts, 0
-        if hosts == most:
-            left[kept] = left[i]
-            left[kept, 1] -= hosts
-            kept += 1
-    return most, kept
 
 
 @kernel

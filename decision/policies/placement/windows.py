@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError, how_to_install
@@ -180,13 +179,26 @@ def fill_worth(down, switch, left, size, walltime, weights):
         on_level //= down[level]
     begin = np.zeros(count + 1, np.int64)
     worth = np.zeros((len(down) - 1) * (len(left) + switches), np.int64)
-    at = 0
+    at, unit = 0, _FINEST // (size * size)
     for level in range(1, len(down)):
         for row in range(len(sums.free)):
             count = min(int(sums.free[row]), size) + 1
             begin[at + 1] = begin[at] + count
-            _fill_row(sums, row, size, long, weights[level - 1], worth[begin[at] : begin[at + 1]])
             at += 1
+            if sums.hosts[row] == 0:
+                continue
+            # What 0, 1, ... hosts below the switch are worth to it.
+            free, hosts, factors = int(sums.free[row]), sums.hosts[row], weights[level - 1]
+            same = (
+                factors[4] * sums.soon[row] + factors[5] * sums.apart[row] + factors[6] * sums.outlasted[row]
+            ) / hosts
+            price = 0.0
+            for taken in range(1, count):
+                share = (free - taken) / hosts
+                price += same + (factors[0] + factors[7] * long + factors[1] * share) * share
+                price += factors[2] if taken == free else 0.0
+                price += factors[3] if taken == 1 and free == hosts else 0.0
+                worth[begin[at - 1] + taken] = unit * taken * taken - round(0.5 * size * unit * price)
         if level + 1 < len(down):
             above = _nothing_below(len(sums.free) // down[level])
             for row in range(len(sums.free)):
@@ -224,23 +236,6 @@ def _sum_below(switches, switch, left, walltime, mean):
                 sums.apart[at] += abs(gap) / both
                 sums.outlasted[at] += max(gap, 0.0) / both
     return sums
-
-
-@kernel
-def _fill_row(sums, row, size, long, weights, worth):
-    """Write what 0, 1, ... hosts below a switch are worth to it."""
-    if sums.hosts[row] == 0:
-        return
-    unit = _FINEST // (size * size)
-    free, hosts = int(sums.free[row]), sums.hosts[row]
-    same = (weights[4] * sums.soon[row] + weights[5] * sums.apart[row] + weights[6] * sums.outlasted[row]) / hosts
-    price = 0.0
-    for taken in range(1, len(worth)):
-        share = (free - taken) / hosts
-        price += same + (weights[0] + weights[7] * long + weights[1] * share) * share
-        price += weights[2] if taken == free else 0.0
-        price += weights[3] if taken == 1 and free == hosts else 0.0
-        worth[taken] = unit * taken * taken - round(0.5 * size * unit * price)
 
 
 # The best window by the static strategy, exactly: which entry each job begins at, with wrap-around.
@@ -310,7 +305,18 @@ def place_exactly(groups, switches, sizes, held):
             best, begin, end, wrapped, rest = total, head, start, kind, full - kinds.step[kind]
     if wrapped != _NONE:
         _fill(kinds, begin, end, most, choice)
-    _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held)
+    # The entries; jobs of one size get theirs in order.
+    placed = np.zeros(len(sizes), np.bool_)
+    if wrapped != _NONE:
+        _place(placed, sizes, kinds.size[wrapped], end, length, held)
+    while rest > 0:
+        chosen = choice[begin, rest]
+        if chosen == _NONE:
+            begin += 1
+            continue
+        _place(placed, sizes, kinds.size[chosen], begin, length, held)
+        begin += kinds.size[chosen]
+        rest -= kinds.step[chosen]
     return best
 
 
@@ -390,24 +396,6 @@ def _fill(kinds, begin, end, most, choice):
 
 
 @kernel
-def _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held):
-    """Write the entries; jobs of one size get theirs in order."""
-    length = kinds.worth.shape[1]
-    placed = np.zeros(len(sizes), np.bool_)
-    if wrapped != _NONE:
-        _place(placed, sizes, kinds.size[wrapped], end, length, held)
-    entry, subset = begin, rest
-    while subset > 0:
-        kind = choice[entry, subset]
-        if kind == _NONE:
-            entry += 1
-            continue
-        _place(placed, sizes, kinds.size[kind], entry, length, held)
-        entry += kinds.size[kind]
-        subset -= kinds.step[kind]
-
-
-@kernel
 def _place(placed, sizes, size, start, length, held):
     """Give the first job of a size that has no entries those from `start` on."""
     job = 0
@@ -459,7 +447,34 @@ def place_by_highs(groups: Ints, switches: int, sizes: Ints, starts: Ints, limit
     kinds = kinds_of(groups, switches, sizes)
     at_first = np.zeros(kinds.worth.shape, bool)
     at_first[np.searchsorted(kinds.size, sizes), starts] = True
-    values, bound = _solve(kinds.size, kinds.number, kinds.worth, at_first, limit)
+    began = time.monotonic()
+    import highspy
+
+    # A binary for each size and entry, (K * N,), a size after the other.
+    nb_kinds, length = kinds.worth.shape
+    rows = [
+        np.append((start + np.arange(kinds.size[kind])) % length, length + kind)
+        for kind in range(nb_kinds)
+        for start in range(length)
+    ]
+    lower, upper = (np.concatenate([np.full(length, most), kinds.number]) for most in (-math.inf, 1.0))
+    program = binary_program(kinds.worth.ravel(), lower, upper, rows, np.ones(sum(map(len, rows))), by_row=False)
+    solver = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 1e-9)):
+        solver.setOptionValue(option, value)
+    solver.passModel(program)
+    known = highspy.HighsSolution()
+    known.col_value = at_first.ravel().astype(float).tolist()
+    solver.setSolution(known)
+    solver.setOptionValue("time_limit", max(limit - (time.monotonic() - began), _LEAST))
+    solver.run()
+    status = solver.getModelStatus()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+        raise InternalError(f"HiGHS found no best window: {solver.modelStatusToString(status)}")
+    bound = solver.getInfo().mip_dual_bound if status == highspy.HighsModelStatus.kTimeLimit else -math.inf
+    bound = min(bound, float((kinds.worth.max(1) * kinds.number).sum()))  # which is that of each job alone
+    values = np.array(solver.getSolution().col_value)
+    values = values if len(values) else np.zeros(nb_kinds * length)
     chosen = values.reshape(kinds.worth.shape) > _CHOSEN
     if kinds.worth[chosen].sum() < kinds.worth[at_first].sum():  # nothing was found in time
         chosen = at_first
@@ -490,34 +505,3 @@ def binary_program(
     program.a_matrix_.index_ = np.concatenate(places)
     program.a_matrix_.value_ = values
     return program
-
-
-def _solve(size: Ints, number: Ints, worth: Floats, at_first: NDArray[np.bool_], limit: float) -> tuple[Floats, float]:
-    """The binaries, (K * N,), a size after the other, and what they are worth at most."""
-    began = time.monotonic()
-    import highspy
-
-    kinds, length = worth.shape
-    rows = [
-        np.append((start + np.arange(size[kind])) % length, length + kind)
-        for kind in range(kinds)
-        for start in range(length)
-    ]
-    lower, upper = np.concatenate([np.full(length, -math.inf), number]), np.concatenate([np.ones(length), number])
-    program = binary_program(worth.ravel(), lower, upper, rows, np.ones(sum(map(len, rows))), by_row=False)
-    solver = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 1e-9)):
-        solver.setOptionValue(option, value)
-    solver.passModel(program)
-    known = highspy.HighsSolution()
-    known.col_value = at_first.ravel().astype(float).tolist()
-    solver.setSolution(known)
-    solver.setOptionValue("time_limit", max(limit - (time.monotonic() - began), _LEAST))
-    solver.run()
-    status = solver.getModelStatus()
-    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
-        raise InternalError(f"HiGHS found no best window: {solver.modelStatusToString(status)}")
-    bound = solver.getInfo().mip_dual_bound if status == highspy.HighsModelStatus.kTimeLimit else -math.inf
-    values = np.array(solver.getSolution().col_value)
-    most = float((worth.max(1) * number).sum())  # of each job alone
-    return values if len(values) else np.zeros(kinds * length), min(bound, most)

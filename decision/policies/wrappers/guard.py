@@ -109,9 +109,22 @@ def guard_plan(state, facts, memory, plan):
                         remove_interval(plan.free, plan.first[k], plan.last[k])
             take_lowest(plan, add(plan, START, job), state.size[job])
             plan.free[:] &= unbooked
-        # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to.
-        if refused:
-            _start_others(state, memory, plan)
+        # Hosts of refused starts would idle until the policy thinks otherwise, which it has no reason to: jobs that
+        # delay nobody get them, in order of submission.
+        free = count_hosts(plan.free) if refused else 0
+        for i in range(state.nb_queued):
+            job = state.queue[i]
+            if free == 0:
+                break
+            size = state.size[job]
+            if job < memory.nb_guarded or size > free or harms_watched(state, memory, job) or _starts(plan, job):
+                continue
+            if is_harmless(state, memory, job):
+                watch_start(state, memory, job)
+                add_free(memory, state.now, state.now + state.expected_runtime[job], -size)
+                memory.reserved[job] = state.now
+                take_lowest(plan, add(plan, START, job), size)
+                free -= size
     chosen, free, switches = 0, state.nb_free, False
     for at in range(plan.nb_actions):
         switches |= plan.kind[at] == SET_PSTATE
@@ -129,28 +142,6 @@ def guard_plan(state, facts, memory, plan):
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
-
-
-@kernel
-def _start_others(state, memory, plan):
-    """Give the hosts of refused starts to jobs that delay nobody, in order of submission.
-
-    The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
-    """
-    now, free = state.now, count_hosts(plan.free)
-    for i in range(state.nb_queued):
-        job = state.queue[i]
-        if free == 0:
-            break
-        size, end = state.size[job], now + state.expected_runtime[job]
-        if job < memory.nb_guarded or size > free or harms_watched(state, memory, job) or _starts(plan, job):
-            continue
-        if is_harmless(state, memory, job):
-            watch_start(state, memory, job)
-            add_free(memory, now, end, -size)
-            memory.reserved[job] = now
-            take_lowest(plan, add(plan, START, job), size)
-            free -= size
 
 
 @kernel

@@ -179,11 +179,28 @@ def look_ahead(state, outlook):
         if outlook.expected_runtime[job] >= state.walltime[job]:
             i += 1
             continue
-        end = _correct(state, outlook, job)
+        # Until it is above what has run, or the walltime.
+        walltime, start, seconds = state.walltime[job], state.start_time[job], outlook.expected_runtime[job]
+        while start + seconds <= state.now and seconds < walltime:
+            step, before = outlook.corrections[job], seconds
+            outlook.corrections[job] = step + 1
+            if outlook.estimate == Estimator.QUANTILES:
+                seconds = _predict_left(state, outlook, job)
+            elif outlook.correction == Correction.DOUBLING:
+                seconds = 2.0 * seconds
+            # Tsafrir's increments are above the first prediction, not above one another.
+            elif outlook.correction == Correction.INCREMENTS and step < len(_INCREMENTS):
+                seconds = outlook.predicted[job] + _INCREMENTS[step]
+            else:
+                seconds = walltime
+            seconds = min(seconds, walltime)
+            if step > len(_INCREMENTS) and seconds <= before:
+                seconds = walltime  # a correction that changes nothing would be the last one
+        outlook.expected_runtime[job] = seconds
         for k in range(i, listed - 1):
             running[k] = running[k + 1]
             ends[k] = ends[k + 1]
-        insert_in_order(ends, running, listed - 1, end, job)
+        insert_in_order(ends, running, listed - 1, start + seconds, job)
         outlook.revisions[0] += 1
 
 
@@ -220,30 +237,6 @@ def _list_running(state, outlook):
                 insert_in_order(ends, running, listed, end, job)
                 listed += 1
     outlook.nb_listed = listed
-
-
-@kernel
-def _correct(state, outlook, job):
-    """Correct what is expected of a job until it is above what has run, or the walltime; when it ends (seconds)."""
-    correction, walltime, start = outlook.correction, state.walltime[job], state.start_time[job]
-    seconds = outlook.expected_runtime[job]
-    while start + seconds <= state.now and seconds < walltime:
-        step, before = outlook.corrections[job], seconds
-        outlook.corrections[job] = step + 1
-        if outlook.estimate == Estimator.QUANTILES:
-            seconds = _predict_left(state, outlook, job)
-        elif correction == Correction.DOUBLING:
-            seconds = 2.0 * seconds
-        # Tsafrir's increments are above the first prediction, not above one another.
-        elif correction == Correction.INCREMENTS and step < len(_INCREMENTS):
-            seconds = outlook.predicted[job] + _INCREMENTS[step]
-        else:
-            seconds = walltime
-        seconds = min(seconds, walltime)
-        if step > len(_INCREMENTS) and seconds <= before:
-            seconds = walltime  # a correction that changes nothing would be the last one
-    outlook.expected_runtime[job] = seconds
-    return start + seconds
 
 
 _outlook_at = bundle_at(Outlook)

@@ -234,22 +234,20 @@ def wrapped(text: str, room: float, size: str = "medium") -> str:
         room: width of a line, in ems of the paper's type.
         size: matplotlib's name of the type size that it will be drawn in.
     """
-    return "\n".join(line for given in text.split("\n") for line in _lines(given, room, size))
-
-
-def _lines(text: str, room: float, size: str) -> list[str]:
-    lines = [""]
-    for piece in re.findall(r"[^\s,/+]*[\s,/+]*", text):
-        if lines[-1] and _width((lines[-1] + piece).rstrip(), size) > room:
-            lines.append("")
-        if _width((lines[-1] + piece).rstrip(), size) <= room:
-            lines[-1] += piece
-            continue
-        for letter in piece:  # it is itself wider than a line
-            if lines[-1] and _width((lines[-1] + letter).rstrip(), size) > room:
+    lines: list[str] = []
+    for given in text.split("\n"):
+        lines.append("")
+        for piece in re.findall(r"[^\s,/+]*[\s,/+]*", given):
+            if lines[-1] and _width((lines[-1] + piece).rstrip(), size) > room:
                 lines.append("")
-            lines[-1] += letter
-    return [line.rstrip() for line in lines]
+            if _width((lines[-1] + piece).rstrip(), size) <= room:
+                lines[-1] += piece
+                continue
+            for letter in piece:  # it is itself wider than a line
+                if lines[-1] and _width((lines[-1] + letter).rstrip(), size) > room:
+                    lines.append("")
+                lines[-1] += letter
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _width(text: str, size: str) -> float:

@@ -3,7 +3,7 @@
 A fat-tree is drawn with its hosts in a row at the bottom and each level of switches above.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
@@ -101,8 +101,19 @@ def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]
         blocks: dict[str, list[int]] = {}
         for number, label in enumerate(labels):
             blocks.setdefault(label, []).append(number)
-        centres, size = _draw_blocks(axes, blocks)
-        smooth = True
+        # In rows of blocks, which are grids of hosts.
+        largest = max(map(len, blocks.values()))
+        width = _columns(largest, 3 if len(blocks) == 1 else 1)
+        height = -(-largest // width)
+        per_row = _columns(len(blocks), 3 * (height + 1.5) / (width + 1))
+        centres, size, smooth = np.zeros((len(platform.hosts), 2)), (0.9, 0.9), True
+        for number, (label, hosts) in enumerate(blocks.items()):
+            left, top = number % per_row * (width + 1), -(number // per_row) * (height + 1.5)
+            within = np.arange(len(hosts))
+            centres[hosts] = np.column_stack((left + within % width, top - within // width))
+            if len(blocks) > 1:
+                axes.text(left - 0.5, top + 0.6, label, fontsize="x-small", va="bottom")
+        axes.set_aspect("equal")
     corners = centres[:, None, :] + np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * np.array(size) / 2
     boxes = PolyCollection(list(corners), facecolors=colors, linewidths=0, antialiaseds=smooth, snap=False, zorder=3)
     axes.add_collection(boxes)
@@ -122,23 +133,6 @@ def _describe(group: Sequence[Host]) -> str:
     names = " ".join(fold_names(host.name for host in group))
     short = names if len(names) <= 30 else f"{names[:26]} ..."
     return f"{short}\n{len(group):,} x {group[0].pstates[group[0].initial_pstate].speed / 1e9:g} Gflop/s"
-
-
-def _draw_blocks(axes: Axes, blocks: Mapping[str, Sequence[int]]) -> tuple[Floats, tuple[float, float]]:
-    """Label blocks, which are grids of hosts, in rows; the middle of each host, (H, 2), and its width and height."""
-    largest = max(map(len, blocks.values()))
-    width = _columns(largest, 3 if len(blocks) == 1 else 1)
-    height = -(-largest // width)
-    per_row = _columns(len(blocks), 3 * (height + 1.5) / (width + 1))
-    centres = np.zeros((sum(map(len, blocks.values())), 2))
-    for number, (label, hosts) in enumerate(blocks.items()):
-        left, top = number % per_row * (width + 1), -(number // per_row) * (height + 1.5)
-        within = np.arange(len(hosts))
-        centres[list(hosts)] = np.column_stack((left + within % width, top - within // width))
-        if len(blocks) > 1:
-            axes.text(left - 0.5, top + 0.6, label, fontsize="x-small", va="bottom")
-    axes.set_aspect("equal")
-    return centres, (0.9, 0.9)
 
 
 def _columns(number: int, ratio: float) -> int:

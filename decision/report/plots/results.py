@@ -82,7 +82,15 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         figure = new_figure(8 + 2 * height)
         scores, chances = figure.subplots(2, 1, sharey=True)
     for at, row in enumerate(rows):
-        _draw_row(scores, chances, at, row, judged)
+        _draw(scores, at, row.score, row.verdict)
+        change = row.change and Estimate(*(100 * share for share in row.change))  # percent
+        beside_score = change if judged else row.improvement
+        if row.verdict == "baseline":
+            for axes, middle in ((scores, row.score.value), (chances, 0.0 if row.improvement is None else 0.5)):
+                axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
+                axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
+        elif row.verdict != _APART and beside_score is not None:
+            _draw(chances, at, beside_score, row.verdict)
     for axes in (scores, chances):
         axes.set_yticks(range(len(rows)), names)
         axes.grid(axis="x")
@@ -139,19 +147,6 @@ _WORDS = {  # of runs of a part, and of whole logs: what is on either side, and 
     ),
     True: ("mean over shaken copies of the log", "change against the baseline", "change against the baseline, %"),
 }
-
-
-def _draw_row(scores: Axes, chances: Axes, at: int, row: Row, judged: bool) -> None:
-    """What a row says, at a height."""
-    _draw(scores, at, row.score, row.verdict)
-    change = row.change and Estimate(*(100 * share for share in row.change))  # percent
-    beside = change if judged else row.improvement
-    if row.verdict == "baseline":
-        for axes, middle in ((scores, row.score.value), (chances, 0.0 if row.improvement is None else 0.5)):
-            axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
-            axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
-    elif row.verdict != _APART and beside is not None:
-        _draw(chances, at, beside, row.verdict)
 
 
 def _draw(axes: Axes, at: int, estimate: Estimate, verdict: Verdict) -> None:
@@ -225,7 +220,20 @@ def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> P
     figure = new_figure(6 + 15 * down + 0.6 * len(trainings))
     every = list(figure.subplots(down, across, sharex=True, squeeze=False).flat)
     for axes, panel in zip(every, panels, strict=False):
-        _draw_panel(axes, panel, trainings)
+        for training, look in zip(trainings, looks(), strict=False):
+            steps, values = on_common_steps(training.seeds, panel.column)
+            values = values * panel.scale
+            style: dict[str, Any] = {"linestyle": look.line, "color": look.color, "marker": look.marker}
+            each = 1 if len(steps) <= _FEW else len(steps) // _SPARSE
+            axes.plot(steps, values.mean(axis=0), markevery=each, label=training.name, **style)
+            if len(values) > 1:
+                low, high = values.min(axis=0), values.max(axis=0)
+                axes.fill_between(steps, low, high, color=look.color, alpha=0.2, linewidth=0)
+        axes.set_title(panel.title)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.yaxis.set_major_formatter(PLAIN)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.margins(x=0.02)
     for axes in every[len(panels) :]:
         axes.remove()
     for axes in every[: len(panels)][-across:]:
@@ -249,26 +257,6 @@ def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> P
 
 def _has(training: LearningCurve, panel: _Panel) -> bool:
     return len(on_common_steps(training.seeds, panel.column)[0]) > 0
-
-
-def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -> None:
-    for training, look in zip(trainings, looks(), strict=False):
-        steps, values = on_common_steps(training.seeds, panel.column)
-        values = values * panel.scale
-        style: dict[str, Any] = {
-            "linestyle": look.line,
-            "color": look.color,
-            "marker": look.marker,
-            "label": training.name,
-        }
-        axes.plot(steps, values.mean(axis=0), markevery=1 if len(steps) <= _FEW else len(steps) // _SPARSE, **style)
-        if len(values) > 1:
-            axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
-    axes.set_title(panel.title)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.yaxis.set_major_formatter(PLAIN)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.margins(x=0.02)
 
 
 # Pictures of where runs differ: waiting times by kind of job, and slowdowns by range.
@@ -296,7 +284,12 @@ def waits_by_size_and_length(runs: Sequence[NamedRun]) -> Picture:
     across = panels_in_row(len(runs), least)
     for at, ((axes,), run, (means, counts)) in enumerate(zip(panels, runs, cells, strict=True)):
         axes.imshow(np.maximum(means, low), origin="lower", aspect="auto", cmap=_COLORS, norm=norm)
-        _write_cells(axes, means, counts, norm)
+        for row, column in zip(*np.nonzero(counts), strict=True):
+            wait = means[row, column]
+            color = "white" if wait > 0 and float(norm(wait)) > _DARK_SHARE else DARK
+            words = f"{wait / 60:.0f} min" if 60 <= wait < 3570 else short_duration(wait)  # "7.4 min" is too wide
+            text = f"{words}\n{counts[row, column]:,}"
+            axes.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)
         axes.set_xticks(range(nb_sizes), names, rotation=45, rotation_mode="anchor", ha="right")
         axes.set_yticks(range(len(_LENGTHS)), [name for _, name in _LENGTHS] if at % across == 0 else [])
         axes.spines[:].set_visible(False)
@@ -356,15 +349,6 @@ def _size_range(power: int) -> str:
 def _bucket(values: Floats, buckets: Sequence[tuple[float, str]]) -> Ints:
     """The number of the last bucket that begins at or below each value."""
     return np.maximum(np.searchsorted([least for least, _ in buckets], values, side="right") - 1, 0)
-
-
-def _write_cells(axes: Axes, means: Floats, counts: Ints, norm: LogNorm) -> None:
-    for row, column in zip(*np.nonzero(counts), strict=True):
-        wait = means[row, column]
-        dark = float(norm(wait)) > _DARK_SHARE if wait > 0 else False
-        shown = f"{wait / 60:.0f} min" if 60 <= wait < 3570 else short_duration(wait)  # "7.4 min" is wider than a cell
-        text = f"{shown}\n{counts[row, column]:,}"
-        axes.text(column, row, text, ha="center", va="center", fontsize="x-small", color="white" if dark else DARK)
 
 
 @styled

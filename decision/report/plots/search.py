@@ -45,9 +45,31 @@ def search_picture(trials: Sequence[SearchTrial], space: Space) -> Picture:
     for unused in every[panels:]:
         unused.remove()
     draw_trials(every[0], trials)
-    _draw_curves(every[1], trials, best, name)
+    by_step = every[1]
+    for trial in [*(each for each in trials if each is not best), best]:
+        if not trial.folders:
+            continue
+        steps, seen = on_common_steps([read_curves(folder / CURVES) for folder in trial.folders], name)
+        if len(steps):
+            color = BLUE if trial is best else GREY
+            by_step.plot(steps, seen.mean(axis=0), color=color, linewidth=1.6 if trial is best else 0.6)
+    by_step.set_xlabel("steps")
+    by_step.xaxis.set_major_formatter(EngFormatter(sep=""))
+    by_step.xaxis.set_major_locator(MaxNLocator(5))
+    known = [trial for trial in trials if trial.judged]
     for axes, (key, values) in zip(every[2:], space.varied.items(), strict=False):
-        _draw_setting(axes, trials, best, key, values)
+        if isinstance(values, Range):
+            _draw_marks(axes, [(trial, float(trial.settings[key])) for trial in known], best, name)
+            axes.set_xlim(values.low, values.high)
+            if values.log:
+                logarithmic(axes, "x", "{x:g}")
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(5, integer=values.whole))
+        else:
+            places = {value: float(at) for at, value in enumerate(values)}
+            _draw_marks(axes, [(trial, places[trial.settings[key]]) for trial in known], best, name)
+            axes.set_xticks(range(len(values)), list(values))
+            axes.set_xlim(-0.5, len(values) - 0.5)
     for axes, title in zip(every, ("by trial", "by step", *space.varied), strict=False):
         name_panel(axes, title, across)
         axes.yaxis.set_major_formatter(PLAIN)
@@ -80,34 +102,3 @@ def _draw_marks(axes: Axes, places: Sequence[tuple[SearchTrial, float]], best: S
     for trial, at in places:
         kind, color = ("best", BLUE) if trial is best else (trial.state, GREY if trial.state == "finished" else RED)
         axes.plot([at], [trial.judged[name]], _MARKERS[kind], color=color, zorder=3 if kind == "best" else 2)
-
-
-def _draw_curves(axes: Axes, trials: Sequence[SearchTrial], best: SearchTrial, name: str) -> None:
-    for trial in [*(each for each in trials if each is not best), best]:
-        if not trial.folders:
-            continue
-        steps, values = on_common_steps([read_curves(folder / CURVES) for folder in trial.folders], name)
-        if len(steps):
-            color = BLUE if trial is best else GREY
-            axes.plot(steps, values.mean(axis=0), color=color, linewidth=1.6 if trial is best else 0.6)
-    axes.set_xlabel("steps")
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-
-
-def _draw_setting(
-    axes: Axes, trials: Sequence[SearchTrial], best: SearchTrial, key: str, values: Range | Sequence[str]
-) -> None:
-    known = [trial for trial in trials if trial.judged]
-    if isinstance(values, Range):
-        _draw_marks(axes, [(trial, float(trial.settings[key])) for trial in known], best, judged_by(trials))
-        axes.set_xlim(values.low, values.high)
-        if values.log:
-            logarithmic(axes, "x", "{x:g}")
-        else:
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=values.whole))
-        return
-    places = {value: float(at) for at, value in enumerate(values)}
-    _draw_marks(axes, [(trial, places[trial.settings[key]]) for trial in known], best, judged_by(trials))
-    axes.set_xticks(range(len(values)), list(values))
-    axes.set_xlim(-0.5, len(values) - 0.5)

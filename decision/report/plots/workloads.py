@@ -98,7 +98,24 @@ def workload_figure(workload: Workload, runtimes: Floats, title: str) -> Figure:
     weekdays.set_xlabel("" if known else "day, counted from 0 s (no date is known)")
     _shares(weekdays)
     _title(weekdays, "arrivals by weekday", "jobs")
-    _draw_users(users, facts)
+    # What the busiest users have, of all jobs and of all host time.
+    number = len(facts.jobs_by_user)
+    if number:
+        for values, color, style, label in (
+            (facts.jobs_by_user, BLUE, "-", "of jobs"),
+            (np.sort(facts.area_by_user)[::-1], RED, "--", "of host time"),
+        ):
+            shares = np.concatenate(([0], np.cumsum(values))) / values.sum()
+            users.step(np.arange(number + 1), shares, style, where="post", color=color, label=label)
+        users.set_xlim(0, number)
+        users.legend(fontsize="small", loc="lower right")
+    else:
+        users.text(0.5, 0.5, "no job has a user", ha="center", va="center", transform=users.transAxes)
+    users.set_ylim(0, 1.02)
+    users.xaxis.set_major_locator(MaxNLocator(integer=True))
+    users.set_xlabel("the busiest users")
+    _shares(users)
+    _title(users, f"users ({number:,})", "share")
     for axes in panels:
         name_panel(axes, axes.get_title(loc="left"), across)
         axes.set_xlabel(wrapped(axes.get_xlabel(), paper().columns / across - 4))
@@ -191,29 +208,6 @@ def _draw_accuracy(axes: Axes, workload: Workload, runtimes: Floats, facts: Work
     axes.set_xlabel("run time / walltime")
     _shares(axes)
     _title(axes, title, "jobs")
-
-
-def _draw_users(axes: Axes, facts: WorkloadFigures) -> None:
-    """What the busiest users have, of all jobs and of all host time."""
-    users = len(facts.jobs_by_user)
-    if users:
-        rank = np.arange(users + 1)
-        area = np.sort(facts.area_by_user)[::-1]
-        for values, color, style, label in (
-            (facts.jobs_by_user, BLUE, "-", "of jobs"),
-            (area, RED, "--", "of host time"),
-        ):
-            shares = np.concatenate(([0], np.cumsum(values))) / values.sum()
-            axes.step(rank, shares, style, where="post", color=color, label=label)
-        axes.set_xlim(0, users)
-        axes.legend(fontsize="small", loc="lower right")
-    else:
-        axes.text(0.5, 0.5, "no job has a user", ha="center", va="center", transform=axes.transAxes)
-    axes.set_ylim(0, 1.02)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("the busiest users")
-    _shares(axes)
-    _title(axes, f"users ({users:,})", "share")
 
 
 def _shares(axes: Axes) -> None:

@@ -242,17 +242,6 @@ def _jobs(workload: Workload) -> Jobs:
 ByName = Mapping[str, list[Days]]  # by seed
 
 
-def _by_cluster(done: Sequence[DeepSchedulingPart]) -> dict[str, dict[str, list[Days]]]:
-    """Days of each policy; those clusters of which all kinds of parts are there."""
-    found: dict[str, dict[str, list[Days]]] = {}
-    for task in done:
-        arrays = np.load(task.file)
-        for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
-            days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
-            found.setdefault(task.cluster, {}).setdefault(name, []).append(days)
-    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, JOINT, *SIMPLE_RULES} <= names.keys()}
-
-
 _PER_CORE, _SEQUENTIAL = claims.per_processor, claims.sequential_slowdown
 _WASTE = "orion -6.5 %, graphite -7.0 %, econome +2.9 %"
 _LESS, _MORE, _SAME = Kind.BELOW, Kind.ABOVE, Kind.EQUAL  # of the one against the other, by the paper
@@ -374,9 +363,17 @@ def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
 
     from .figures import cumulative, sequential_slowdowns, slowdown_shares
 
+    by_cluster: dict[str, dict[str, list[Days]]] = {}  # days of each policy
+    for task in asked.done:
+        arrays = np.load(task.file)
+        for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
+            days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
+            by_cluster.setdefault(task.cluster, {}).setdefault(name, []).append(days)
     tables, budget = [], asked.budget
     files: dict[str, bytes] = {}
-    for cluster, found in _by_cluster(asked.done).items():
+    for cluster, found in by_cluster.items():
+        if not {_HELD_OUT, JOINT, *SIMPLE_RULES} <= found.keys():
+            continue
         tables.append(_table(cluster, budget, found))
         _, workload = case(cluster, budget.days)
         jobs, some = _jobs(workload), {name: found[name] for name in (*SIMPLE_RULES, _HELD_OUT)}

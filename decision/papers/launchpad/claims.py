@@ -230,15 +230,13 @@ def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
         for mix, share in published.items():
             if by_seed := found.agreement.get(f"{method}_{mix}"):
                 ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
-                change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
+                change = paired(
+                    ours, np.full_like(ours, share), lambda one, two: float(one.mean() - two.mean()), found.samples
+                )
                 what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
                 known = verdicts(Kind.EQUAL, change, WITHIN, agent=found.agent, runs=len(by_seed))
                 rows.append(("C8", what, str(min(found.values)), str(change), *known))
     return rows
-
-
-def _mean_change(own: Floats, other: Floats) -> float:
-    return float(own.mean() - other.mean())
 
 
 def _time_rows(found: Results) -> list[tuple[str, ...]]:
@@ -330,19 +328,15 @@ def fit_table(found: Results) -> ResultTable:
         cells = []
         for method in methods:
             names = [f"{method}_{mix}" if mix else method for mix in mixes]
-            here = ", ".join(_suits(found, name, size) for name in names if name in found.values[size])
+            here = []
+            for name in filter(found.values[size].__contains__, names):
+                change = change_of(found.values, name, "QoS", size, found.samples)
+                few = change is None or _runs(found, size, name, "QoS") < RUNS_OF_A_VERDICT
+                here.append(_SUITS[Verdict.UNDECIDED if few else judge(Kind.NO_WORSE, change, WITHIN)])
             published = PUBLISHED_FIT[quality].get(method)
-            cells.append(f"{here or '-'} ({'-' if published is None else _TICK[published]})")
+            cells.append(f"{', '.join(here) or '-'} ({'-' if published is None else _TICK[published]})")
         rows.append((f"{quality} ({', '.join(mixes) or 'none'})", *cells))
     return ResultTable("Table 2: no worse than QoS from such data (paper)", ("data", *methods), rows)
-
-
-def _suits(found: Results, name: str, size: int) -> str:
-    """Whether a contender is no worse than QoS, in a word; undecided with fewer than `RUNS_OF_A_VERDICT` seeds."""
-    change = change_of(found.values, name, "QoS", size, found.samples)
-    if change is None or _runs(found, size, name, "QoS") < RUNS_OF_A_VERDICT:
-        return _SUITS[Verdict.UNDECIDED]
-    return _SUITS[judge(Kind.NO_WORSE, change, WITHIN)]
 
 
 def time_table(found: Results) -> ResultTable:

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from decision.experiments.results import CURVES, Columns, LearningCurve, read_curves
-from decision.model.record import Floats
 from decision.papers.campaign import counted
 from decision.report.plots.figures import (
     BLUE,

@@ -202,7 +202,16 @@ def claim_table(found: Results) -> ResultTable:
             runs = _runs(found, size, claim.own, claim.other)
             known = verdicts(claim.kind, change, WITHIN, agent=agent, runs=runs)
             rows.append((claim.name, str(claim), str(size), str(change), *known))
-    rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
+    rows += [*_agreement_rows(found), *_time_rows(found)]
+    for size, names in sorted(found.early.items()):
+        # C10: offline+online is in a third of the steps where online is at the end
+        own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
+        if runs := len(own.keys() & other.keys()):
+            change = mean_difference(*common(own, other), found.samples)
+            known = verdicts(Kind.NO_WORSE, change, WITHIN, agent=found.agent, runs=runs)
+            rows.append(
+                ("C10", f"{_EARLY} in a third of its steps no worse than Online", str(size), str(change), *known)
+            )
     equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
     title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
     title += f"; {counted(without, 'more claim')} of a size have no runs" if without else ""
@@ -285,20 +294,6 @@ def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], sample
 
 def _factor(logarithm: float) -> str:
     return "never" if logarithm == math.inf else f"{math.exp(logarithm):.2g} times"
-
-
-def _early_rows(found: Results) -> list[tuple[str, ...]]:
-    """C10: offline+online is in a third of the steps where online is at the end."""
-    rows: list[tuple[str, ...]] = []
-    for size, names in sorted(found.early.items()):
-        own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
-        if own.keys() & other.keys():
-            change = mean_difference(*common(own, other), found.samples)
-            what = f"{_EARLY} in a third of its steps no worse than Online"
-            runs = len(own.keys() & other.keys())
-            known = verdicts(Kind.NO_WORSE, change, WITHIN, agent=found.agent, runs=runs)
-            rows.append(("C10", what, str(size), str(change), *known))
-    return rows
 
 
 def agreement_table(found: Results) -> ResultTable:

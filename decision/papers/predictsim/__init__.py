@@ -8,7 +8,6 @@ and an order of candidates; the best of them is one in hindsight for each log, w
 """
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 

@@ -179,23 +179,41 @@ def _gains(results: RankingResults, policy: str) -> list[tuple[str, ...]]:
     for (where, scores), metric, backfill in product(results._asdict().items(), COMPARED, ALL_BACKFILLS):
         best = _by(scores, metric, backfill)[0]
         own, other = scores[policy][metric], scores[best][metric][0]
-        # runs are resampled, and sequences, so many neighbours together; the first are neighbours of the last
-        together = SEQUENCE_JOBS // _STRIDE if where == "sequences" else 1
-        rng, (runs, sequences), ratios = np.random.default_rng(0), own.shape, []
-        for _ in range(RESAMPLES):
-            run, block = rng.integers(runs, size=runs), rng.integers(sequences, size=-(-sequences // together))
-            sequence = ((block[:, None] + np.arange(together)).ravel() % sequences)[:sequences]
-            ratios.append(own[run][:, sequence].mean() / other[sequence].mean())
-        low, high = np.percentile(ratios, [2.5, 97.5])
-        mean = Estimate(*(100 * (float(value) - 1) for value in (own.mean() / other.mean(), low, high)))
-        # interquartile mean of each sequence's change: runs are resampled, sequences are not (stratified bootstrap)
-        typical = interquartile_mean(100 * (own / np.maximum(other, 1.0) - 1), np.random.default_rng(0))
-        cells = []
-        for change in (mean, typical):
-            between = "" if change.low == change.high else f" ({change.low:+.1f} to {change.high:+.1f})"
-            cells.append(f"{change.value:+.1f} %{between}")
+        mean = _change(own, other, SEQUENCE_JOBS // _STRIDE if where == "sequences" else 1)
+        cells = map(_percent, (mean, _typical_change(own, other)))
         rows.append((policy, metric.replace("_", " "), where, best, *cells))
     return rows
+
+
+def _percent(change: Estimate) -> str:
+    """With its interval, where there is one."""
+    interval = "" if change.low == change.high else f" ({change.low:+.1f} to {change.high:+.1f})"
+    return f"{change.value:+.1f} %{interval}"
+
+
+def _change(own: NDArray[np.float64], other: NDArray[np.float64], together: int) -> Estimate:
+    """Of (runs, sequences) against (sequences,), in percent of the means.
+
+    Runs are resampled, and sequences, so many neighbours together; the first are neighbours of the last.
+    """
+    rng = np.random.default_rng(0)
+    runs, sequences = own.shape
+    values = []
+    for _ in range(RESAMPLES):
+        run, block = rng.integers(runs, size=runs), rng.integers(sequences, size=-(-sequences // together))
+        sequence = ((block[:, None] + np.arange(together)).ravel() % sequences)[:sequences]
+        values.append(own[run][:, sequence].mean() / other[sequence].mean())
+    low, high = np.percentile(values, [2.5, 97.5])
+    return Estimate(*(100 * (float(value) - 1) for value in (own.mean() / other.mean(), low, high)))
+
+
+def _typical_change(own: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
+    """Of (runs, sequences) against (sequences,): interquartile mean of each sequence's change, in percent.
+
+    Runs are resampled, sequences are not (stratified bootstrap).
+    """
+    changes = 100 * (own / np.maximum(other, 1.0) - 1)
+    return interquartile_mean(changes, np.random.default_rng(0))
 
 
 def _csv(results: RankingResults) -> bytes:

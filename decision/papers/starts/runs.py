@@ -280,20 +280,21 @@ _SHOWN = 20  # forecasts in the picture
 
 def result_tables(results: Sequence[LogForecasts]) -> tuple[ResultTable, ...]:
     """A table of each log: who forecast it how well; the futures also by how long jobs still waited."""
-    tables = []
-    for each in results:
-        rows = []
-        for name, quantiles in each.said.items():
-            told = each.judged & np.isfinite(quantiles).all(1)
-            if told.any():
-                is_point = bool((quantiles[told][:, 0] == quantiles[told][:, -1]).all())
-                rows.append(_row(name, score_quantiles(each.cases, quantiles, told), is_point))
-        for kind in WAIT_CLASSES:
-            among = each.judged & each.cases.among(kind)
-            if among.any():
-                rows.append(_row(f"{OURS}: {kind}", score_quantiles(each.cases, each.said[OURS], among), False))
-        tables.append(ResultTable(each.name, _COLUMNS, rows))
-    return tuple(tables)
+    return tuple(_table(each) for each in results)
+
+
+def _table(results: LogForecasts) -> ResultTable:
+    rows, said = [], results.said
+    for name, quantiles in said.items():
+        told = results.judged & np.isfinite(quantiles).all(1)
+        if told.any():
+            is_point = bool((quantiles[told][:, 0] == quantiles[told][:, -1]).all())
+            rows.append(_row(name, score_quantiles(results.cases, quantiles, told), is_point))
+    for kind in WAIT_CLASSES:
+        among = results.judged & results.cases.among(kind)
+        if among.any():
+            rows.append(_row(f"{OURS}: {kind}", score_quantiles(results.cases, said[OURS], among), False))
+    return ResultTable(results.name, _COLUMNS, rows)
 
 
 def _row(name: str, found: Score, is_point: bool) -> list[str]:

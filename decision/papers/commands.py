@@ -68,7 +68,18 @@ def reproduce(
     begun: AbstractContextManager[How] = spread.begun() if spread else nullcontext({})
     with counting(counted) as show, begun as how:
         findings = run(Parts(output or Path("out") / name, progress=show, others=how))
-    _print_findings(findings, as_json)
+    if as_json:
+        print_json({"tables": [table.as_data() for table in findings.tables], "notes": findings.notes})
+        return
+    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
+    if findings.side_by_side:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(*tables)
+        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
+            tables = [grid]
+    for table in tables:
+        stdout().print(table)
+    stdout().print(findings.notes, highlight=False)
 
 
 def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any, Any]]], Callable[..., None]]":
@@ -100,22 +111,6 @@ def _by_budget(name: str, budgets: Any) -> "Callable[[Callable[[], Campaign[Any,
         return command
 
     return make
-
-
-def _print_findings(findings: "Findings", as_json: bool) -> None:
-    """A reproduction's tables and what they say."""
-    if as_json:
-        print_json({"tables": [table.as_data() for table in findings.tables], "notes": findings.notes})
-        return
-    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
-    if findings.side_by_side:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(*tables)
-        if Measurement.get(stdout(), stdout().options, grid).maximum < stdout().width:
-            tables = [grid]
-    for table in tables:
-        stdout().print(table)
-    stdout().print(findings.notes, highlight=False)
 
 
 def _result_table(found: "ResultTable", whole: bool) -> Table:

@@ -1,18 +1,12 @@
 """Packing against chance, with the smoke budget as it is."""
 
+import json
+
 import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts
-from decision.papers.packing import (
-    PACKING,
-    PACKING_BUDGETS,
-    PackingPart,
-    _learn_and_test,
-    made_half,
-    packed_utilization,
-    setup_of,
-)
+from decision.papers.packing import PACKING, PACKING_BUDGETS, PackingPart, made_half, packed_utilization, setup_of
 from decision.rl.learning.deploy import learned_policy
 
 
@@ -20,8 +14,9 @@ def test_the_best_triple_of_the_grid_is_tested_by_its_trainings(tmp_path):
     smoke = PACKING_BUDGETS["smoke"]
     budget = smoke._replace(steps=512, grid=((64, 256, 1), (64, 128, 2)), tries=2, changes=("env.steps=500",))
     task = PackingPart(budget=budget, seed=0, learned="WL2_RND", method="baseline", folder=tmp_path)
-    found = _learn_and_test(task)
-    (folder,) = tmp_path.iterdir()
+    PACKING.work(task)
+    found = json.loads(task.file.read_text())
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     trained = {path.name for path in folder.iterdir()}
     assert trained == {"64-256-1-0", "64-256-1-1", "64-128-2-0", "64-128-2-1"}
     means = []

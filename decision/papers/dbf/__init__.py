@@ -230,13 +230,30 @@ def reproduce_dbf(swf: Path, how: Parts, budget: str = "smoke", *, only_finished
 def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     """The learned policies beside the heuristics, which are run where they are not there yet."""
     folder, runs = asked.folder, asked.done
-    heuristics = [Result(name, None, None, _heuristic(swf, asked.budget, name, folder)) for name in _HEURISTICS]
-    learned = [result for run in runs for result in _results_of(run)]
+    every: list[Result] = []
+    kept = {name: [folder / f"{name}-horizons.csv"] for name in _HEURISTICS}
+    for name in _HEURISTICS:
+        metrics, (lengths,) = folder / f"{name}.csv", kept[name]
+        if not metrics.exists():
+            write_metrics(metrics, {name: _comparison(swf, asked.budget).metrics(name)})
+        if not lengths.exists():
+            _keep_horizons(swf, asked.budget, name, lengths)
+        every.append(Result(name, None, None, read_means(metrics)))
+    for run in runs:
+        who, means = run.learned, read_means(run.metrics) | {"large_jobs": large_jobs(run.types)}
+        every.append(Result(who.policy, who.window, run.seed, means, run.budget.steps))
+        if run.offline.exists():
+            every.append(Result(who.policy + _OFFLINE, None, run.seed, read_means(run.offline), run.budget.steps))
     for run in asked.wanted:
         if run not in runs and run.learned.preset == _PAPERS_AGENT and (checkpoint := _last_checkpoint(run)):
-            learned.append(_as_it_stands(run, checkpoint))
-    results = by_policy([*heuristics, *learned])
-    kept = {name: [folder / f"{name}-horizons.csv"] for name in _HEURISTICS}
+            # as it stands: evaluated once after each number of steps
+            steps = read_manifest(checkpoint).steps
+            metrics, types = (run.folder / f"{name}-after-{steps}.csv" for name in ("metrics", "types"))
+            if not metrics.exists():
+                _evaluate(run, checkpoint, metrics, types)
+            means = read_means(metrics) | {"large_jobs": large_jobs(types)}
+            every.append(Result(run.learned.policy, run.learned.window, run.seed, means, steps))
+    results = by_policy(every)
     for run in runs:
         kept.setdefault(run.learned.policy, []).append(run.horizons)
     by_horizon = horizon_table(
@@ -266,30 +283,10 @@ def _left(asked: Asked[_Budget, TrainingRun]) -> str:
     return price_line([(_PRICE, full.seeds * len(_FULL) - steps / PAPER_STEPS)])
 
 
-def _results_of(run: TrainingRun) -> list[Result]:
-    """What a run came to; also offline, where it was tested so."""
-    who, policy = run.learned, run.learned.policy
-    means = read_means(run.metrics) | {"large_jobs": large_jobs(run.types)}
-    found = [Result(policy, who.window, run.seed, means, run.budget.steps)]
-    if run.offline.exists():
-        found.append(Result(policy + _OFFLINE, None, run.seed, read_means(run.offline), run.budget.steps))
-    return found
-
-
 def _last_checkpoint(run: TrainingRun) -> Path | None:
     """Of a training that is not finished; the one that was begun elsewhere, where there are two."""
     found = [*run.begun.glob("*.ckpt"), *sorted(run.folder.glob("*/*.ckpt"))]
     return found[0] if found else None
-
-
-def _as_it_stands(run: TrainingRun, checkpoint: Path) -> Result:
-    """What a training that is not finished has come to, evaluated once after each number of steps."""
-    steps = read_manifest(checkpoint).steps
-    metrics, types = (run.folder / f"{name}-after-{steps}.csv" for name in ("metrics", "types"))
-    if not metrics.exists():
-        _evaluate(run, checkpoint, metrics, types)
-    means = read_means(metrics) | {"large_jobs": large_jobs(types)}
-    return Result(run.learned.policy, run.learned.window, run.seed, means, steps)
 
 
 def _checkpoints_of(runs: Sequence[TrainingRun]) -> dict[str, list[Checkpoints]]:
@@ -303,7 +300,18 @@ def _checkpoints_of(runs: Sequence[TrainingRun]) -> dict[str, list[Checkpoints]]
 
 def learn_and_compare(run: TrainingRun) -> None:
     """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
-    checkpoint = _learn(run)
+    half = len(load_swf(run.swf, name="w0", missing_walltime="runtime").jobs) // 2
+    jobs = load_swf(run.swf, jobs=slice(half), name="w0", missing_walltime="runtime")
+    hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
+    changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
+    config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
+    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
+    folder = run.folder / task_key(run)[:8]
+    if begun := next(run.begun.glob("*.ckpt"), None):
+        folder, log = run.begun, _as_begun(log, begun)
+    if run.has_checkpoints:
+        _evaluate_while_learning(run, log, config, folder)
+    checkpoint = train_to_folder(log, config, folder, resume=True)
     write_files({run.folder / "progress.csv": [(checkpoint.parent / "progress.csv").read_bytes()]})
     if run.learned.preset == _INSPECTOR:
         offline = _comparison(run.swf, run.budget, online=False).metrics(str(checkpoint))
@@ -330,21 +338,6 @@ def _keep_horizons(swf: Path, budget: _Budget, policy: str, path: Path) -> None:
     whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)
     found[_WHOLE] = [whole.wait, whole.bounded_slowdown]
     write_files({path: [horizons_csv(found).encode()]})
-
-
-def _learn(run: TrainingRun) -> Path:
-    half = len(load_swf(run.swf, name="w0", missing_walltime="runtime").jobs) // 2
-    jobs = load_swf(run.swf, jobs=slice(half), name="w0", missing_walltime="runtime")
-    hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
-    changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
-    config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
-    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
-    folder = run.folder / task_key(run)[:8]
-    if checkpoint := next(run.begun.glob("*.ckpt"), None):
-        folder, log = run.begun, _as_begun(log, checkpoint)
-    if run.has_checkpoints:
-        _evaluate_while_learning(run, log, config, folder)
-    return train_to_folder(log, config, folder, resume=True)
 
 
 def _as_begun(log: LogOnHosts, checkpoint: Path) -> LogOnHosts:
@@ -394,16 +387,6 @@ def _comparison(swf: Path, budget: _Budget, *, online: bool = True) -> EpisodeCo
 def _held_out(swf: Path) -> Workload:
     half = len(load_swf(swf, name="w0", missing_walltime="runtime").jobs) // 2
     return load_swf(swf, jobs=slice(half, None), name="w0", missing_walltime="runtime")
-
-
-def _heuristic(swf: Path, budget: _Budget, name: str, folder: Path) -> dict[str, float]:
-    """Means over the episodes, from the file if it is there."""
-    kept, by_horizon = folder / f"{name}.csv", folder / f"{name}-horizons.csv"
-    if not kept.exists():
-        write_metrics(kept, {name: _comparison(swf, budget).metrics(name)})
-    if not by_horizon.exists():
-        _keep_horizons(swf, budget, name, by_horizon)
-    return read_means(kept)
 
 
 def _facts(swf: Path, name: str) -> dict[str, str]:

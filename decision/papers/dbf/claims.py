@@ -5,7 +5,8 @@ drawn apart for either side. A heuristic has one run. Changes within `MARGINS` c
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,15 +80,15 @@ def metric_estimate(results: Sequence[Result], metric: str, scale: float = 1.0) 
 
 def summary(results: Results) -> ResultTable:
     """Policy, runs, the share of the paper's steps that they have, and each of `METRIC_COLUMNS`."""
-    rows = [
-        [
-            policy,
-            str(len(runs)),
-            f"{_share(runs):.2%}" if runs[0].steps else "",
-            *(_interval(metric_estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
-        ]
-        for policy, runs in results.items()
-    ]
+    rows = []
+    for policy, runs in results.items():
+        cells = []
+        for name, _, scale in METRIC_COLUMNS:
+            found = metric_estimate(runs, name, scale)
+            digits = 0 if found.value >= 1000 else 1
+            value, low, high = (f"{number:,.{digits}f}" for number in found)
+            cells.append(f"{value} ({low} to {high})" if len(runs) > 1 else value)  # even equal ones have an interval
+        rows.append([policy, str(len(runs)), f"{_share(runs):.2%}" if runs[0].steps else "", *cells])
     columns = ("policy", "runs", "of the paper's steps", *(title for _, title, _ in METRIC_COLUMNS))
     return ResultTable("IQM over the runs, with 95 % confidence intervals", columns, rows)
 
@@ -95,13 +96,6 @@ def summary(results: Results) -> ResultTable:
 def _share(runs: Sequence[Result]) -> float:
     """Of the paper's steps, that each of the runs has at least."""
     return min(run.steps for run in runs) / PAPER_STEPS
-
-
-def _interval(found: Estimate, runs: int) -> str:
-    """The value with its interval, which several runs have, even equal ones."""
-    digits = 0 if found.value >= 1000 else 1
-    value, low, high = (f"{number:,.{digits}f}" for number in found)
-    return f"{value} ({low} to {high})" if runs > 1 else value
 
 
 def horizons_csv(found: Horizons) -> str:
@@ -137,19 +131,13 @@ def horizon_table(found: Mapping[str, Sequence[Horizons]]) -> ResultTable:
     """Each policy's figures by horizon: means over the runs, each over its episodes."""
     horizons = list(dict.fromkeys(at for runs in found.values() for run in runs for at in run))
     columns = [f"{title}: {f'{at:,} jobs' if at else 'whole'}" for title in BY_HORIZON.values() for at in horizons]
-    rows = [
-        [policy, *(_figure([run[at][k] for run in runs if run]) for k in range(len(BY_HORIZON)) for at in horizons)]
-        for policy, runs in found.items()
-    ]
+    rows = []
+    for policy, runs in found.items():
+        values = [[run[at][k] for run in runs if run] for k in range(len(BY_HORIZON)) for at in horizons]
+        means = (float(np.mean(each)) if each else None for each in values)
+        rows.append([policy, *("" if x is None else f"{x:,.0f}" if x >= 1000 else f"{x:.1f}" for x in means)])
     title = "Figures by the jobs that an episode places from an idle cluster, and in one run of the whole half; means"
     return ResultTable(title, ("policy", *columns), rows)
-
-
-def _figure(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    mean = float(np.mean(values))
-    return f"{mean:,.0f}" if mean >= 1000 else f"{mean:.1f}"
 
 
 def results_csv(results: Results) -> str:
@@ -166,14 +154,22 @@ def table_markdown(
     results: Results, more: Sequence[ResultTable], facts: Mapping[str, str], missing: Mapping[str, int]
 ) -> str:
     """The table, with what was run, what tails are good for, and how many runs of which policy are not there yet."""
-    gains, table = _gains(results), summary(results)
+    known, gains = {runs[0].window: policy for policy, runs in results.items()}, []
+    for head, tail in filter(None, known):
+        split, whole = known[head, tail], known.get((head + tail, 0))
+        if tail and whole:
+            row = [split, whole]
+            for metric in ("waiting_time", "queue_length"):
+                own, other = (metric_estimate(results[policy], metric).value for policy in (split, whole))
+                row.append(f"{100 * (own / other - 1):+.1f} %")
+            gains.append(row)
     lines = ["# Deep backfilling: windows and splits", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items()]
     lines += [
         "",
         "Interquartile means over the runs, with 95 % confidence intervals where there are several.",
         "",
-        *table.markdown(),
+        *summary(results).markdown(),
     ]
     for each in more:
         lines += ["", f"## {each.title}", "", *each.markdown()]
@@ -183,24 +179,6 @@ def table_markdown(
     if missing:
         lines += ["", "## Runs that are not finished", "", *(f"- {policy}: {runs}" for policy, runs in missing.items())]
     return "\n".join((*lines, ""))
-
-
-def _gains(results: Results) -> list[list[str]]:
-    """For each window with a tail: by how much waiting time and queue are less than with all of it at the head."""
-    known = {runs[0].window: policy for policy, runs in results.items()}
-    rows = []
-    for head, tail in filter(None, known):
-        whole = known.get((head + tail, 0))
-        if tail and whole:
-            both = results[known[head, tail]], results[whole]
-            rows.append(
-                [known[head, tail], whole, *(_change(*both, name) for name in ("waiting_time", "queue_length"))]
-            )
-    return rows
-
-
-def _change(split: Sequence[Result], whole: Sequence[Result], metric: str) -> str:
-    return f"{100 * (metric_estimate(split, metric).value / metric_estimate(whole, metric).value - 1):+.1f} %"
 
 
 def types_csv(placed: Sequence[PlacedJobs]) -> str:
@@ -310,10 +288,8 @@ def judged_claims(
             for which nothing has learned have a row each, with the hours of three trainings of each policy.
     """
     rows: list[tuple[str, ...]] = []
-    some = (_tails, _best_split, _more_tail, _wide, _heuristics, _inspectors, _starved)
-    claims = [claim for each in some for claim in each(results)]
     whole = not agent.own or agent.share >= 1  # a shorter training has another end to gain
-    for claim in (*claims, *(_soon(checkpoints) if whole else ())):
+    for claim in (*_claims_on(results), *(_soon(checkpoints) if whole else ())):
         value, low, high = (100 * each for each in claim.found)
         beside = Estimate(*(each - claim.beside for each in claim.found))
         who = agent._replace(share=claim.share or agent.share)
@@ -367,78 +343,58 @@ def _claim(
     return _Claim(what, kind, metric, mean_change(own, other, metric), min(map(len, learned)), beside, share)
 
 
-def _tails(results: Results) -> Iterator[_Claim]:
-    """One slot at the tail already helps."""
-    known = _windows(results)
+def _claims_on(results: Results) -> Iterator[_Claim]:
+    """The paper's claims on figures over the episodes, those that there are policies for."""
+    known = _windows(results)  # those whose jobs wait least first
     for (head, tail), policy in known.items():
-        if tail == 1 and (whole := known.get((head + 1, 0))):
+        if tail == 1 and (whole := known.get((head + 1, 0))):  # one slot at the tail already helps
             for metric in ("waiting_time", "queue_length"):
                 what = f"{policy} has less {_NAMES[metric]} than {whole}"
                 yield _claim(what, Kind.BELOW, metric, results[policy], results[whole])
-
-
-def _best_split(results: Results) -> Iterator[_Claim]:
-    """The best split of a window of 20 halves wait and queue."""
-    known = _windows(results)
+    # the best split of a window of 20 halves wait and queue
     splits = [policy for (head, tail), policy in known.items() if head + tail == _SPLIT and tail]
-    if whole := known.get((_SPLIT, 0)):
-        for policy in splits[:1]:  # results are sorted by waiting time
-            for metric in ("waiting_time", "queue_length"):
-                what = f"{policy} has half the {_NAMES[metric]} of {whole}"
-                yield _claim(what, Kind.EQUAL, metric, results[policy], results[whole], beside=-0.5)
-
-
-def _more_tail(results: Results) -> Iterator[_Claim]:
-    """At larger windows too many jobs from the tail make it worse."""
-    known = _windows(results)
+    if splits and (whole := known.get((_SPLIT, 0))):
+        for metric in ("waiting_time", "queue_length"):
+            what = f"{splits[0]} has half the {_NAMES[metric]} of {whole}"
+            yield _claim(what, Kind.EQUAL, metric, results[splits[0]], results[whole], beside=-0.5)
+    # at larger windows too many jobs from the tail make it worse
     for slots in _MORE_TAIL:
         splits = [policy for (head, tail), policy in known.items() if head + tail == slots and head and tail]
         if splits and (whole := known.get((0, slots))):
             what = f"{whole} has more wait than the best split ({splits[0]})"
             yield _claim(what, Kind.ABOVE, "waiting_time", results[whole], results[splits[0]])
-
-
-def _wide(results: Results) -> Iterator[_Claim]:
-    """Windows of 32 and more wait less, with shorter queues, than all others."""
+    # windows of 32 and more wait less, with shorter queues, than all others
+    wide = [policy for (head, tail), policy in known.items() if head + tail >= _WIDE]
     others = [policy for policy, runs in results.items() if runs[0].window is None]
-    for policy in _wide_windows(results):
-        for metric in ("waiting_time", "queue_length"):
-            rival = min(others, key=lambda name: middle_mean(_values(results[name], metric)))
-            what = f"{policy} has less {_NAMES[metric]} than the best other ({rival})"
-            yield _claim(what, Kind.BELOW, metric, results[policy], results[rival])
-
-
-def _heuristics(results: Results) -> Iterator[_Claim]:
-    """The best heuristic uses the machine slightly better, with less load in the queue, than those windows."""
+    for policy, metric in product(wide, ("waiting_time", "queue_length")):
+        rival = min(others, key=_middle(results, metric))
+        what = f"{policy} has less {_NAMES[metric]} than the best other ({rival})"
+        yield _claim(what, Kind.BELOW, metric, results[policy], results[rival])
+    # the best heuristic uses the machine slightly better, with less load in the queue, than those windows
     rules = [policy for policy, runs in results.items() if runs[0].seed is None]
-    for policy in _wide_windows(results) if rules else ():
-        for metric, kind, said in (("utilization", Kind.ABOVE, "more"), ("job_load", Kind.BELOW, "less")):
-            sign = -1 if kind == Kind.ABOVE else 1
-            best = min(rules, key=lambda name: sign * middle_mean(_values(results[name], metric)))
+    for policy in wide if rules else ():
+        most, least = max(rules, key=_middle(results, "utilization")), min(rules, key=_middle(results, "job_load"))
+        for best, metric, kind, said in (
+            (most, "utilization", Kind.ABOVE, "more"),
+            (least, "job_load", Kind.BELOW, "less"),
+        ):
             what = f"the best heuristic ({best}) has {said} {_NAMES[metric]} than {policy}"
             yield _claim(what, kind, metric, results[best], results[policy])
-
-
-def _inspectors(results: Results) -> Iterator[_Claim]:
-    """SchedInspector uses least of the machine; over SJF its slowdown is below SJF's."""
+    # SchedInspector uses least of the machine; over SJF its slowdown is below SJF's
     inspectors = [policy for policy in results if policy.startswith(_INSPECTOR)]
     others = [policy for policy in results if policy not in inspectors]
     for policy in inspectors if others else ():
-        least = min(others, key=lambda name: middle_mean(_values(results[name], "utilization")))
-        what = f"{policy} has less utilization than all others ({least})"
-        yield _claim(what, Kind.BELOW, "utilization", results[policy], results[least])
+        rival = min(others, key=_middle(results, "utilization"))
+        what = f"{policy} has less utilization than all others ({rival})"
+        yield _claim(what, Kind.BELOW, "utilization", results[policy], results[rival])
     if _OVER_SJF in results and _SJF in results:
         what = f"{_OVER_SJF} has less slowdown than SJF ({_SJF})"
         yield _claim(what, Kind.BELOW, "bounded_slowdown", results[_OVER_SJF], results[_SJF])
-
-
-def _starved(results: Results) -> Iterator[_Claim]:
-    """A window of the tail alone places fewer large jobs."""
-    known = _windows(results)
-    tail, split = known.get((0, _TYPED)), known.get((_TYPED - 1, 1))
-    if tail and split:
-        what = f"{tail} has fewer {_NAMES['large_jobs']} than {split}"
-        yield _claim(what, Kind.BELOW, "large_jobs", results[tail], results[split])
+    # a window of the tail alone places fewer large jobs
+    only, split = known.get((0, _TYPED)), known.get((_TYPED - 1, 1))
+    if only and split:
+        what = f"{only} has fewer {_NAMES['large_jobs']} than {split}"
+        yield _claim(what, Kind.BELOW, "large_jobs", results[only], results[split])
 
 
 def _soon(checkpoints: Mapping[str, Sequence[Checkpoints]]) -> Iterator[_Claim]:
@@ -457,12 +413,9 @@ def _soon(checkpoints: Mapping[str, Sequence[Checkpoints]]) -> Iterator[_Claim]:
             yield _Claim(what, Kind.ABOVE, "waiting_time", Estimate(*found), len(shares), _MOST)
 
 
-def _wide_windows(results: Results) -> list[str]:
-    return [policy for (head, tail), policy in _windows(results).items() if head + tail >= _WIDE]
-
-
-def _values(runs: Sequence[Result], metric: str) -> np.ndarray:
-    return np.array([run.means[metric] for run in runs])
+def _middle(results: Results, metric: str) -> Callable[[str], float]:
+    """What policies are ordered by: the interquartile mean over their runs."""
+    return lambda policy: middle_mean(np.array([run.means[metric] for run in results[policy]]))
 
 
 def _windows(results: Results) -> dict[tuple[int, int], str]:

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from decision.experiments.results import CURVES, Columns, LearningCurve, read_curves
-from decision.model.record import Floats
 from decision.papers.campaign import counted
 from decision.report.plots.figures import (
     BLUE,
@@ -98,12 +97,11 @@ def _in_parts(columns: Columns) -> Columns:
     """Means over the values of equal parts, nan where a part has none."""
     steps = columns["steps"]
     part = np.minimum((steps * _PARTS / (steps[-1] + 1)).astype(int), _PARTS - 1)
-    return {name: np.array([_mean(values[part == k]) for k in np.unique(part)]) for name, values in columns.items()}
-
-
-def _mean(values: Floats) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else np.nan
+    found = {}
+    for name, values in columns.items():
+        known = [values[(part == k) & np.isfinite(values)] for k in np.unique(part)]
+        found[name] = np.array([float(some.mean()) if len(some) else np.nan for some in known])
+    return found
 
 
 def _over(results: Results) -> str:

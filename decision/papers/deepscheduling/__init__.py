@@ -159,7 +159,18 @@ def _do_part(task: DeepSchedulingPart) -> None:
     """Learn, if there is something to learn, and play all days."""
     kind, _, which = task.who.partition(" ")
     if kind == _HELD_OUT:
-        found = {_HELD_OUT: _learn_and_play(task)}
+        platform, workload = case(task.cluster, task.budget.days)
+        days = f"env.days=[0, {_learned_days(workload)}]"
+        changes = (days, f"learn.steps={task.budget.steps}", "learn.threads=1", *task.budget.changes)
+        config = load_config(task.budget.preset, changes, seed=task.seed)
+        facts = InputFacts(name=task.cluster, sha256=""), InputFacts(name=f"days like {task.cluster}'s", sha256="")
+        checkpoint = train_to_folder(LogOnHosts(platform, workload, facts), config, training_folder(task), resume=True)
+        policy = learned_policy(checkpoint)
+        assert isinstance(policy, LearnedPolicy)
+        policy.actor.reset(task.seed)
+        setup, together = _setup(task.cluster, task.budget.days, encoder=policy.encoder), policy.actor.together
+        played = play_days(setup, setup.beginnings.row.tolist(), lambda _, out: together(out.observation, out.mask))
+        found = {_HELD_OUT: played}
     elif kind == "grid":
         setup = _setup(task.cluster, task.budget.days)
         found = {name: _play_policy(setup, name) for name in grid_of(task.budget, *which.split())}
@@ -171,7 +182,7 @@ def _do_part(task: DeepSchedulingPart) -> None:
     else:
         setup = _setup(task.cluster, task.budget.days)
         found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in SIMPLE_RULES}
-    arrays = {f"{name}/{field}": value for name, days in found.items() for field, value in days._asdict().items()}
+    arrays = {f"{name}/{field}": value for name, each in found.items() for field, value in each._asdict().items()}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_files({task.file: [content.getvalue()]})
@@ -204,20 +215,6 @@ def _learned_days(workload: Workload) -> int:
     return int(_LEARNED * len(busy_days(workload)))
 
 
-def _learn_and_play(task: DeepSchedulingPart) -> Days:
-    platform, workload = case(task.cluster, task.budget.days)
-    days = f"env.days=[0, {_learned_days(workload)}]"
-    changes = (days, f"learn.steps={task.budget.steps}", "learn.threads=1", *task.budget.changes)
-    config = load_config(task.budget.preset, changes, seed=task.seed)
-    facts = InputFacts(name=task.cluster, sha256=""), InputFacts(name=f"days like {task.cluster}'s", sha256="")
-    checkpoint = train_to_folder(LogOnHosts(platform, workload, facts), config, training_folder(task), resume=True)
-    policy = learned_policy(checkpoint)
-    assert isinstance(policy, LearnedPolicy)
-    policy.actor.reset(task.seed)
-    setup, together = _setup(task.cluster, task.budget.days, encoder=policy.encoder), policy.actor.together
-    return play_days(setup, setup.beginnings.row.tolist(), lambda _, out: together(out.observation, out.mask))
-
-
 def _play_policy(setup: Setup, name: str) -> Days:
     placed: list[PlacedJobs] = []
     found = evaluate(name, setup, first=setup.beginnings.row, placed=placed)
@@ -240,17 +237,6 @@ def _jobs(workload: Workload) -> Jobs:
 # --- Tables and figures --------------------------------------------------------------------------------------------
 
 ByName = Mapping[str, list[Days]]  # by seed
-
-
-def _by_cluster(done: Sequence[DeepSchedulingPart]) -> dict[str, dict[str, list[Days]]]:
-    """Days of each policy; those clusters of which all kinds of parts are there."""
-    found: dict[str, dict[str, list[Days]]] = {}
-    for task in done:
-        arrays = np.load(task.file)
-        for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
-            days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
-            found.setdefault(task.cluster, {}).setdefault(name, []).append(days)
-    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, JOINT, *SIMPLE_RULES} <= names.keys()}
 
 
 _PER_CORE, _SEQUENTIAL = claims.per_processor, claims.sequential_slowdown
@@ -374,9 +360,17 @@ def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
 
     from .figures import cumulative, sequential_slowdowns, slowdown_shares
 
+    by_cluster: dict[str, dict[str, list[Days]]] = {}  # days of each policy
+    for task in asked.done:
+        arrays = np.load(task.file)
+        for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
+            days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
+            by_cluster.setdefault(task.cluster, {}).setdefault(name, []).append(days)
     tables, budget = [], asked.budget
     files: dict[str, bytes] = {}
-    for cluster, found in _by_cluster(asked.done).items():
+    for cluster, found in by_cluster.items():
+        if not {_HELD_OUT, JOINT, *SIMPLE_RULES} <= found.keys():
+            continue
         tables.append(_table(cluster, budget, found))
         _, workload = case(cluster, budget.days)
         jobs, some = _jobs(workload), {name: found[name] for name in (*SIMPLE_RULES, _HELD_OUT)}

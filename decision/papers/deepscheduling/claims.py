@@ -53,27 +53,25 @@ class Days(NamedTuple):
 
 def play_days(setup: Setup, rows: Sequence[int], choose: ChooseIn) -> Days:
     """Play the days that begin with these rows of the trace."""
-    chunks = [rows[at : at + _TOGETHER] for at in range(0, len(rows), _TOGETHER)]
-    played = [_play_together(setup, np.array(chunk, np.int64), choose) for chunk in chunks]
+    played = []
+    for at in range(0, len(rows), _TOGETHER):
+        first = np.array(rows[at : at + _TOGETHER], np.int64)
+        batch = Batch(setup, len(first), 1)
+        out = batch.new_outputs()
+        batch.reset(first, out)
+        while not (out.terminated | out.truncated).all():
+            batch.step(choose(batch, out), False, out)
+        jobs = setup.beginnings.last - setup.beginnings.row
+        jobs = jobs[np.searchsorted(setup.beginnings.row, first)]
+        every = [env.progress for env in batch.envs]
+        waste, joules, used = np.array([[each.wasted, each.joules, each.used] for each in every]).T
+        switches, none = np.array([float(each.nb_switched) for each in every]), np.zeros(len(first))
+        waits = []
+        for env, number in zip(batch.envs, jobs.tolist(), strict=True):
+            start = env.state.start_time[:number]  # a job that was never started waits until the day is cut off
+            waits.append(np.where(np.isfinite(start), start, env.state.now) - env.state.submit_time[:number])
+        played.append(Days(jobs, waste, switches, joules, used, none, np.concatenate(waits)))
     return Days(*(np.concatenate(column) for column in zip(*played, strict=True)))
-
-
-def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> Days:
-    batch = Batch(setup, len(rows), 1)
-    out = batch.new_outputs()
-    batch.reset(rows, out)
-    while not (out.terminated | out.truncated).all():
-        batch.step(choose(batch, out), False, out)
-    jobs = setup.beginnings.last - setup.beginnings.row
-    jobs = jobs[np.searchsorted(setup.beginnings.row, rows)]
-    every = [env.progress for env in batch.envs]
-    total = np.array([[progress.wasted, progress.joules, progress.used] for progress in every])
-    switches = np.array([float(progress.nb_switched) for progress in every])
-    waits = []
-    for env, number in zip(batch.envs, jobs.tolist(), strict=True):
-        start = env.state.start_time[:number]  # a job that was never started waits until the day is cut off
-        waits.append(np.where(np.isfinite(start), start, env.state.now) - env.state.submit_time[:number])
-    return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
 
 
 def rule(name: str) -> ChooseIn:

@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
-from decision.model.record import Floats
 from decision.papers.campaign import counted
 from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
@@ -36,9 +33,19 @@ def cumulative(cluster: str, found: ByPolicy, jobs: Jobs, learned_days: int) -> 
     panels = figure.subplots(1, 3)
     titles = ("waste (W min a day)", "waiting time (min)", "slowdown per processor")
     for at, seeds in enumerate(found.values()):
-        courses = np.array([_courses(days, jobs) for days in seeds])  # (seeds, panels, days)
-        for axes, values in zip(panels, courses.transpose(1, 0, 2), strict=True):
-            _draw_seeds(axes, values, at)
+        courses = []  # (seeds, panels, days): waste, wait in minutes, slowdown per processor
+        for days in seeds:
+            upto = np.arange(1, len(days.jobs) + 1)
+            ratio = np.maximum(job_slowdowns(days, jobs) / jobs.size, 1.0)
+            means = [np.bincount(jobs.day, each, len(days.jobs)) / days.jobs for each in (days.wait / 60, ratio)]
+            courses.append([np.cumsum(each) / upto for each in (days.waste / 60, *means)])
+        for axes, values in zip(panels, np.array(courses).transpose(1, 0, 2), strict=True):
+            axes.plot(upto, values.mean(0), color=_COLORS[at], linestyle=_line(at), linewidth=_WIDTHS[at])
+            if len(seeds) > 1:
+                low, high = np.percentile(values, _BAND, axis=0)
+                axes.fill_between(upto, low, high, color=_COLORS[at], alpha=0.25, linewidth=0)
+                for extreme in (values.min(0), values.max(0)):
+                    axes.plot(upto, extreme, color=_COLORS[at], linewidth=0.6)
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title)
         axes.axvline(learned_days, color=GREY, linestyle=":")
@@ -59,32 +66,14 @@ def _line(at: int) -> Literal["-"] | tuple[float, tuple[float, ...]]:
     return "-" if gaps is None else (0.0, gaps)
 
 
-def _courses(days: Days, jobs: Jobs) -> Floats:
-    """(3, D) means up to each day of waste, wait in minutes and slowdown per processor."""
-    upto = np.arange(1, len(days.jobs) + 1)
-    ratio = np.maximum(job_slowdowns(days, jobs) / jobs.size, 1.0)
-    means = [np.bincount(jobs.day, values, len(days.jobs)) / days.jobs for values in (days.wait / 60, ratio)]
-    return np.array([np.cumsum(values) / upto for values in (days.waste / 60, *means)])
-
-
-def _draw_seeds(axes: Axes, values: Floats, at: int) -> None:
-    """The mean of (seeds, days) values; where there are several seeds, their percentiles and extremes."""
-    upto = np.arange(1, values.shape[1] + 1)
-    axes.plot(upto, values.mean(0), color=_COLORS[at], linestyle=_line(at), linewidth=_WIDTHS[at])
-    if len(values) > 1:
-        low, high = np.percentile(values, _BAND, axis=0)
-        axes.fill_between(upto, low, high, color=_COLORS[at], alpha=0.25, linewidth=0)
-        for extreme in (values.min(0), values.max(0)):
-            axes.plot(upto, extreme, color=_COLORS[at], linewidth=0.6)
-
-
 @styled
 def slowdown_shares(cluster: str, found: ByPolicy, jobs: Jobs) -> Figure:
     """Shares of jobs by their slowdown (figure 3); of several seeds, the mean with the least and the most."""
     figure, width = new_figure(18), 0.8 / len(found)
     axes = figure.subplots()
     for k, (color, seeds) in enumerate(zip(_COLORS, found.values(), strict=False)):
-        shares = np.array([_shares(days, jobs) for days in seeds])
+        counts = np.array([np.histogram(job_slowdowns(days, jobs), _EDGES)[0] for days in seeds])
+        shares = counts / counts.sum(axis=1, keepdims=True)
         mean = shares.mean(0)
         reach = np.maximum([mean - shares.min(0), shares.max(0) - mean], 0.0)
         at = np.arange(len(_NAMES)) + k * width
@@ -98,28 +87,20 @@ def slowdown_shares(cluster: str, found: ByPolicy, jobs: Jobs) -> Figure:
     return figure
 
 
-def _shares(days: Days, jobs: Jobs) -> Floats:
-    counts, _ = np.histogram(job_slowdowns(days, jobs), _EDGES)
-    return counts / counts.sum()
-
-
 @styled
 def sequential_slowdowns(cluster: str, found: ByPolicy, jobs: Jobs) -> Figure:
     """Slowdowns of sequential jobs, without outliers (figure 4), of all seeds together."""
     figure = new_figure(18)
     axes = figure.subplots()
-    axes.boxplot(
-        [np.concatenate([_sequential(days, jobs) for days in seeds]) for seeds in found.values()], showfliers=False
-    )
+    shown = []
+    for seeds in found.values():
+        every = [job_slowdowns(days, jobs) for days in seeds]
+        shown.append(np.concatenate([each[within_range(each, jobs.sequential > 0)] for each in every]))
+    axes.boxplot(shown, showfliers=False)
     axes.set_xticks(np.arange(len(found)) + 1, list(found))
     axes.set_ylabel("slowdown of sequential jobs")
     headline(figure, f"{cluster}: without outliers (figure 4); {_spread(found, 'jobs together')}")
     return figure
-
-
-def _sequential(days: Days, jobs: Jobs) -> NDArray[np.float64]:
-    each = job_slowdowns(days, jobs)
-    return each[within_range(each, jobs.sequential > 0)]
 
 
 def _spread(found: ByPolicy, what: str = "mean, 10 to 90 %, least and most") -> str:

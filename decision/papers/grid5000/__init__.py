@@ -35,7 +35,7 @@ minutes, and the simulation for 5 % less; moving submissions within their second
 
 import csv
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +79,16 @@ def read_recorded_case(data: Path, seed: int) -> RecordedCase:
     real = read_record(data / f"oar_gantt_seed{seed}.csv")
     workload = load_workload(data / f"delay_seed{seed}.json")
     same = [(job.size, job.walltime) for job in workload.jobs] == list(zip(real.size, real.walltime, strict=True))
-    return RecordedCase(seed, real, workload if same else _rebuild(real), not same)
+    if not same:  # what the record itself says
+        columns = zip(real.id, real.submit_time, real.size, real.walltime, real.profile, strict=True)
+        jobs = [
+            Job(id=name, submit_time=float(submit), size=int(size), walltime=float(walltime), profile=profile)
+            for name, submit, size, walltime, profile in columns
+        ]
+        runtimes = zip(real.profile, real.runtime, strict=True)
+        profiles: dict[str, Profile] = {name: Delay(float(runtime)) for name, runtime in runtimes}
+        workload = Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=NB_HOSTS)
+    return RecordedCase(seed, real, workload, not same)
 
 
 def read_record(path: Path) -> JobTable:
@@ -123,38 +132,21 @@ def _column(rows: list[dict[str, str]], name: str) -> Floats:
     return np.array([float(row[name]) for row in rows])
 
 
-def _rebuild(real: JobTable) -> Workload:
-    columns = zip(real.id, real.submit_time, real.size, real.walltime, real.profile, strict=True)
-    jobs = [
-        Job(id=name, submit_time=float(submit), size=int(size), walltime=float(walltime), profile=profile)
-        for name, submit, size, walltime, profile in columns
-    ]
-    profiles: dict[str, Profile] = {
-        name: Delay(float(runtime)) for name, runtime in zip(real.profile, real.runtime, strict=True)
-    }
-    return Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=NB_HOSTS)
-
-
 def measure_delays(cases: Iterable[RecordedCase]) -> Delays:
     """OAR's delays, from records: mean of the starts that something caused at once, median of the jobs' overrun."""
     reactions, launches = [], []
     for case in cases:
-        lags = case.real.start_time - _ready(case.real)
+        real, free = case.real, np.zeros(NB_HOSTS)
+        ready = real.submit_time.copy()  # seconds: when each job was submitted and its hosts were free
+        for job in np.argsort(real.start_time, kind="stable"):
+            hosts = parse_hosts(real.allocation[job])
+            ready[job] = max(ready[job], free[hosts].max())
+            free[hosts] = real.start_time[job] + real.runtime[job]
+        lags = real.start_time - ready
         reactions.append(lags[lags <= _PROMPT])
         profiles = [case.workload.profiles[job.profile] for job in case.workload.jobs]
-        launches.append(case.real.runtime - [p.duration if isinstance(p, Delay) else math.nan for p in profiles])
+        launches.append(real.runtime - [p.duration if isinstance(p, Delay) else math.nan for p in profiles])
     return Delays(float(np.concatenate(reactions).mean()), float(np.median(np.concatenate(launches))))
-
-
-def _ready(real: JobTable) -> Floats:
-    """For each job when it was submitted and its hosts were free, seconds."""
-    free = np.zeros(NB_HOSTS)
-    ready = real.submit_time.copy()
-    for job in np.argsort(real.start_time, kind="stable"):
-        hosts = parse_hosts(real.allocation[job])
-        ready[job] = max(ready[job], free[hosts].max())
-        free[hosts] = real.start_time[job] + real.runtime[job]
-    return ready
 
 
 SEEDS = (0, 1, 2, 3, 4)  # that are looked for in a folder without records
@@ -203,7 +195,21 @@ def reproduce_grid5000(data: Path) -> Findings:
     """
     cases = [read_recorded_case(data, seed) for seed in seeds_in(data)]
     delays = measure_delays(case for case in cases if case.seed in MEASURED_ON)
-    rows = [row for case in cases for row in _rows(case, delays)]
+    rows: list[tuple[str, ...]] = []
+    for case in cases:
+        makespan, wait, slowdown = _figures(case.real)
+        rows.append((str(case.seed), "OAR", f"{makespan:,.0f}", f"{wait:.1f}", f"{slowdown:.2f}", "", "", ""))
+        if case.seed == _NOISE_SEED:
+            rows.append(_NOISE)
+        for model in MODELS:
+            error = deviation(case, model, delays)
+            changes = (
+                _signed(error.makespan - makespan, 0),
+                _signed(error.wait - wait, 1),
+                _signed(error.slowdown - slowdown, 2),
+            )
+            off = f"{error.start_median:.1f}", f"{error.start_95:.0f}", f"{100 * error.close:.0f}"
+            rows.append(("", model.name, *changes, *off))
     table = ResultTable("800 jobs on 32 hosts: what OAR did, and how far off simulations are", _COLUMNS, rows)
     notes = f"""\
 OAR's rows are what happened, the others the differences of simulations to it; wait and bounded slowdown are means.
@@ -253,25 +259,6 @@ def _figures(jobs: JobTable) -> tuple[float, float, float]:
 
 
 _COLUMNS = ("seed", "who", "makespan\ns", "wait\ns", "bounded\nslowdown", "off s\n50 %", "off s\n95 %", "< 3 s\n%")
-
-
-def _rows(case: RecordedCase, delays: Delays) -> Iterator[tuple[str, ...]]:
-    makespan, wait, slowdown = _figures(case.real)
-    yield str(case.seed), "OAR", f"{makespan:,.0f}", f"{wait:.1f}", f"{slowdown:.2f}", "", "", ""
-    if case.seed == _NOISE_SEED:
-        yield _NOISE
-    for model in MODELS:
-        error = deviation(case, model, delays)
-        yield (
-            "",
-            model.name,
-            _signed(error.makespan - makespan, 0),
-            _signed(error.wait - wait, 1),
-            _signed(error.slowdown - slowdown, 2),
-            f"{error.start_median:.1f}",
-            f"{error.start_95:.0f}",
-            f"{100 * error.close:.0f}",
-        )
 
 
 def _signed(value: float, digits: int) -> str:

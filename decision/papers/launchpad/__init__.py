@@ -77,16 +77,14 @@ def world(hosts: int, intermittent: bool, seed: int, jobs: int, battery: float =
     model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=WORLD_STEP, price_by_qos=True)
     workload = green_workload(np.random.default_rng([seed, hosts]), jobs, model)
     platform = networked(Flat(hosts, Link(1.25e9, 0.0)), (PowerState(1e9),))
-    return GreenWorld(platform, workload, _supply(workload, hosts, seed, battery) if intermittent else ())
-
-
-def _supply(workload: Workload, hosts: int, seed: int, battery: float) -> tuple[MachineEvent, ...]:
+    if not intermittent:
+        return GreenWorld(platform, workload, ())
     rows = worths(workload)
     assert rows is not None
     steps = int(rows[:, DEADLINE].max() / WORLD_STEP) + _MOST_STEPS_MORE
-    model = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP, battery=battery * hosts)
+    supply = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP, battery=battery * hosts)
     rng = np.random.default_rng([seed, hosts, 1])
-    return power_events(rng, green_power(rng, model), model)
+    return GreenWorld(platform, workload, power_events(rng, green_power(rng, supply), supply))
 
 
 def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) -> tuple[MachineEvent, ...]:
@@ -429,9 +427,17 @@ def _parts_of(budget: _Budget, folder: Path) -> list[LaunchpadPart]:
 
 def _do_part(task: LaunchpadPart) -> None:
     """Play heuristics, or learn and play."""
-    budget, effort = task.budget, task.budget.effort
-    if isinstance(task.contender, Learner):
-        found = _learn(task, task.contender)
+    budget, effort, learner = task.budget, task.budget.effort, task.contender
+    if isinstance(learner, Learner):
+        learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs, budget.battery)
+        data = task.folder / f"{task.hosts}-{learner.data}.choices"
+        if learner.data and not data.exists():
+            record_data(learned, learner.data, effort, data)
+        tested = _tested(task)
+        rollouts = rollout_jobs(tested, budget.rollouts, effort.jobs, effort.steps)
+        folder = training_folder(task)
+        outcome = learn_and_play(learner, effort, task.seed, learned, tested, rollouts, data, folder)
+        found = {name: np.asarray(value) for name, value in outcome._asdict().items()}
     elif task.contender == _POSSIBLE:
         mixes = PUBLISHED_AGREEMENT[BC]
         found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
@@ -450,18 +456,6 @@ def _tested(task: LaunchpadPart) -> GreenWorld:
     effort, rollouts = task.budget.effort, task.budget.rollouts
     jobs = rollouts * effort.jobs if not effort.steps else jobs_in(task.hosts, rollouts * effort.steps)
     return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs, task.budget.battery)
-
-
-def _learn(task: LaunchpadPart, learner: Learner) -> dict[str, NDArray[np.float64]]:
-    budget, folder = task.budget, training_folder(task)
-    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs, budget.battery)
-    data = task.folder / f"{task.hosts}-{learner.data}.choices"
-    if learner.data and not data.exists():
-        record_data(learned, learner.data, budget.effort, data)
-    tested = _tested(task)
-    rollouts = rollout_jobs(tested, budget.rollouts, budget.effort.jobs, budget.effort.steps)
-    outcome = learn_and_play(learner, budget.effort, task.seed, learned, tested, rollouts, data, folder)
-    return {name: np.asarray(value) for name, value in outcome._asdict().items()}
 
 
 def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results:
@@ -510,18 +504,13 @@ def _left(asked: Asked[_Budget, LaunchpadPart]) -> str:
 
 
 def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
-    """Nothing until there are heuristics to compare with."""
+    """Tables, and figures 3 to 8 with their numbers; nothing until there are heuristics to compare with."""
     if not any(task.contender == _RULES for task in asked.done):
         return Shown(())
     found = results_of(asked.done, asked.budget)
     made = [claims.value_table, claims.claim_table]
     if found.moments:
         made += [claims.agreement_table, claims.fit_table, claims.time_table]
-    return Shown(tuple(make(found) for make in made), _figures(found))
-
-
-def _figures(found: claims.Results) -> dict[str, bytes]:
-    """Figures 3 to 8, and their numbers."""
     from decision.report.plots.figures import drawn
 
     from .figures import value_bars
@@ -532,7 +521,7 @@ def _figures(found: claims.Results) -> dict[str, bytes]:
         if any(values.values()):
             files[f"figure-{number}.csv"] = claims.figure_csv(values)
             files[f"figure-{number}.svg"] = drawn(value_bars(claims.figure_title(found, number), values), ".svg")
-    return files
+    return Shown(tuple(make(found) for make in made), files)
 
 
 LAUNCHPAD = Campaign(

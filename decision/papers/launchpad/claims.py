@@ -10,7 +10,7 @@ no more than 0.023 counts as equal, in every claim on values and on agreement.
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -202,7 +202,26 @@ def claim_table(found: Results) -> ResultTable:
             runs = _runs(found, size, claim.own, claim.other)
             known = verdicts(claim.kind, change, WITHIN, agent=agent, runs=runs)
             rows.append((claim.name, str(claim), str(size), str(change), *known))
-    rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
+    for (method, published), mix in product(PUBLISHED_AGREEMENT.items(), PUBLISHED_AGREEMENT["BC"]):
+        # C8: table 1 over all steps, figure by figure
+        share, by_seed = published[mix], found.agreement.get(f"{method}_{mix}")
+        if by_seed:
+            ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
+            theirs = np.full_like(ours, share)
+            change = paired(ours, theirs, lambda one, two: float(one.mean() - two.mean()), found.samples)
+            what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
+            known = verdicts(Kind.EQUAL, change, WITHIN, agent=found.agent, runs=len(by_seed))
+            rows.append(("C8", what, str(min(found.values)), str(change), *known))
+    rows += _time_rows(found)
+    for size, names in sorted(found.early.items()):
+        # C10: offline+online is in a third of the steps where online is at the end
+        own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
+        if runs := len(own.keys() & other.keys()):
+            change = mean_difference(*common(own, other), found.samples)
+            known = verdicts(Kind.NO_WORSE, change, WITHIN, agent=found.agent, runs=runs)
+            rows.append(
+                ("C10", f"{_EARLY} in a third of its steps no worse than Online", str(size), str(change), *known)
+            )
     equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
     title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
     title += f"; {counted(without, 'more claim')} of a size have no runs" if without else ""
@@ -221,24 +240,6 @@ def _runs(found: Results, size: int, own: str, other: str) -> int:
     """Seeds that both contenders have."""
     names = found.values[size]
     return len(names[own].keys() & names[other].keys())
-
-
-def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
-    """C8: table 1 over all steps, figure by figure."""
-    rows: list[tuple[str, ...]] = []
-    for method, published in PUBLISHED_AGREEMENT.items():
-        for mix, share in published.items():
-            if by_seed := found.agreement.get(f"{method}_{mix}"):
-                ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
-                change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
-                what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
-                known = verdicts(Kind.EQUAL, change, WITHIN, agent=found.agent, runs=len(by_seed))
-                rows.append(("C8", what, str(min(found.values)), str(change), *known))
-    return rows
-
-
-def _mean_change(own: Floats, other: Floats) -> float:
-    return float(own.mean() - other.mean())
 
 
 def _time_rows(found: Results) -> list[tuple[str, ...]]:
@@ -289,20 +290,6 @@ def _factor(logarithm: float) -> str:
     return "never" if logarithm == math.inf else f"{math.exp(logarithm):.2g} times"
 
 
-def _early_rows(found: Results) -> list[tuple[str, ...]]:
-    """C10: offline+online is in a third of the steps where online is at the end."""
-    rows: list[tuple[str, ...]] = []
-    for size, names in sorted(found.early.items()):
-        own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
-        if own.keys() & other.keys():
-            change = mean_difference(*common(own, other), found.samples)
-            what = f"{_EARLY} in a third of its steps no worse than Online"
-            runs = len(own.keys() & other.keys())
-            known = verdicts(Kind.NO_WORSE, change, WITHIN, agent=found.agent, runs=runs)
-            rows.append(("C10", what, str(size), str(change), *known))
-    return rows
-
-
 def agreement_table(found: Results) -> ResultTable:
     """Table 1: shares of equal choices, of all steps (and of those with a choice); the paper's; the most possible."""
     mixes = tuple(next(iter(PUBLISHED_AGREEMENT.values())))
@@ -330,19 +317,15 @@ def fit_table(found: Results) -> ResultTable:
         cells = []
         for method in methods:
             names = [f"{method}_{mix}" if mix else method for mix in mixes]
-            here = ", ".join(_suits(found, name, size) for name in names if name in found.values[size])
+            here = []
+            for name in filter(found.values[size].__contains__, names):
+                change = change_of(found.values, name, "QoS", size, found.samples)
+                few = change is None or _runs(found, size, name, "QoS") < RUNS_OF_A_VERDICT
+                here.append(_SUITS[Verdict.UNDECIDED if few else judge(Kind.NO_WORSE, change, WITHIN)])
             published = PUBLISHED_FIT[quality].get(method)
-            cells.append(f"{here or '-'} ({'-' if published is None else _TICK[published]})")
+            cells.append(f"{', '.join(here) or '-'} ({'-' if published is None else _TICK[published]})")
         rows.append((f"{quality} ({', '.join(mixes) or 'none'})", *cells))
     return ResultTable("Table 2: no worse than QoS from such data (paper)", ("data", *methods), rows)
-
-
-def _suits(found: Results, name: str, size: int) -> str:
-    """Whether a contender is no worse than QoS, in a word; undecided with fewer than `RUNS_OF_A_VERDICT` seeds."""
-    change = change_of(found.values, name, "QoS", size, found.samples)
-    if change is None or _runs(found, size, name, "QoS") < RUNS_OF_A_VERDICT:
-        return _SUITS[Verdict.UNDECIDED]
-    return _SUITS[judge(Kind.NO_WORSE, change, WITHIN)]
 
 
 def time_table(found: Results) -> ResultTable:

@@ -130,20 +130,17 @@ _TITLES = {_MODEL: "the model", MEMORY: f"load with a memory of {_MEMORY:g} jobs
 
 def schedule_logs(batch: LogBatch) -> Result:
     """The scores of a batch's logs."""
-    numbers = range(batch.first, batch.first + batch.logs)
-    logs = [_schedule(number, batch) for number in numbers]
-    return {"first": [first.tolist() for first, _ in logs], "scores": [scores.tolist() for _, scores in logs]}
-
-
-def _schedule(number: int, batch: LogBatch) -> tuple[Ints, Floats]:
-    """First jobs (n,) and scores (policies, metrics, n) of the windows of a log; each begins with idle hosts."""
-    rng, design = np.random.default_rng([number, 7]), batch.design
-    log = _weeks_of(batch.log, design.jobs, rng) if batch.log else _made(batch.made, design.jobs, rng)
-    last = design.jobs - design.length
-    first = rng.integers(0, last + 1, design.windows) if batch.random else np.arange(0, last + 1, design.length)
-    setup = make_setup(log, equal_hosts(log.nb_res), jobs=design.length, online=False)
-    found = [evaluate(policy, setup, first=first) for policy in _POLICIES]
-    return first, np.array([[scores[metric] for metric in _METRICS] for scores in found])
+    design, last = batch.design, batch.design.jobs - batch.design.length
+    begins, scores = [], []  # of each log: (n,) first jobs of its windows, (policies, metrics, n) their scores
+    for number in range(batch.first, batch.first + batch.logs):
+        rng = np.random.default_rng([number, 7])
+        log = _weeks_of(batch.log, design.jobs, rng) if batch.log else _made(batch.made, design.jobs, rng)
+        first = rng.integers(0, last + 1, design.windows) if batch.random else np.arange(0, last + 1, design.length)
+        setup = make_setup(log, equal_hosts(log.nb_res), jobs=design.length, online=False)  # windows begin idle
+        found = [evaluate(policy, setup, first=first) for policy in _POLICIES]
+        begins.append(first.tolist())
+        scores.append([[each[metric].tolist() for metric in _METRICS] for each in found])
+    return {"first": begins, "scores": scores}
 
 
 def _made(how: str, jobs: int, rng: np.random.Generator) -> Workload:
@@ -325,7 +322,10 @@ def _cheapest(submit, size, runtime, rate, free, sums, cell, wanted):
         if cost < least:
             least, at = cost, start
         total += least
-        _want(wanted, cell, size[job], at, at + length)
+        edge = int(at / cell)
+        while edge < len(wanted) and edge * cell < at + length:
+            wanted[edge] += size[job] * max(min(at + length, (edge + 1) * cell) - max(at, edge * cell), 0.0)
+            edge += 1
     return total
 
 
@@ -337,11 +337,3 @@ def _price(sums, cell, time):
     if low >= len(sums) - 1:
         return sums[len(sums) - 1]
     return sums[low] + (place - low) * (sums[low + 1] - sums[low])
-
-
-@kernel
-def _want(wanted, cell, size, begin, end):
-    at = int(begin / cell)
-    while at < len(wanted) and at * cell < end:
-        wanted[at] += size * max(min(end, (at + 1) * cell) - max(begin, at * cell), 0.0)
-        at += 1

@@ -170,9 +170,15 @@ def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, job
     rng, half = np.random.default_rng(_SEED), functools.cache(lambda number: _Half(number, jobs))
     evolution = CmaEs(np.zeros(len(_ROWS)), _SPREAD, _POPULATION)
     average, rows = evolution.mean, []
+    kinds = [  # numbers of the halves of each kind
+        [n for n in range(nb_halves()) if (n % len(ACCURACIES), n // len(ACCURACIES) % len(SHARES)) == (a, s)]
+        for a in range(len(ACCURACIES))
+        for s in range(len(SHARES))
+    ]
     with ThreadPoolExecutor(available_cores()) as pool:
         for generation in range(generations):
-            chosen, candidates = _draw_halves(rng), evolution.ask(rng)
+            chosen = [kinds[k][rng.integers(_HALVES)] for k in rng.permutation(len(kinds))[:_SEQUENCES]]
+            candidates = evolution.ask(rng)
             play = functools.partial(_compete, pool, half)
             found = kept(folder / f"generation-{generation}.json", play, chosen, candidates, jobs)
             evolution.tell(-found.mean(1))
@@ -195,16 +201,6 @@ def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, job
     return Findings((table,), f"{folder}: packer.ckpt")
 
 
-def _draw_halves(rng: np.random.Generator) -> list[int]:
-    """Numbers of halves of different kinds."""
-    kinds = [
-        [n for n in range(nb_halves()) if (n % len(ACCURACIES), n // len(ACCURACIES) % len(SHARES)) == (a, s)]
-        for a in range(len(ACCURACIES))
-        for s in range(len(SHARES))
-    ]
-    return [kinds[k][rng.integers(_HALVES)] for k in rng.permutation(len(kinds))[:_SEQUENCES]]
-
-
 def _compete(
     pool: ThreadPoolExecutor,
     half: Callable[[int], _Half],
@@ -213,11 +209,8 @@ def _compete(
     _jobs: int,
 ) -> NDArray[np.float64]:
     """(C, S) utilization that each candidate reaches on each of these halves, which have so many jobs."""
-    return np.transpose(list(pool.map(functools.partial(_play, candidates), map(half, chosen))))
-
-
-def _play(candidates: NDArray[np.float64], half: _Half) -> list[float]:
-    return [half.utilization(_weights(genes)) for genes in candidates]
+    weights = [_weights(genes) for genes in candidates]
+    return np.transpose(list(pool.map(lambda each: [each.utilization(w) for w in weights], map(half, chosen))))
 
 
 def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -279,7 +272,19 @@ def reproduce_timetable(parts: Parts, size: Size = Size()) -> Findings:  # noqa:
     """
     folder, of = writable_folder(parts.folder), size.generations + 2 * len(_WORLDS)
     weights, evolved = _evolve(parts, size, of)
-    _write(folder / "timetable.ckpt", weights, size)
+    sequences = sum(_WORLDS.values())
+    steps = size.generations * _CANDIDATES * sequences * size.sequence
+    write_evolved(
+        folder / "timetable.ckpt",
+        Timetable(),
+        weights,
+        {"steps": steps, "population": _CANDIDATES, "spread": _FIRST_SPREAD, "sequences": sequences},
+        hosts=min(_WORLDS),
+        platform=f"{', '.join(map(str, _WORLDS))} equal hosts",
+        workloads=[InputFacts(name="decision reproduce timetable", sha256="")],
+        changes=[f"env.jobs={size.sequence}"],
+        seed=_EVOLUTION_SEED,
+    )
     compared, bounded = [], []
     for number, hosts in enumerate(_WORLDS):
         compared.append(kept(folder / f"unseen-{hosts}.json", _compare, weights, hosts, size))
@@ -388,19 +393,3 @@ def _row(hosts: int, values: Floats, shares: Floats) -> tuple[str, ...]:
     low, high = np.quantile(own[drawn].sum(axis=1) / other[drawn].sum(axis=1), (0.025, 0.975))
     ratio = f"{own.sum() / other.sum():.3f} ({low:.3f} to {high:.3f})"
     return (str(hosts), _HEURISTICS[best], ratio, *(f"{share:.3f}" for share in shares))
-
-
-def _write(path: Path, weights: Floats, size: Size) -> None:
-    sequences = sum(_WORLDS.values())
-    steps = size.generations * _CANDIDATES * sequences * size.sequence
-    write_evolved(
-        path,
-        Timetable(),
-        weights,
-        {"steps": steps, "population": _CANDIDATES, "spread": _FIRST_SPREAD, "sequences": sequences},
-        hosts=min(_WORLDS),
-        platform=f"{', '.join(map(str, _WORLDS))} equal hosts",
-        workloads=[InputFacts(name="decision reproduce timetable", sha256="")],
-        changes=[f"env.jobs={size.sequence}"],
-        seed=_EVOLUTION_SEED,
-    )

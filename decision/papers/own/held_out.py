@@ -9,7 +9,7 @@ arrivals known.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,12 +81,22 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
     )
     found = dict(zip(LOGS, results, strict=True))
     header = ("log", "metric", "FCFS with EASY", "hindsight", policy, "over hindsight", "over the lower bound")
-    summary = ResultTable("", header, list(_summary(found)))
+    rows, pairs = [], []
+    for log, result in found.items():
+        for at, metric in enumerate(_METRICS):
+            name, best = min(result["heuristics"].items(), key=lambda item: item[1]["measures"][at])
+            own, bound = result["own"][at], result["bound"][at]
+            easy = result["heuristics"]["easy"]["measures"][at]
+            over = f"{own / bound:.1f} times {_number(bound)}" if bound > 0 else "0"
+            hindsight = f"{_number(best['measures'][at])} ({name.removesuffix(',guard=auto')})"
+            rows.append((log, metric, _number(easy), hindsight, _number(own), _change(best["ratios"][at]), over))
+        pairs += [(log, name, *map(_change, each["ratios"])) for name, each in result["heuristics"].items()]
+    summary = ResultTable("", header, rows)
     beside = ("log", "heuristic that passes the gates", *(f"{metric} of {policy} over its" for metric in _METRICS))
-    pairs = ResultTable("", beside, list(_pairs(found)))
-    text = [*summary.markdown(), "", *pairs.markdown(), ""]
+    every = ResultTable("", beside, pairs)
+    text = [*summary.markdown(), "", *every.markdown(), ""]
     (folder / "table.md").write_text("\n".join(text))
-    return Findings((summary, pairs), f"{_verdict(policy, found)}\n{folder}: table.md")
+    return Findings((summary, every), f"{_verdict(policy, found)}\n{folder}: table.md")
 
 
 # --- One log --------------------------------------------------------------------------------------------------------
@@ -148,23 +158,6 @@ def _scores(table: JobTable) -> tuple[Floats, Floats]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------------------------
-
-
-def _summary(found: Mapping[str, Result]) -> Iterator[tuple[str, ...]]:
-    for log, result in found.items():
-        for at, metric in enumerate(_METRICS):
-            name, best = min(result["heuristics"].items(), key=lambda item: item[1]["measures"][at])
-            own, bound = result["own"][at], result["bound"][at]
-            easy = result["heuristics"]["easy"]["measures"][at]
-            over = f"{own / bound:.1f} times {_number(bound)}" if bound > 0 else "0"
-            hindsight = f"{_number(best['measures'][at])} ({name.removesuffix(',guard=auto')})"
-            yield log, metric, _number(easy), hindsight, _number(own), _change(best["ratios"][at]), over
-
-
-def _pairs(found: Mapping[str, Result]) -> Iterator[tuple[str, ...]]:
-    for log, result in found.items():
-        for name, heuristic in result["heuristics"].items():
-            yield log, name, *(_change(ratio) for ratio in heuristic["ratios"])
 
 
 def _verdict(policy: str, found: Mapping[str, Result]) -> str:
@@ -253,7 +246,18 @@ def reproduce_left_out(
     evolution = _Evolution(data, parts, every, seed, generations, pool)
     for number, fold in enumerate(FOLDS, 1):
         logs = tuple(log for log in every if log not in fold)
-        _write(folder / f"without-fold-{number}.ckpt", data, logs, evolution.learn(logs), evolution.tried)
+        learned = evolution.learn(logs)
+        some = [part.workload for part in training_parts(data) if part.log in logs]
+        steps = evolution.tried * sum(len(part.jobs) for part in some)
+        write_evolved(
+            folder / f"without-fold-{number}.ckpt",
+            Learned(),
+            learned,
+            {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(some)},
+            hosts=max(part.nb_res for part in some),
+            platform="equal hosts",
+            workloads=[file_facts(path_of(data, log)) for log in logs if log in FILES],
+        )
     return judge_left_out(data, parts, copies)
 
 
@@ -286,9 +290,18 @@ class _Evolution:
         easy = [each for part, each in zip(parts, self._easy[copy], strict=True) if part.log in counted]
         ran = [part.log for part in parts if part.log in logs]
         found = self._run([_Trial(self._data, tuple(weights_of(row).tolist()), logs, copy) for row in genes])
-        own = [[each for log, each in zip(ran, one, strict=True) if log in counted] for one in found]
         names = [log for log in ran if log in counted]
-        return np.array([_cost(names, one, easy) for one in own])
+        costs = []  # of each candidate: the mean over logs of the means over their parts
+        for one in found:
+            own = [each for log, each in zip(ran, one, strict=True) if log in counted]
+            by_log: dict[str, list[float]] = {log: [] for log in names}
+            for log, mine, other in zip(names, own, easy, strict=True):
+                wait = math.log((mine.wait + _LEAST_WAIT) / (other.wait + _LEAST_WAIT))
+                means = wait + math.log(mine.slowdown / other.slowdown)
+                longest = (mine.longest + _LEAST_LONGEST) / (other.longest + _LEAST_LONGEST)
+                by_log[log].append(means / 2 + _TOO_LONG * math.log(max(longest / _LONGEST, 1.0)))
+            costs.append(float(np.mean([np.mean(each) for each in by_log.values()])))
+        return np.array(costs)
 
     def _run(self, trials: Sequence[_Trial]) -> list[list[Measures]]:
         """Of each trial, what each part came to."""
@@ -313,29 +326,3 @@ def _schedule(trial: _Trial) -> Result:
             workload = shaken(part.workload, trial.copy)
             found.append(measure(simulate_workloads(equal_hosts(workload.nb_res), [workload], policy).jobs))
     return {"parts": found}
-
-
-def _cost(logs: Sequence[str], own: Sequence[Measures], easy: Sequence[Measures]) -> float:
-    """The mean over logs of the means over their parts."""
-    by_log: Mapping[str, list[float]] = {log: [] for log in logs}
-    for log, mine, other in zip(logs, own, easy, strict=True):
-        means = math.log((mine.wait + _LEAST_WAIT) / (other.wait + _LEAST_WAIT)) + math.log(
-            mine.slowdown / other.slowdown
-        )
-        longest = (mine.longest + _LEAST_LONGEST) / (other.longest + _LEAST_LONGEST)
-        by_log[log].append(means / 2 + _TOO_LONG * math.log(max(longest / _LONGEST, 1.0)))
-    return float(np.mean([np.mean(costs) for costs in by_log.values()]))
-
-
-def _write(path: Path, data: Path, logs: tuple[str, ...], weights: Floats, tried: int) -> None:
-    parts = [part.workload for part in training_parts(data) if part.log in logs]
-    write_evolved(
-        path,
-        Learned(),
-        weights,
-        {"steps": tried * sum(len(part.jobs) for part in parts), "population": _POPULATION, "spread": _SPREAD}
-        | {"sequences": len(parts)},
-        hosts=max(part.nb_res for part in parts),
-        platform="equal hosts",
-        workloads=[file_facts(path_of(data, log)) for log in logs if log in FILES],
-    )

@@ -170,7 +170,14 @@ def judge_left_out(data: Path, parts: Parts, copies: int = GATE_COPIES) -> Findi
             longest.append(
                 (name, {"learned" if policy == learned else policy: _times(found, policy) for policy in found})
             )
-    tables = (_judged_table(judged), _longest_table(longest, copies))
+    rows = []  # of policies with a bound: by log, and all logs together
+    for name in (name for name in longest[0][1] if "guard" in name or name == "learned"):
+        by_log = [found[name] for _, found in longest]
+        together = [each for times in by_log for each in times]
+        rows.append((name, *(f"{np.median(times):.2f}, {max(times):.2f}" for times in (*by_log, together))))
+    title = f"Longest wait over FCFS with EASY's on the same copy: median and largest of {copies} copies"
+    waits = ResultTable(title, ("policy", *(name for name, _ in longest), "all"), rows)
+    tables = (_judged_table(judged), waits)
     (parts.folder / "table.md").write_text(tables_markdown(tables))
     return Findings(tables, f"{parts.folder}: without-fold-N.ckpt, table.md")
 
@@ -259,9 +266,12 @@ def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str,
         part: of the log.
     """
     jobs = np.array(found[0][0]["block_jobs"], np.float64)
-    sums = {
-        metric: np.array([[_block_sums(r, metric, jobs) for r in each] for each in found]) for metric in MEAN_METRICS
-    }
+    sums: dict[str, Floats] = {}  # (policies, copies, blocks), from what the means are without each block
+    for metric in MEAN_METRICS:
+        sums[metric] = np.array([[[run[metric] * jobs.sum()] for run in each] for each in found])
+        if len(jobs) > 1:
+            without = np.array([[run["without"][metric] for run in each] for each in found])
+            sums[metric] = sums[metric] - without * np.maximum(jobs.sum() - jobs, 1.0)
     back = max(1, round(_REPLAYED / part.block)) if part.blocks > 1 else 1
     wait, slowdown = (sums[metric] for metric in MEAN_METRICS)
     chosen = np.zeros(wait.shape[1:], np.int64)
@@ -277,14 +287,6 @@ def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str,
         without = (total[:, None] - own) / np.maximum(jobs.sum() - jobs, 1.0)
         runs[metric] = Runs(total / jobs.sum(), without if len(jobs) > 1 else without[:, :0])
     return runs
-
-
-def _block_sums(result: Result, metric: str, jobs: Floats) -> Floats:
-    """The sum of a metric over the jobs of each block (n,), from what the mean is without each."""
-    total = jobs.sum()
-    if len(jobs) == 1:
-        return np.array([result[metric] * total])
-    return result[metric] * total - np.array(result["without"][metric]) * np.maximum(total - jobs, 1.0)
 
 
 # --- Tables ---------------------------------------------------------------------------------------------------------
@@ -318,17 +320,6 @@ def _percent(found: Estimate | None) -> str:
         return ""
     value, low, high = (f"{100 * each:+.0f}" for each in found)
     return f"{value} % ({low} to {high})" if low != high else f"{value} %"
-
-
-def _longest_table(longest: Sequence[tuple[str, Mapping[str, list[float]]]], copies: int) -> ResultTable:
-    """Policies with a bound, by log, and all logs together."""
-    rows = []
-    for name in (name for name in longest[0][1] if "guard" in name or name == "learned"):
-        by_log = [found[name] for _, found in longest]
-        together = [each for times in by_log for each in times]
-        rows.append((name, *(f"{np.median(times):.2f}, {max(times):.2f}" for times in (*by_log, together))))
-    title = f"Longest wait over FCFS with EASY's on the same copy: median and largest of {copies} copies"
-    return ResultTable(title, ("policy", *(name for name, _ in longest), "all"), rows)
 
 
 # What really happened in logs, beside what EASY would have done with the same jobs.

@@ -114,7 +114,18 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         if costs.min() < least:
             first = int(costs.argmin())
             least, learned, found = float(costs[first]), candidates[first], results[first]
-    _write(folder / "learned.ckpt", data, learned, generations * _POPULATION, least)
+    logs = training_logs(data)
+    steps = generations * _POPULATION * sum(len(log.workload.jobs) for log in logs)
+    write_evolved(
+        folder / "learned.ckpt",
+        Learned(),
+        np.array(learned),
+        {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)},
+        hosts=max(log.workload.nb_res for log in logs),
+        platform="equal hosts",
+        workloads=[file_facts(data / name) for name in LOGS],
+        scores={"cost on the training logs": least},
+    )
     shown = ((log, _ratios(own, best[log])) for log, own in found.items())
     rows = [(log, f"{r.wait:.3f}", f"{r.slowdown:.3f}", f"{r.longest:.2f}") for log, r in shown]
     table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), rows)
@@ -210,18 +221,3 @@ def measure_logs(trial: _Trial) -> Result:
         log.name: measure(simulate_workloads(_machine(log.workload.nb_res), [log.workload], policy).jobs)
         for log in training_logs(trial.data)
     }
-
-
-def _write(path: Path, data: Path, weights: tuple[float, ...], tried: int, cost: float) -> None:
-    logs = training_logs(data)
-    steps = tried * sum(len(log.workload.jobs) for log in logs)
-    write_evolved(
-        path,
-        Learned(),
-        np.array(weights),
-        {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)},
-        hosts=max(log.workload.nb_res for log in logs),
-        platform="equal hosts",
-        workloads=[file_facts(data / name) for name in LOGS],
-        scores={"cost on the training logs": cost},
-    )

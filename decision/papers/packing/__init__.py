@@ -78,8 +78,18 @@ def _do_part(task: PackingPart) -> None:
         found = _without_learning(task)
     elif not task.learned:
         found = evaluate_for_all(task)
-    else:
-        found = _learn_and_test(task) if task.method in METHODS else learn_compact(task)
+    elif task.method not in METHODS:
+        found = learn_compact(task)
+    else:  # tested on the own half a, and on all halves b
+        hidden = task.budget.widths[METHODS.index(task.method) == 2]
+        estimate = "none" if task.method == "baseline" else "given"
+        own = (f"env.estimate={estimate}", f"learn.steps={task.budget.steps}", f"network.hidden={list(hidden)}")
+        changes = (*own, *task.budget.changes)
+        policies = _tuned(task, changes) if task.budget.grid else [learned(task, "packing-nn1", changes)]
+        found = {}
+        for name, half in [(task.learned, "a"), *((name, "b") for name in WORKLOADS)]:
+            reached = [_tested(policy, task, name, half) for policy in policies]
+            found[f"{name}{half}"] = {task.method: float(np.mean(reached))}
     write_files({task.file: [json.dumps(found, indent=1).encode()]})
 
 
@@ -127,20 +137,6 @@ class _Chance:
         masked = masks.min() == 0
         valid = [np.flatnonzero(mask[:-1] if masked and mask[:-1].any() else mask) for mask in masks]
         return np.array([self._rng.choice(each) for each in valid], np.int64)
-
-
-def _learn_and_test(task: PackingPart) -> dict[str, dict[str, float]]:
-    """Of the own half a, and of all halves b."""
-    hidden = task.budget.widths[METHODS.index(task.method) == 2]
-    estimate = "none" if task.method == "baseline" else "given"
-    own = (f"env.estimate={estimate}", f"learn.steps={task.budget.steps}", f"network.hidden={list(hidden)}")
-    changes = (*own, *task.budget.changes)
-    halves = [(task.learned, "a"), *((name, "b") for name in WORKLOADS)]
-    policies = _tuned(task, changes) if task.budget.grid else [learned(task, "packing-nn1", changes)]
-    return {
-        f"{name}{half}": {task.method: float(np.mean([_tested(policy, task, name, half) for policy in policies]))}
-        for name, half in halves
-    }
 
 
 def _tuned(task: PackingPart, changes: Sequence[str]) -> list[LearnedPolicy]:
@@ -192,22 +188,19 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
         budget = next(iter(pairs)).budget
-        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], learner_of(budget)))
+        made = []
+        for seed in sorted(_seeds(pairs)):
+            reached: dict[tuple[str, str, str], float] = {}
+            rules: Mapping[str, Mapping[str, float]] = {}
+            for task, by_half in pairs.items():
+                if task.seed == seed and task.plain:
+                    rules = by_half
+                elif task.seed == seed:
+                    own_method = ((half, row) for half, row in by_half.items() if task.method in row)
+                    reached |= {(task.learned, task.method, half): row[task.method] for half, row in own_method}
+            made.append(Pair(rules, reached))
+        tables.append(judged(made, learner_of(budget)))
     return (*tables, *worth_tables(found), *for_all_tables(found))
-
-
-def _pair(found: Found, seed: int) -> Pair:
-    """The values of all methods on the pair of one seed."""
-    learned: dict[tuple[str, str, str], float] = {}
-    rules: Mapping[str, Mapping[str, float]] = {}
-    for task, rows in found.items():
-        if task.seed == seed and task.plain:
-            rules = rows
-        elif task.seed == seed:
-            learned |= {
-                (task.learned, task.method, half): row[task.method] for half, row in rows.items() if task.method in row
-            }
-    return Pair(rules, learned)
 
 
 def _seeds(found: Found) -> set[int]:
@@ -266,15 +259,15 @@ def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) ->
         count_claims(simple, own, others),
         count_claims(simple, chance, by_chance),
     ]
-    rows = [(field.replace("_", " "), *(_shown(getattr(each, field)) for each in counts)) for field in Claims._fields]
+    rows = []
+    for field in Claims._fields:
+        cells = []
+        for value in (getattr(each, field) for each in counts):
+            whole = f"{sum(value)} ({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+            cells.append(f"{value:+.3f}" if isinstance(value, float) else whole)
+        rows.append((field.replace("_", " "), *cells))
     title = f"Claims, counted alike, over {len(plain)} pairs"
     return ResultTable(title, ("claim", "the paper's tables", "here", "any action"), rows)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"{sum(value)} ({', '.join(map(str, value))})"
-    return f"{value:+.3f}" if isinstance(value, float) else str(value)
 
 
 _PRICES = {
@@ -290,10 +283,6 @@ def _left(asked: Asked[PackingBudget, PackingPart]) -> str:
         task.method for task in asked.done if task.learned and asked.budget.widths == PACKING_BUDGETS["full"].widths
     ]
     return price_line([(price, max(len(WORKLOADS) - done.count(method), 0)) for method, price in _PRICES.items()])
-
-
-def _show(asked: Asked[PackingBudget, PackingPart]) -> Shown:
-    return Shown(_tables({task: json.loads(task.file.read_text()) for task in asked.done}))
 
 
 # One policy for all: the shipped `packer` on halves b of made pairs, against heuristics and specialists.
@@ -328,7 +317,14 @@ def for_all_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
         label: {seed: float(np.mean([rows[f"{name}b"][label] for name in WORKLOADS])) for seed, rows in pairs.items()}
         for label in _POLICIES
     }
-    rivals = {label: means[label] for label in others} | _specialists(found)
+    rivals = {label: means[label] for label in others}
+    for method in METHODS:
+        by_workload: dict[int, list[float]] = {}  # by seed: of the specialist of each workload
+        for task, rows in found.items():
+            if task.learned and task.method == method:
+                by_workload.setdefault(task.seed, []).append(rows[f"{task.learned}b"][method])
+        whole = {seed: float(np.mean(each)) for seed, each in by_workload.items() if len(each) == len(WORKLOADS)}
+        rivals[f"specialists, {method}"] = whole
     overall = [(own, _mean_cell(list(means[own].values())), "", str(len(pairs)))]
     for label, by_seed in rivals.items():
         seeds = sorted(by_seed.keys() & pairs.keys())
@@ -349,19 +345,6 @@ def for_all_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
     ]
 
 
-def _specialists(found: Mapping[PackingPart, Values]) -> dict[str, dict[int, float]]:
-    """By method and seed: the mean over the workloads, where each has its own."""
-    specialists: dict[str, dict[int, float]] = {}
-    for method in METHODS:
-        by_seed: dict[int, list[float]] = {}
-        for task, rows in found.items():
-            if task.learned and task.method == method:
-                by_seed.setdefault(task.seed, []).append(rows[f"{task.learned}b"][method])
-        whole = {seed: float(np.mean(own)) for seed, own in by_seed.items() if len(own) == len(WORKLOADS)}
-        specialists[f"specialists, {method}"] = whole
-    return specialists
-
-
 def _mean_cell(values: Sequence[float]) -> str:
     return f"{np.mean(values):.3f}"
 
@@ -370,7 +353,7 @@ PACKING = Campaign(
     PACKING_BUDGETS,
     _parts_of,
     _do_part,
-    _show,
+    lambda asked: Shown(_tables({task: json.loads(task.file.read_text()) for task in asked.done})),
     few=lambda budget: f"few jobs ({budget.jobs}) and steps ({budget.steps})",
     price=_left,
 )

@@ -8,7 +8,6 @@ and an order of candidates; the best of them is one in hindsight for each log, w
 """
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,7 +123,33 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
             f"The best of 5,756 linear triples in hindsight has {theirs.best:,.2f}, their median {theirs.median:,.1f}"
         )
         said = f"{best}; {better} of the policies here have less than the best."
-    return Findings((_table(runs, found, theirs), _claims(runs, found)), _NOTES.format(theirs=said))
+    published = (*(theirs.policies if theirs else ()), *(None for _ in runs))
+    figures, longest = [own["slowdown"] for own in found], found[0]["longest"]
+    shown = []
+    for run, own, figure in zip(runs, found, published, strict=False):
+        slowdown, (walltimes, perfect) = own["slowdown"], _IN_ORDER if run.policy == "easy" else _SHORTEST
+        gap = figures[walltimes] - figures[perfect]
+        shown.append(
+            (
+                run.name,
+                "" if figure is None else f"{figure:,.2f}",
+                f"{slowdown:,.2f}",
+                "" if figure is None else f"{slowdown / figure - 1:+.2%}",
+                f"{(figures[walltimes] - slowdown) / gap:.2f}" if gap > 0 else "",
+                f"{own['wait']:,.0f}",
+                f"{own['longest'] / longest:.2f}" if longest > 0 else "",
+            )
+        )
+    columns = ("policy", "published", "here", "change", "recovered", "mean wait, s", "longest / easy's")
+    # what predictions are worth on this log; one run of a whole log has no interval
+    slowdowns, rows = {run.name: own["slowdown"] for run, own in zip(runs, found, strict=True)}, []
+    for one, other in _CLAIMS:
+        off = slowdowns[one] / slowdowns[other] - 1
+        known = judge(Kind.BELOW, Estimate(off, off, off), _MARGIN).value
+        rows.append((f"{one} has less slowdown than {other}", f"{off:+.1%}", known))
+    title = f"Claims, on this log; within {_MARGIN:.0%} they are equal"
+    claims = ResultTable(title, ("claim", "change", "verdict"), rows)
+    return Findings((ResultTable("mean bounded slowdown", columns, shown), claims), _NOTES.format(theirs=said))
 
 
 def find_published(log: Path, name: str) -> Published | None:
@@ -150,37 +175,3 @@ def do_run(run: _Run) -> Result:
 @functools.lru_cache(maxsize=1)
 def _read(log: Path, time_field: int) -> Workload:
     return load_workload(log, "w0", time_field=time_field, missing_walltime="runtime")
-
-
-def _table(runs: Sequence[_Run], found: Sequence[Result], theirs: Published | None) -> ResultTable:
-    published = (*(theirs.policies if theirs else ()), *(None for _ in runs))
-    slowdowns, longest = [own["slowdown"] for own in found], found[0]["longest"]
-    rows = []
-    for run, own, figure in zip(runs, found, published, strict=False):
-        slowdown, (walltimes, perfect) = own["slowdown"], _IN_ORDER if run.policy == "easy" else _SHORTEST
-        gap = slowdowns[walltimes] - slowdowns[perfect]
-        rows.append(
-            (
-                run.name,
-                "" if figure is None else f"{figure:,.2f}",
-                f"{slowdown:,.2f}",
-                "" if figure is None else f"{slowdown / figure - 1:+.2%}",
-                f"{(slowdowns[walltimes] - slowdown) / gap:.2f}" if gap > 0 else "",
-                f"{own['wait']:,.0f}",
-                f"{own['longest'] / longest:.2f}" if longest > 0 else "",
-            )
-        )
-    columns = ("policy", "published", "here", "change", "recovered", "mean wait, s", "longest / easy's")
-    return ResultTable("mean bounded slowdown", columns, rows)
-
-
-def _claims(runs: Sequence[_Run], found: Sequence[Result]) -> ResultTable:
-    """What predictions are worth on this log; one run of a whole log has no interval."""
-    slowdowns, rows = {run.name: own["slowdown"] for run, own in zip(runs, found, strict=True)}, []
-    for own, other in _CLAIMS:
-        off = slowdowns[own] / slowdowns[other] - 1
-        known = judge(Kind.BELOW, Estimate(off, off, off), _MARGIN).value
-        rows.append((f"{own} has less slowdown than {other}", f"{off:+.1%}", known))
-    return ResultTable(
-        f"Claims, on this log; within {_MARGIN:.0%} they are equal", ("claim", "change", "verdict"), rows
-    )

@@ -13,8 +13,9 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -73,17 +74,15 @@ class JobSequence(NamedTuple):
     size: Ints  # hosts
 
 
-def _f1(jobs: JobSequence, wait: Floats) -> Floats:
-    requested, submit = (np.where(column > 0, column, 0.1) for column in (jobs.requested, jobs.submit))
-    return np.log10(requested) * jobs.size + 870 * np.log10(submit)
-
-
 SCORES: dict[str, Callable[[JobSequence, Floats], Floats]] = {  # of jobs by their waits; the lowest goes first
     "fcfs": lambda jobs, wait: jobs.submit,
     "wfp3": lambda jobs, wait: -((wait / jobs.requested) ** 3) * jobs.size,
     "unicep": lambda jobs, wait: -(wait + _TINY) / (np.log2(jobs.size + _TINY) * jobs.requested),
     "sjf": lambda jobs, wait: jobs.requested,
-    "f1": _f1,
+    "f1": lambda jobs, wait: (
+        np.log10(np.where(jobs.requested > 0, jobs.requested, 0.1)) * jobs.size
+        + 870 * np.log10(np.where(jobs.submit > 0, jobs.submit, 0.1))
+    ),
 }
 
 
@@ -385,29 +384,24 @@ def simulate_lines(data: Path, parts: Parts, sequences: int = _SEQUENCES) -> lis
     for part, result in zip(tasks, results, strict=True):
         key = part.trace, part.backfilling, part.order, part.rules, part.starts == STARTS
         slowdowns.setdefault(key, []).extend(result["bounded_slowdowns"])
-    return [
-        _line(name, path, backfilling, order, slowdowns)
-        for name, path in paths.items()
-        for backfilling in (False, True)
-        for order in TABLE_ORDERS
-    ]
-
-
-def _line(name: str, path: Path, backfilling: bool, order: str, slowdowns: dict[Any, list[float]]) -> _Line:
-    def ten(rules: Rules) -> float:
-        return math.fsum(slowdowns[path, backfilling, order, rules, True]) / len(STARTS)
-
-    drawn = np.array(slowdowns[path, backfilling, order, "standard", False])[:, None]
-    return _Line(
-        trace=name,
-        backfilling=backfilling,
-        order=order,
-        published=_PUBLISHED[name, backfilling][TABLE_ORDERS.index(order)],
-        reproduced=ten("rlscheduler"),
-        true_waits=ten("true waits") if order in ORDERS_BY_WAIT else math.nan,
-        standard=ten("standard"),
-        mean=bootstrap_mean(drawn, np.random.default_rng(0)),
-    )
+    lines = []
+    for (name, path), backfilling, order in product(paths.items(), (False, True), TABLE_ORDERS):
+        own = path, backfilling, order
+        sums = {rules: math.fsum(slowdowns.get((*own, rules, True), [math.nan])) for rules in get_args(Rules)}
+        drawn = np.array(slowdowns[*own, "standard", False])[:, None]
+        lines.append(
+            _Line(
+                trace=name,
+                backfilling=backfilling,
+                order=order,
+                published=_PUBLISHED[name, backfilling][TABLE_ORDERS.index(order)],
+                reproduced=sums["rlscheduler"] / len(STARTS),
+                true_waits=sums["true waits"] / len(STARTS),
+                standard=sums["standard"] / len(STARTS),
+                mean=bootstrap_mean(drawn, np.random.default_rng(0)),
+            )
+        )
+    return lines
 
 
 # RLScheduler (Zhang et al., SC 2020): its table of bounded slowdowns, by its simulator's rules and by usual ones.

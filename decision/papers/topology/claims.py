@@ -170,7 +170,10 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
     """
     return Campaign(
         TOPOLOGY_BUDGETS,
-        _trainings,
+        lambda budget, folder: [  # all of a seed before the next
+            RepairTraining(folder, tree, name, seed, budget.training, budget.preset)
+            for seed, tree, name in product(range(budget.seeds), TREES, budget.networks)
+        ],
         train_networks,
         partial(_show, data / HPCSCHEDULE_JOBS if data else None),
         price=_left,
@@ -201,12 +204,6 @@ def _show(jobs: Path | None, asked: Asked[_Budget, RepairTraining]) -> Shown:
         **pictures,
     }
     return Shown(tables, files, f"{facts}\n{asked.folder}: {', '.join(files)}")
-
-
-def _trainings(budget: _Budget, folder: Path) -> list[RepairTraining]:
-    """By tree, network and seed; all of a seed before the next."""
-    keys = product(range(budget.seeds), TREES, budget.networks)
-    return [RepairTraining(folder, tree, name, seed, budget.training, budget.preset) for seed, tree, name in keys]
 
 
 Task = WindowEpoch | Models | ScheduledEpoch | Contention | Priced
@@ -268,14 +265,28 @@ def _tables(budget: _Budget, found: Found) -> Iterator[ResultTable]:
     title = f"Claims; networks of {budget.preset}"
     yield ResultTable(title, ("claim", "tree", "found (95 %)", "reward", *VERDICT_COLUMNS), claims)
     for tree in TREES:
-        yield _solver_table(found, tree, costs[tree])
+        seconds = [result["seconds"] for task, result in found if isinstance(task, WindowEpoch) and task.tree == tree]
+        solved = []
+        for name, values in costs[tree].items():
+            less = "" if name == "in turn" else _shown(_less(costs[tree], name, "in turn"), 1)
+            solver = name.rsplit(" ", 1)[0] if name.rsplit(" ", 1)[-1].isdigit() else name
+            took = 1000 * float(np.mean([epoch[solver] for epoch in seconds]))
+            solved.append((name, f"{values.mean():,.0f}", less, f"{took:.3g}"))
+        title = f"Windows, {tree}: cost in thousandths of a hop, how much less than in turn; time of the longest look"
+        yield ResultTable(title, ("solver, steps", "cost", "less (95 %)", "ms"), solved)
         rows = [
             [name, *(f"{_shown(v, 2, '')} [{old:+.2f}]" for v, old in zip(values, FIG_5[name], strict=True))]
             for name, values in _beside_annealing(budget, costs[tree]).items()
         ]
         yield ResultTable(f"Fig. 5, {tree}: NSA-t under SA-2t, % (95 %) [published]", ("t", *map(str, LOOKS)), rows)
     yield _model_table(found)
-    yield _schedule_table(found)
+    schedules = []
+    for tree, policy in dict.fromkeys((t.tree, t.policy) for t, _ in found if isinstance(t, ScheduledEpoch)):
+        means = map(_interval, _schedules(found, tree, policy))
+        shown = (f"{each.value:,.0f} ({each.low:,.0f} to {each.high:,.0f})" for each in means)
+        schedules.append((policy, tree, *shown))
+    title = "Fig. 6: cost of a job, thousandths of a hop, and wait, s (95 %)"
+    yield ResultTable(title, ("policy", "tree", "cost", "wait"), schedules)
     yield _contention_table(found)
     yield price_table(pairs)
 
@@ -396,30 +407,14 @@ def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[_Cla
         by_seed: dict[int, list[float]] = {}
         for (own, _, seed), policies in cells.items():
             if own == links:
-                by_seed.setdefault(seed, []).append(_rank_correlation(policies, "stretch"))
+                columns = np.array([[result["hops"], result["stretch"]] for result in policies.values()])
+                # ranks from the lowest on; equal values share theirs
+                ranks = ((columns[None] < columns[:, None]).sum(1) + (columns[None] == columns[:, None]).sum(1) / 2).T
+                spearman = float(np.corrcoef(ranks)[0, 1]) if np.all(ranks.std(axis=1) > 0) else 0.0
+                by_seed.setdefault(seed, []).append(spearman)
         value = _interval(np.array([np.mean(each) for each in by_seed.values()]))
         what = f"lower cost, shorter runs: rank correlation of hops and stretch, {links}"
         yield judged(what, tree, _shown(value, 2, ""), value, CORRELATION)
-
-
-def _rank_correlation(policies: Mapping[str, Result], metric: str) -> float:
-    """Spearman's, of hops and the metric over policies."""
-    columns = np.array([[result["hops"], result[metric]] for result in policies.values()])
-    # ranks from the lowest on; equal values share theirs
-    ranks = ((columns[None] < columns[:, None]).sum(1) + (columns[None] == columns[:, None]).sum(1) / 2).T
-    return float(np.corrcoef(ranks)[0, 1]) if np.all(ranks.std(axis=1) > 0) else 0.0
-
-
-def _solver_table(found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
-    seconds = [result["seconds"] for task, result in found if isinstance(task, WindowEpoch) and task.tree == tree]
-    rows = []
-    for name, values in costs.items():
-        less = "" if name == "in turn" else _shown(_less(costs, name, "in turn"), 1)
-        solver = name.rsplit(" ", 1)[0] if name.rsplit(" ", 1)[-1].isdigit() else name
-        took = 1000 * float(np.mean([epoch[solver] for epoch in seconds]))
-        rows.append((name, f"{values.mean():,.0f}", less, f"{took:.3g}"))
-    title = f"Windows, {tree}: cost in thousandths of a hop, how much less than in turn; time of the longest look"
-    return ResultTable(title, ("solver, steps", "cost", "less (95 %)", "ms"), rows)
 
 
 def _beside_annealing(budget: _Budget, costs: Mapping[str, Floats]) -> dict[str, list[Estimate]]:
@@ -447,18 +442,6 @@ def _model_table(found: Found) -> ResultTable:
     times = ("median, s", "mean, s", "longest, s")
     columns = ("model", "tree", "windows", "solved", f"no optimum in {_SHORT:g} s", "same optimum", *times)
     return ResultTable("Exact windows, table IV (SCIP by the paper: 18.96 s in the mean)", columns, rows)
-
-
-def _schedule_table(found: Found) -> ResultTable:
-    rows = []
-    policies = dict.fromkeys((task.tree, task.policy) for task, _ in found if isinstance(task, ScheduledEpoch))
-    for tree, policy in policies:
-        cost, wait = map(_interval, _schedules(found, tree, policy))
-        figures = [f"{each.value:,.0f} ({each.low:,.0f} to {each.high:,.0f})" for each in (cost, wait)]
-        rows.append((policy, tree, *figures))
-    return ResultTable(
-        "Fig. 6: cost of a job, thousandths of a hop, and wait, s (95 %)", ("policy", "tree", "cost", "wait"), rows
-    )
 
 
 def _contention_table(found: Found) -> ResultTable:

@@ -11,7 +11,6 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from decision.experiments.results import read_curves
 from decision.experiments.statistics import Estimate
-from decision.model.record import Floats
 from decision.papers.campaign import counted
 from decision.report.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
@@ -31,11 +30,17 @@ def reward_curves(found: ByTree, paid: str) -> Figure:
     figure, panels = _panels(found, sharey=False)
     for axes, networks in zip(panels, found.values(), strict=True):
         for (color, marker), files in zip(_looks(), networks.values(), strict=False):
-            courses = [_in_parts(path) for path in files]
-            steps, rewards = courses[0][0], np.array([reward for _, reward in courses])
-            steps = steps / 1000
-            axes.plot(steps, rewards.mean(0), color=color, marker=marker, markersize=3, markevery=0.2)
-            axes.fill_between(steps, rewards.min(0), rewards.max(0), color=color, alpha=0.15, linewidth=0)
+            ends, courses = [], []  # of each seed, by part: steps at its end, and the mean reward of a step in it
+            for path in files:
+                columns = read_curves(path)
+                learned = columns["steps"] > 0
+                steps, reward = columns["steps"][learned], columns["reward"][learned]
+                parts = np.array_split(np.arange(len(steps)), min(_PARTS, len(steps)))
+                ends.append(np.array([steps[part[-1]] for part in parts]) / 1000)
+                courses.append([reward[part].mean() for part in parts])
+            rewards = np.array(courses)
+            axes.plot(ends[0], rewards.mean(0), color=color, marker=marker, markersize=3, markevery=0.2)
+            axes.fill_between(ends[0], rewards.min(0), rewards.max(0), color=color, alpha=0.15, linewidth=0)
         axes.set_xlabel("thousands of steps")
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
@@ -99,17 +104,13 @@ def _draw_searches(axes: Axes, by_name: ByPeriod, which: int, colors: Mapping[st
     windows = [name for name, by_period in by_name.items() if 0 not in by_period]
     for name, by_period in by_name.items():
         aside = windows.index(name) - (len(windows) - 1) / 2 if name in windows else 0.0
-        _draw_periods(axes, {at + aside: values[which] for at, values in by_period.items()}, colors[name])
-
-
-def _draw_periods(axes: Axes, values: Mapping[float, Estimate], color: str) -> None:
-    """A curve with intervals; the only value of what has no windows is a line."""
-    if 0 in values:
-        axes.axhline(values[0].value, color=color, linestyle="--", linewidth=1.2)
-        return
-    value, low, high = np.array(list(values.values())).T
-    reach = np.maximum([value - low, high - value], 0.0)
-    axes.errorbar(list(values), value, reach, color=color, marker="o", markersize=3, capsize=1.5)
+        values = {at + aside: both[which] for at, both in by_period.items()}
+        if 0 in values:  # the only value of what has no windows is a line
+            axes.axhline(values[0].value, color=colors[name], linestyle="--", linewidth=1.2)
+            continue
+        value, low, high = np.array(list(values.values())).T
+        reach = np.maximum([value - low, high - value], 0.0)
+        axes.errorbar(list(values), value, reach, color=colors[name], marker="o", markersize=3, capsize=1.5)
 
 
 def _looks() -> list[tuple[str, str]]:
@@ -134,12 +135,3 @@ def _finish(figure: Figure, title: str, found: Mapping[str, Mapping[str, object]
     ]
     outer_legend(figure, signs, below=True)
     return figure
-
-
-def _in_parts(path: Path) -> tuple[Floats, Floats]:
-    """Steps at the end of each part of a training, and the mean reward of a step in it."""
-    columns = read_curves(path)
-    learned = columns["steps"] > 0
-    steps, rewards = columns["steps"][learned], columns["reward"][learned]
-    parts = np.array_split(np.arange(len(steps)), min(_PARTS, len(steps)))
-    return np.array([steps[part[-1]] for part in parts]), np.array([rewards[part].mean() for part in parts])

@@ -49,7 +49,6 @@ from .windows import (
     LARGEST_FIRST,
     PROGRAM,
     TEXT,
-    Solver,
     Tree,
     WindowJobs,
     annealing,
@@ -190,30 +189,26 @@ class WindowEpoch(NamedTuple):
 
     def work(self) -> Result:
         """Mean cost of a window by solver and steps, and seconds by solver."""
-        solvers = [*_solvers(self.networks), EXACT]
+        # a walk is the beginning of any longer one; a search that undoes is not
+        solvers = [
+            IN_TURN,
+            annealing("SA, walk", SA_LOOKS, False, first=PROGRAM_FIRST),
+            *(annealing("SA, undo", (steps,), True) for steps in UNDOES),
+            annealing("best start, walk", (500,), False, AT_BEST, PROGRAM_FIRST),
+            annealing("best start, undo", (500,), True, AT_BEST),
+            LARGEST_FIRST,
+        ]
+        for name, path in self.networks.items():
+            repair, _ = read_repair(str(path))
+            solvers.append(annealing(f"{name}, walk", LOOKS, False, repair, PROGRAM_FIRST))
+            solvers.append(annealing(f"{name}, undo", (500,), True, repair))
+        solvers.append(EXACT)
         found = solve_epoch(list_of_jobs(self.jobs), self.epoch, solvers, TREES[self.tree], self.periods)
         names = [f"{solver.name} {steps}" if steps else solver.name for solver in solvers for steps in solver.steps]
         return {
             "costs": dict(zip(names, found.costs.tolist(), strict=True)),
             "seconds": dict(zip((solver.name for solver in solvers), found.seconds.tolist(), strict=True)),
         }
-
-
-def _solvers(networks: Mapping[str, Path]) -> list[Solver]:
-    """All but the exact one. A walk is the beginning of any longer one; a search that undoes is not."""
-    solvers = [
-        IN_TURN,
-        annealing("SA, walk", SA_LOOKS, False, first=PROGRAM_FIRST),
-        *(annealing("SA, undo", (steps,), True) for steps in UNDOES),
-        annealing("best start, walk", (500,), False, AT_BEST, PROGRAM_FIRST),
-        annealing("best start, undo", (500,), True, AT_BEST),
-        LARGEST_FIRST,
-    ]
-    for name, path in networks.items():
-        repair, _ = read_repair(str(path))
-        solvers.append(annealing(f"{name}, walk", LOOKS, False, repair, PROGRAM_FIRST))
-        solvers.append(annealing(f"{name}, undo", (500,), True, repair))
-    return solvers
 
 
 class Models(NamedTuple):

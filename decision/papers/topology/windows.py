@@ -37,7 +37,7 @@ from decision.policies.placement.windows import (
 )
 
 if TYPE_CHECKING:
-    import highspy
+    pass
 
 # The simulator of Lan et al.'s published program (lzk23/hpcschedule), with its peculiarities.
 #
@@ -265,14 +265,26 @@ def solve_epoch(
             arrived += 1
         free = np.flatnonzero(free_at <= now)
         waiting.sort()
-        taken = _taken(waiting, len(free))
+        taken, left, nb_wide = waiting, len(free), 0
+        for at, (_, hosts, _) in enumerate(waiting):  # those that the window takes, from the front
+            nb_wide += hosts > 1
+            left -= hosts
+            if left < 0 or nb_wide > _JOBS:
+                taken = waiting[:at]
+                break
         wide = np.array([job for _, hosts, job in taken if hosts > 1], np.int64)
         if len(wide):
             groups = groups_of(tree.down, free // tree.down[0])
             window = WindowJobs(tree, groups, size[wide], np.uint64(first_word(epoch, number)))
-            held, found, took = _solve(window, solvers)
+            held = np.zeros((len(wide), int(window.sizes.max())), np.int64)
+            found = []
+            for at, solver in enumerate(solvers):
+                held[:] = 0
+                began = perf_counter()
+                worths = solver.solve(window, held)
+                seconds[at] += perf_counter() - began
+                found += [tree.cost(window.sizes, each) for each in worths]
             costs += found
-            seconds += took
             windows.append(window)
             for j, job in enumerate(wide):
                 free_at[free[held[j, : size[job]]]] = now + runtime[job]
@@ -281,30 +293,6 @@ def solve_epoch(
                 free_at[np.flatnonzero(free_at <= now)[0]] = now + runtime[job]
         waiting = [(waited - 1, hosts, job) for waited, hosts, job in waiting[len(taken) :]]
     return Solved(costs / periods, seconds / max(len(windows), 1), windows)
-
-
-def _solve(window: WindowJobs, solvers: Sequence[Solver]) -> tuple[Ints, Floats, Floats]:
-    """The entries by the last solver, what each says that the window costs, and how many seconds it took."""
-    held = np.zeros((len(window.sizes), int(window.sizes.max())), np.int64)
-    costs, seconds = [], []
-    for solver in solvers:
-        held[:] = 0
-        began = perf_counter()
-        worths = solver.solve(window, held)
-        seconds.append(perf_counter() - began)
-        costs += [window.tree.cost(window.sizes, each) for each in worths]
-    return held, np.array(costs), np.array(seconds)
-
-
-def _taken(waiting: list[tuple[int, int, int]], free: int) -> list[tuple[int, int, int]]:
-    """The jobs that a window takes, from the front."""
-    wide = 0
-    for at, (_, hosts, _) in enumerate(waiting):
-        wide += hosts > 1
-        free -= hosts
-        if free < 0 or wide > _JOBS:
-            return waiting[:at]
-    return waiting
 
 
 # Models of a window by the static strategy: the paper's rows, set packing, and the dynamic program.
@@ -324,9 +312,14 @@ def solve_models(windows: Sequence[WindowJobs], limit: float) -> Result:
         windows: to be placed.
         limit: seconds for a window by the paper's rows.
     """
-    models: dict[str, Callable[[WindowJobs], float | None]] = {DYNAMIC_PROGRAM: _by_program}
+    models: dict[str, Callable[[WindowJobs], float | None]] = {
+        DYNAMIC_PROGRAM: lambda w: float(EXACT.solve(w, np.zeros((len(w.sizes), int(w.sizes.max())), np.int64))[0])
+    }
     if not need_of_highs():
-        models |= {_PACKING: _by_packing, _ROWS: lambda window: _by_rows(window, limit)}
+        models |= {
+            _PACKING: lambda w: place_by_highs(w.groups, w.tree.switches, w.sizes, np.cumsum(w.sizes) - w.sizes).found,
+            _ROWS: lambda w: _by_rows(w, limit),
+        }
     found: Result = {}
     for name, solve in models.items():
         solve(windows[0])  # what is compiled or loaded first does not count
@@ -339,37 +332,16 @@ def solve_models(windows: Sequence[WindowJobs], limit: float) -> Result:
     return found
 
 
-def _by_program(window: WindowJobs) -> float:
-    held = np.zeros((len(window.sizes), int(window.sizes.max())), np.int64)
-    return float(place_exactly(window.groups, window.tree.switches, window.sizes, held))
-
-
-def _by_packing(window: WindowJobs) -> float:
-    starts = np.cumsum(window.sizes) - window.sizes
-    return place_by_highs(window.groups, window.tree.switches, window.sizes, starts).found
-
-
 def _by_rows(window: WindowJobs, limit: float) -> float | None:
     import highspy
 
     kinds = kinds_of(window.groups, window.tree.switches, window.sizes)
     worth = kinds.worth[np.searchsorted(kinds.size, window.sizes)]  # (jobs, N)
-    solver = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("time_limit", limit), ("mip_rel_gap", 0.0)):
-        solver.setOptionValue(option, value)
-    solver.passModel(_rows(window.sizes, worth))
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    return float(solver.getInfo().objective_function_value)
-
-
-def _rows(sizes: Ints, worth: Floats) -> "highspy.HighsLp":
-    """The program: first a binary y for each job and start, then an x for each job and entry."""
+    # first a binary y for each job and start, then an x for each job and entry
     jobs, length = worth.shape
     y, x = np.arange(jobs * length).reshape(jobs, length), np.arange(jobs * length).reshape(jobs, length) + worth.size
     rows: list[tuple[Ints, list[float], float, float]] = []  # columns, coefficients, lower, upper
-    for job, size in enumerate(sizes.tolist()):
+    for job, size in enumerate(window.sizes.tolist()):
         rows.append((y[job], [1.0] * length, 1.0, 1.0))
         rows.append((x[job], [1.0] * length, size, size))
         for start in range(length):
@@ -378,7 +350,16 @@ def _rows(sizes: Ints, worth: Floats) -> "highspy.HighsLp":
     rows += [(x[:, entry], [1.0] * jobs, -math.inf, 1.0) for entry in range(length)]
     places, values, lower, upper = zip(*rows, strict=True)
     worth_of_all = np.concatenate([worth.ravel(), np.zeros(worth.size)])
-    return binary_program(worth_of_all, np.array(lower), np.array(upper), places, np.concatenate(values), by_row=True)
+    bounds = np.array(lower), np.array(upper)
+    program = binary_program(worth_of_all, *bounds, places, np.concatenate(values), by_row=True)
+    solver = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("time_limit", limit), ("mip_rel_gap", 0.0)):
+        solver.setOptionValue(option, value)
+    solver.passModel(program)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return float(solver.getInfo().objective_function_value)
 
 
 # Results of Lan et al.: FCFS and backfilling of Fig. 6 to the digit, better hosts without windows, and solvers.
@@ -455,7 +436,14 @@ def reproduce_hpcschedule(
         sa=annealing_note,
         than="less" if tree < min(cost for cost, _ in WINDOWS.values()) else "not less",
     )
-    return Findings((_by_epoch(epochs), _by_placement(placed), _by_solver(costs)), notes)
+    hosts = []
+    for name, own in placed.items():
+        mean_cost, low, high = bootstrap_mean(np.array([[each.cost] for each in own]), np.random.default_rng(0))
+        mean_wait = np.mean([each.wait for each in own])
+        hosts.append((f"FCFS, {name}", f"{mean_cost:,.0f}", f"{low:,.0f} - {high:,.0f}", f"{mean_wait:,.0f}"))
+    hosts += [(f"{name}, NSA (published)", f"{cost:,}", "", f"{wait:,}") for name, (cost, wait) in WINDOWS.items()]
+    which = ResultTable("which hosts", ("", "cost", "95 %", "wait"), hosts)
+    return Findings((_by_epoch(epochs), which, _by_solver(costs)), notes)
 
 
 def _by_epoch(epochs: dict[str, list[Epoch]]) -> ResultTable:
@@ -469,16 +457,6 @@ def _by_epoch(epochs: dict[str, list[Epoch]]) -> ResultTable:
             row += [f"{figure:,}" for figure in figures]
         rows.append(row)
     return ResultTable("Fig. 6, by the program's rules", columns, rows)
-
-
-def _by_placement(placed: dict[str, list[Epoch]]) -> ResultTable:
-    rows = []
-    for name, epochs in placed.items():
-        cost = bootstrap_mean(np.array([[epoch.cost] for epoch in epochs]), np.random.default_rng(0))
-        wait = np.mean([epoch.wait for epoch in epochs])
-        rows.append((f"FCFS, {name}", f"{cost[0]:,.0f}", f"{cost[1]:,.0f} - {cost[2]:,.0f}", f"{wait:,.0f}"))
-    rows += [(f"{name}, NSA (published)", f"{cost:,}", "", f"{wait:,}") for name, (cost, wait) in WINDOWS.items()]
-    return ResultTable("which hosts", ("", "cost", "95 %", "wait"), rows)
 
 
 def _by_solver(costs: Floats) -> ResultTable:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from decision.files.workload import Selection
-from decision.papers.starts.runs import LogAsked, reproduce_starts
+from decision.papers.starts import LogAsked, reproduce_starts
 
 
 def test_a_log_that_is_finished_is_kept(tmp_path: Path) -> None:

@@ -417,7 +417,7 @@ def judge_starts_command(
 
       decision reproduce starts log.swf --policy easy -o out/starts
     """
-    from .starts import LogAsked, reproduce_starts
+    from decision.papers.starts import LogAsked, reproduce_starts
 
     asked = [
         LogAsked(

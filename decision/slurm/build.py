@@ -375,10 +375,10 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
     total, licences, order = licenses_of(settings), [], []
     places = {name: place for place, name in enumerate(total)}
     for job in case.jobs:
-        asked = dict(asked_licenses(job))
-        licences.append([asked.get(name, 0) for name in total])
+        mine = dict(asked_licenses(job))
+        licences.append([mine.get(name, 0) for name in total])
         # any of them will do: in the order in which the job names them
-        one_of = [places[name] for name in asked if name in places] if "|" in job.licenses else []
+        one_of = [places[name] for name in mine if name in places] if "|" in job.licenses else []
         order.append(one_of + [-1] * (len(total) - len(one_of)))
     numbers, reservations = {node.name: number for number, node in enumerate(case.nodes)}, reservation_numbers(case)
     windows = []

@@ -233,28 +233,35 @@ def _next_chance(w, entry, begin, fewest):
     first = np.searchsorted(w.slot_end[: w.nb_slots], begin, "right")
     while True:
         gain = first
-        # up to the slot behind which there are nodes that it lacks
-        while gain + 1 < w.nb_slots:
-            gains = np.uint64(0)
-            for word in range(len(mask)):
-                gains |= mask[word] & w.slot_mask[gain + 1, word] & ~w.slot_mask[gain, word]
-            if gains != 0:
-                break
+        while gain + 1 < w.nb_slots and not _gains(w, gain, mask):
             gain += 1
         # where no more nodes come free, or only behind the job's end, the trial itself says what follows
         if gain + 1 >= w.nb_slots or (gain > first and w.slot_begin[gain - 1] > begin + w.limit[job]):
             return begin
-        if room <= w.slot_end[gain]:
-            # the nodes that the slots leave until the job's end, at most
-            for word in range(len(mask)):
-                common, slot = mask[word], first
-                while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= begin + w.limit[job]:
-                    common &= w.slot_mask[slot, word]
-                    slot += 1
-                w.usable[word] = common
-            if count_hosts(w.usable) >= w.nodes_min[job]:
-                return begin
+        if room <= w.slot_end[gain] and _leaves(w, first, begin + w.limit[job], mask) >= w.nodes_min[job]:
+            return begin
         begin, first = w.slot_end[gain], gain + 1
+
+
+@kernel
+def _gains(w, slot, mask):
+    """Whether the slot behind has nodes of the mask that this one lacks."""
+    gains = np.uint64(0)
+    for word in range(len(mask)):
+        gains |= mask[word] & w.slot_mask[slot + 1, word] & ~w.slot_mask[slot, word]
+    return gains != 0
+
+
+@kernel
+def _leaves(w, first, end, mask):
+    """How many nodes of the mask the slots from one on leave until `end`, at most."""
+    for word in range(len(mask)):
+        common, slot = mask[word], first
+        while slot < w.nb_slots and common != 0 and w.slot_begin[slot] <= end:
+            common &= w.slot_mask[slot, word]
+            slot += 1
+        w.usable[word] = common
+    return count_hosts(w.usable)
 
 
 @kernel
@@ -288,16 +295,7 @@ def _start_from(w, entry, now, begin, fewest, may_wait):
     if when > (bound if bound > 0 else at.FAR):
         return -1, 0, LATER, later, True
     if begin == now and behind < w.nb_slots:
-        # when the job, tried at that time, ends in a slot that takes some of these nodes away
-        until = at.FAR
-        for k in range(behind, w.nb_slots):
-            taken = np.uint64(0)
-            for word in range(len(w.usable)):
-                taken |= w.usable[word] & ~w.slot_mask[k, word]
-            if taken != 0:
-                until = w.slot_begin[k] - w.limit[job]
-                break
-        _holds(w, until)
+        _holds(w, _takes_more(w, behind, w.limit[job]))
     found, count, how = earliest_start(w, entry, now, begin, bound, fewest, when)
     if found < 0:
         return -1, 0, LATER, later, True
@@ -466,6 +464,18 @@ def _usable_from(w, job, mask, begin, now):
         elif later > 0 and count_hosts(w.usable) < enough:
             break
     return later, licensed, behind
+
+
+@kernel
+def _takes_more(w, behind, limit):
+    """When a job of this limit that is tried at that time ends in a slot that takes some of ``w.usable`` away."""
+    for k in range(behind, w.nb_slots):
+        taken = np.uint64(0)
+        for word in range(len(w.usable)):
+            taken |= w.usable[word] & ~w.slot_mask[k, word]
+        if taken != 0:
+            return w.slot_begin[k] - limit
+    return at.FAR
 
 
 @kernel

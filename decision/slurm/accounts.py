@@ -90,62 +90,62 @@ def read_table(path: Path, needed: str) -> list[dict[str, str]]:
 
 def read_associations(path: Path) -> list[Association]:
     """What ``sacctmgr -P show assoc`` prints. Raises InputError."""
-    return [_association(row, path, number) for number, row in enumerate(read_table(path, "Account"), 2)]
-
-
-def _association(row: Mapping[str, str], path: Path, number: int) -> Association:
-    try:
-        # MaxTRES is of one job; MaxTRESPU of a user's jobs together
-        job = read_tres(row.get("maxtres", ""))
-        return Association(
-            account=row["account"],
-            user=row.get("user", ""),
-            parent=row.get("par name", row.get("parentname", "")) or ROOT,
-            shares=_shares(row.get("share", row.get("fairshare", "1"))),
-            priority=_number(row.get("priority") or "0"),
-            group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
-            each=Limits(jobs=_count(row.get("maxjobs", ""))),
-            # of MaxTRES only nodes and cpus are known
-            job_nodes=_count(job.get("node", "")),
-            job_cpus=_count(job.get("cpu", "")),
-            max_wall=_wall(row.get("maxwall", "")),
-            not_simulated=_not_simulated(row),
-        )
-    except ValueError as error:
-        raise InputError(
-            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show assoc prints?"
-        ) from None
+    found = []
+    for number, row in enumerate(read_table(path, "Account"), 2):
+        try:
+            # MaxTRES is of one job; MaxTRESPU of a user's jobs together
+            job = read_tres(row.get("maxtres", ""))
+            association = Association(
+                account=row["account"],
+                user=row.get("user", ""),
+                parent=row.get("par name", row.get("parentname", "")) or ROOT,
+                shares=_shares(row.get("share", row.get("fairshare", "1"))),
+                priority=_number(row.get("priority") or "0"),
+                group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
+                each=Limits(jobs=_count(row.get("maxjobs", ""))),
+                # of MaxTRES only nodes and cpus are known
+                job_nodes=_count(job.get("node", "")),
+                job_cpus=_count(job.get("cpu", "")),
+                max_wall=_wall(row.get("maxwall", "")),
+                not_simulated=_not_simulated(row),
+            )
+        except ValueError as error:
+            raise InputError(
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show assoc prints?"
+            ) from None
+        found.append(association)
+    return found
 
 
 def read_qualities(path: Path) -> list[Quality]:
     """What ``sacctmgr -P show qos`` prints. Raises InputError."""
-    return [_quality(row, path, number) for number, row in enumerate(read_table(path, "Name"), 2)]
-
-
-def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
-    exempt = row.get("preemptexempttime", "")
-    try:
-        job = read_tres(row.get("maxtres", ""))
-        return Quality(
-            name=row["name"],
-            priority=_number(row.get("priority") or "0"),
-            preempts=tuple(filter(None, row.get("preempt", "").split(","))),
-            preempt_mode=row.get("preemptmode", ""),
-            usage_factor=_number(row.get("usagefactor") or "1"),
-            group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
-            user=_limits(row.get("maxjobspu", ""), row.get("maxtrespu", "")),
-            account=_limits(row.get("maxjobspa", ""), row.get("maxtrespa", "")),
-            job_nodes=_count(job.get("node", "")),
-            job_cpus=_count(job.get("cpu", "")),
-            max_wall=_wall(row.get("maxwall", "")),
-            not_simulated=_not_simulated(row),
-            grace=read_duration(row.get("gracetime", "") or "0"),
-            exempt=-1.0 if is_nothing(exempt) else read_minutes(exempt),
-        )
-    except ValueError as error:
-        raise InputError(
-            f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show qos prints?"
-        ) from None
+    found = []
+    for number, row in enumerate(read_table(path, "Name"), 2):
+        exempt = row.get("preemptexempttime", "")
+        try:
+            job = read_tres(row.get("maxtres", ""))
+            quality = Quality(
+                name=row["name"],
+                priority=_number(row.get("priority") or "0"),
+                preempts=tuple(filter(None, row.get("preempt", "").split(","))),
+                preempt_mode=row.get("preemptmode", ""),
+                usage_factor=_number(row.get("usagefactor") or "1"),
+                group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
+                user=_limits(row.get("maxjobspu", ""), row.get("maxtrespu", "")),
+                account=_limits(row.get("maxjobspa", ""), row.get("maxtrespa", "")),
+                job_nodes=_count(job.get("node", "")),
+                job_cpus=_count(job.get("cpu", "")),
+                max_wall=_wall(row.get("maxwall", "")),
+                not_simulated=_not_simulated(row),
+                grace=read_duration(row.get("gracetime", "") or "0"),
+                exempt=-1.0 if is_nothing(exempt) else read_minutes(exempt),
+            )
+        except ValueError as error:
+            raise InputError(
+                f"{path}, line {number}: {in_plain_words(error)}; is it what sacctmgr -P show qos prints?"
+            ) from None
+        found.append(quality)
+    return found
 
 
 _OTHER_LIMITS = {

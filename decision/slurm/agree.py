@@ -86,6 +86,23 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
     apart = np.abs(best.start[numbers] - recorded_start)
     close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in CLOSE}
     low, high = mean_interval(case, numbers, recorded, simulated, seed)
+    # the share of the hosts' time that jobs take, from the first submission to the last recorded end
+    jobs = [case.jobs[n] for n in numbers]
+    begin, end = case.begin, max(job.start + job.runtime for job in jobs)
+    size = np.array([engine_size(case, job) for job in jobs], float)
+    runtime = np.array([job.runtime for job in jobs])
+    taken = []
+    for starts in (recorded_start, best.start[numbers]):
+        inside = np.clip(np.minimum(starts + runtime, end) - np.maximum(starts, begin), 0, None)
+        taken.append(float(np.nansum(size * inside) / (len(engine_hosts(case)) * max(1.0, end - begin))))
+    mean = float(recorded.mean())
+    off = abs(float(simulated.mean()) - mean) / max(mean, 1.0)
+    # the mean may be right by chance, and single starts may be off while the mean holds: two questions, two answers
+    verdict = "does not agree: do not use the sweep"
+    if low <= mean <= high and close["5 min"] >= _AGREES:
+        verdict = "agrees"
+    elif low <= mean <= high and off <= _IN_THE_MEAN:
+        verdict = "agrees in the mean, not per job"
     return Agreement(
         started=numbers,
         recorded=recorded,
@@ -96,8 +113,8 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
         interval=(low, high),
         easy=policy_waits(case, numbers, "easy"),
         conservative=policy_waits(case, numbers, "conservative"),
-        utilization=_utilization(case, numbers, recorded_start, best),
-        verdict=_verdict(close, float(recorded.mean()), float(simulated.mean()), (low, high)),
+        utilization=(taken[0], taken[1]),
+        verdict=verdict,
     )
 
 
@@ -274,32 +291,6 @@ def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
     return np.array([waits.get(f"slurm!{case.jobs[n].id}", np.nan) for n in numbers])
 
 
-def _utilization(case: Case, numbers: Sequence[int], recorded: F8, run: Simulated) -> tuple[float, float]:
-    """Share of the hosts' time that jobs take, from the first submission to the last recorded end."""
-    jobs = [case.jobs[n] for n in numbers]
-    begin, end = case.begin, max(job.start + job.runtime for job in jobs)
-    size = np.array([engine_size(case, job) for job in jobs], float)
-    runtime = np.array([job.runtime for job in jobs])
-    whole = len(engine_hosts(case)) * max(1.0, end - begin)
-
-    def share(starts: F8) -> float:
-        inside = np.clip(np.minimum(starts + runtime, end) - np.maximum(starts, begin), 0, None)
-        return float(np.nansum(size * inside) / whole)
-
-    return share(recorded), share(run.start[list(numbers)])
-
-
-def _verdict(close: Mapping[str, float], recorded: float, simulated: float, interval: tuple[float, float]) -> str:
-    inside = interval[0] <= recorded <= interval[1]
-    off = abs(simulated - recorded) / max(recorded, 1.0)
-    # the mean may be right by chance, and single starts may be off while the mean holds: two questions, two answers
-    if inside and close["5 min"] >= _AGREES:
-        return "agrees"
-    if inside and off <= _IN_THE_MEAN:
-        return "agrees in the mean, not per job"
-    return "does not agree: do not use the sweep"
-
-
 # Waits of groups of jobs: by partition, QOS, account and size.
 
 _SIZES = ("small", "middle", "large")
@@ -346,6 +337,9 @@ def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, 
 # An agreement in a report: the starts that differ most, and all that is written as JSON or CSV.
 
 
+_WHO = {BY_MAIN: "by the main loop", BY_BACKFILL: "by backfill"}
+
+
 class StartDifference(msgspec.Struct, frozen=True):
     """A job whose start differs."""
 
@@ -367,25 +361,23 @@ def start_differences(case: Case, found: Agreement, count: int = 10) -> list[Sta
     late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > CLOSE[0][1]]
     if late:
         rows = [int(late[0]), *(k for k in rows if k != late[0])]
-    return [_difference(case, found, k, float(apart[k])) for k in rows]
-
-
-_WHO = {BY_MAIN: "by the main loop", BY_BACKFILL: "by backfill"}
-
-
-def _difference(case: Case, found: Agreement, place: int, apart: float) -> StartDifference:
-    number = int(found.started[place])
-    job = case.jobs[number]
-    recorded = "by backfill" if job.by_backfill else "by the main loop"
-    waited = "" if job.reason in ("", "None") else f", waited for {job.reason}"
-    simulated = found.best.start[number]
-    return StartDifference(
-        job=job.id,
-        recorded=write_date(job.start),
-        simulated="never" if np.isnan(simulated) else write_date(simulated),
-        seconds=apart,
-        reason=f"recorded {recorded}{waited}; simulated {_WHO.get(int(found.best.reason[number]), 'not started')}",
-    )
+    differences = []
+    for k in rows:
+        number = found.started[k]
+        job, start = case.jobs[number], found.best.start[number]
+        recorded = "by backfill" if job.by_backfill else "by the main loop"
+        waited = "" if job.reason in ("", "None") else f", waited for {job.reason}"
+        simulated = _WHO.get(int(found.best.reason[number]), "not started")
+        differences.append(
+            StartDifference(
+                job=job.id,
+                recorded=write_date(job.start),
+                simulated="never" if np.isnan(start) else write_date(start),
+                seconds=float(apart[k]),
+                reason=f"recorded {recorded}{waited}; simulated {simulated}",
+            )
+        )
+    return differences
 
 
 def starts_lines(case: Case, run: Simulated) -> list[str]:

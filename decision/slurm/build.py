@@ -158,8 +158,17 @@ def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> d
     for job in jobs:
         partition = partitions[job.partition.split(",")[0]]
         row, first = needs.of(job, partition), job.qos.split(",")[0]
+        ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
+        waits = not job.started and job.state != "PENDING" and job.end > 0
+        limit = int(min(partition.limit_of(job), YEAR))  # a job without any limit counts as a year
         row |= {
-            **_times(job, partition, begin),
+            "submit": job.submitted - begin,
+            "begin": job.begin - begin if job.begin > 0 else 0,
+            # a job that still ran when the log was made is taken to run to its limit
+            "runtime": max(1, round(job.runtime)) if ended else limit,
+            "limit": max(1, limit),
+            "cancel": job.end - begin if waits else FAR,
+            "recorded": job.start - begin if job.before else -1,
             "held": job.held and not job.started,
             "user": users.setdefault(job.user, len(users)),
             "association": tree.leaf_of(job.account, job.user),
@@ -203,22 +212,6 @@ _JOB_COLUMNS = (
     *("array_limited", "exempt", "runs_once"),
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
-
-
-def _times(job: SlurmJob, partition: Partition, begin: int) -> dict[str, int]:
-    """The columns of a job's times."""
-    ended = job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
-    waits = not job.started and job.state != "PENDING" and job.end > 0
-    limit = min(partition.limit_of(job), YEAR)  # a job without any limit counts as a year
-    return {
-        "submit": job.submitted - begin,
-        "begin": job.begin - begin if job.begin > 0 else 0,
-        # a job that still ran when the log was made is taken to run to its limit
-        "runtime": max(1, round(job.runtime)) if ended else int(limit),
-        "limit": max(1, int(limit)),
-        "cancel": job.end - begin if waits else FAR,
-        "recorded": job.start - begin if job.before else -1,
-    }
 
 
 def _has_memory(case: Case, settings: Settings) -> bool:
@@ -379,16 +372,37 @@ def fixed_parts(case: Case, settings: Settings) -> dict[str, Any]:
     """
     tree = make_tree(case, settings)
     begin = zero_of(case)
+    total, licences, order = licenses_of(settings), [], []
+    places = {name: place for place, name in enumerate(total)}
+    for job in case.jobs:
+        mine = dict(asked_licenses(job))
+        licences.append([mine.get(name, 0) for name in total])
+        # any of them will do: in the order in which the job names them
+        one_of = [places[name] for name in mine if name in places] if "|" in job.licenses else []
+        order.append(one_of + [-1] * (len(total) - len(one_of)))
+    numbers, reservations = {node.name: number for number, node in enumerate(case.nodes)}, reservation_numbers(case)
+    windows = []
+    for window in case.windows:
+        reservation = reservations.get(window.reservation, -1)
+        for name in window.nodes:
+            if name in numbers and window.end > begin:
+                cores = window.cores * case.nodes[numbers[name]].threads // case.threads
+                windows.append((max(0, window.begin - begin), numbers[name], 1, reservation, cores))
+                windows.append((min(FAR, window.end - begin), numbers[name], -1, reservation, cores))
+    table = np.array(sorted(windows), np.int64).reshape(len(windows), 5)
+    names = ("times", "node", "step", "reservation", "cores")
     parts = {
         **_nodes(case, settings),
         **_partitions(case, settings),
         **job_arrays(case, settings, tree, begin),
         **_entries(case, settings),
-        **_licences(case, settings),
+        "licence_total": np.array(list(total.values()), np.int64),
+        "licences_asked": np.array(licences, np.int64).reshape(len(licences), len(total)),
+        "licence_order": np.array(order, np.int64).reshape(len(licences), len(total)),
         **{f"share_{name}": getattr(tree, name) for name in ("parent", "norm", "path")},
         **{"leaf": tree.leaf, "usage": tree.usage.copy(), "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64)},
         **{name: np.zeros(len(tree.usage)) for name in ("level_share", "factor")},
-        **_windows(case, begin),
+        **{f"window_{name}": np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)},
         **switch_arrays(case.switches, case.nodes, case.partitions, case.jobs, settings),
     }
     # backfill asks for each waiting job when nodes have room: the same answer for all that ask for the same
@@ -565,36 +579,3 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "cpus": np.array([job.cpus for job in case.jobs], np.int64),
         "threads": case.threads,
     }
-
-
-def _licences(case: Case, settings: Settings) -> dict[str, Any]:
-    total = licenses_of(settings)
-    asked = [dict(asked_licenses(job)) for job in case.jobs]
-    rows = [[mine.get(name, 0) for name in total] for mine in asked]
-    numbers = {name: number for number, name in enumerate(total)}
-    order = [
-        [numbers[name] for name in mine if name in numbers] if "|" in job.licenses else []
-        for job, mine in zip(case.jobs, asked, strict=True)
-    ]
-    padded = [each + [-1] * (len(total) - len(each)) for each in order]
-    return {
-        "licence_total": np.array(list(total.values()), np.int64),
-        "licences_asked": np.array(rows, np.int64).reshape(len(rows), len(total)),
-        "licence_order": np.array(padded, np.int64).reshape(len(rows), len(total)),
-    }
-
-
-def _windows(case: Case, begin: int) -> dict[str, I8]:
-    numbers = {node.name: number for number, node in enumerate(case.nodes)}
-    rows, reservations = [], reservation_numbers(case)
-    for window in case.windows:
-        reservation = reservations.get(window.reservation, -1)
-        for name in window.nodes:
-            if name in numbers and window.end > begin:
-                node = case.nodes[numbers[name]]
-                cores = window.cores * node.threads // case.threads
-                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation, cores))
-                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation, cores))
-    table = np.array(sorted(rows), np.int64).reshape(len(rows), 5)
-    names = ("window_times", "window_node", "window_step", "window_reservation", "window_cores")
-    return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -121,11 +120,21 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         InputError: naming the file and the line that cannot be read.
     """
     zone = named_zone(sources.time_zone)
-    conf, account = _with_version(read_conf(sources.conf), sources), Account()
+    conf, account = read_conf(sources.conf), Account()
+    # the version as slurmctld says it, else as it was told, else the first one
+    if sources.config is not None:
+        version, taken = read_taken(sources.config)
+        kept = {key: value for key, value in taken.items() if key in USED_KEYS and key not in conf.keys}
+        conf = msgspec.structs.replace(conf, version=version, taken=kept)
+    elif sources.version:
+        conf = msgspec.structs.replace(conf, version=read_version(sources.version))
     rows, foreign = of_cluster(read_rows(sources.jobs, account), conf.get("ClusterName"))
     log = make_log(rows, zone, account)
     conf, refuted = _as_shared(conf, log.jobs)
-    nodes, absences, strange_states = _nodes_and_states(conf, sources, log.jobs, zone)
+    nodes = make_nodes(conf, sources.nodes, cluster_hosts(log.jobs))
+    absences, strange_states = list[Absence](), list[str]()
+    if sources.nodes is not None:
+        nodes, absences, strange_states = read_states(sources.nodes, nodes, log.jobs, zone)
     partitions = make_partitions(conf, sources.partitions, nodes)
     associations = read_associations(sources.assoc) if sources.assoc else []
     qualities = read_qualities(sources.qos) if sources.qos else []
@@ -164,14 +173,6 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     return case, conf
 
 
-def _nodes_and_states(
-    conf: Conf, sources: Sources, jobs: Sequence[SlurmJob], zone: ZoneInfo | None
-) -> tuple[list[Node], list[Absence], list[str]]:
-    """The nodes, when states say that they are away, and notes. Raises InputError."""
-    nodes = make_nodes(conf, sources.nodes, cluster_hosts(jobs))
-    return (nodes, [], []) if sources.nodes is None else read_states(sources.nodes, nodes, jobs, zone)
-
-
 def _without_parts(jobs: Iterable[SlurmJob], windows: Iterable[Absence]) -> tuple[list[SlurmJob], list[str]]:
     """The jobs, those of reservations of some cores outside of these, and notes on such reservations."""
     parts = {window.reservation: window for window in windows if window.cores}
@@ -183,20 +184,6 @@ def _without_parts(jobs: Iterable[SlurmJob], windows: Iterable[Absence]) -> tupl
     ]
     kept = [msgspec.structs.replace(job, reservation="") if job.reservation in parts else job for job in jobs]
     return kept, notes
-
-
-def _with_version(conf: Conf, sources: Sources) -> Conf:
-    """The slurm.conf with its version: as slurmctld says it, else as it was told, else the first one.
-
-    Raises:
-        InputError: for a file that says none.
-        ConfigError: for a text that is none.
-    """
-    if sources.config is not None:
-        version, taken = read_taken(sources.config)
-        kept = {key: value for key, value in taken.items() if key in USED_KEYS and key not in conf.keys}
-        return msgspec.structs.replace(conf, version=version, taken=kept)
-    return msgspec.structs.replace(conf, version=read_version(sources.version)) if sources.version else conf
 
 
 _APART = 5  # seconds that two jobs are on a node together before they share it: sacct's dates are rounded
@@ -296,17 +283,11 @@ def write_case(case: Case, conf: Conf, folder: Path) -> None:
     """
     contents = {folder / CASE_FILE: [msgspec.json.format(json_bytes(case), indent=1)]}
     contents[folder / "workload.json"] = list(workload_lines(case_workload(case)))
-    contents |= _conf_copies(conf, folder)
+    first, *others = conf.files
+    contents[folder / "slurm.conf"] = [Path(first).read_bytes()]
+    contents |= {folder / Path(name).name: [Path(name).read_bytes()] for name in others}
     write_files(contents)
     write_platform(folder / "platform.xml", case_platform(case))
-
-
-def _conf_copies(conf: Conf, folder: Path) -> dict[Path, list[bytes]]:
-    first, *others = conf.files
-    copies = {folder / "slurm.conf": [Path(first).read_bytes()]}
-    for name in others:
-        copies[folder / Path(name).name] = [Path(name).read_bytes()]
-    return copies
 
 
 def load_case(folder: Path) -> Case:

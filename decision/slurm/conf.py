@@ -92,8 +92,18 @@ def read_conf(path: Path) -> Conf:
     for line in _lines(path, files, 0):
         pairs = pairs_of(line)
         key, value = pairs[0]
+        if key in tables and value.upper() == "DEFAULT":
+            # slurm.conf(5), NodeName=DEFAULT: holds for lines behind it, until another one
+            defaults.setdefault(key, {}).update(pairs[1:])
+            continue
         if key in tables:
-            _add_entry(key, value, dict(pairs[1:]), line, tables, defaults)
+            try:
+                read_hosts(value)
+            except ValueError:
+                raise InputError(
+                    f"{line.place}: {value!r} is not a list of names; write it as n[1-16] or n1,n2"
+                ) from None
+            tables[key].append(ConfEntry(value, {**defaults.get(key, {}), **dict(pairs[1:])}, line))
             continue
         if key in _OTHER_TABLES:
             unused.append(line)
@@ -113,25 +123,6 @@ def read_conf(path: Path) -> Conf:
         down=tuple(tables["downnodes"]),
         unused=tuple(unused),
     )
-
-
-def _add_entry(
-    key: str,
-    name: str,
-    pairs: dict[str, str],
-    line: ConfLine,
-    tables: dict[str, list[ConfEntry]],
-    defaults: dict[str, dict[str, str]],
-) -> None:
-    # slurm.conf(5), NodeName=DEFAULT: holds for lines behind it, until another one
-    if name.upper() == "DEFAULT":
-        defaults.setdefault(key, {}).update(pairs)
-        return
-    try:
-        read_hosts(name)
-    except ValueError:
-        raise InputError(f"{line.place}: {name!r} is not a list of names; write it as n[1-16] or n1,n2") from None
-    tables[key].append(ConfEntry(name, {**defaults.get(key, {}), **pairs}, line))
 
 
 def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:

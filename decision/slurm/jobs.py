@@ -167,23 +167,16 @@ def read_options(line: str) -> Mapping[str, str]:
         # the script; all behind it are its own arguments
         if not word.startswith("-") or word == "-":
             break
-        name, value = _long(word, words) if word.startswith("--") else _short(word, words)
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if not equals:
+                value = words.pop(0) if name in _WITH_VALUE and words else "yes"
+        elif word[1] in _SHORT:
+            name, value = _SHORT[word[1]], word[2:].removeprefix("=") or (words.pop(0) if words else "")
+        else:
+            name, value = _SHORT_FLAGS.get(word[1], word[1]), "yes"
         options[name] = value
     return options
-
-
-def _long(word: str, rest: list[str]) -> tuple[str, str]:
-    name, equals, value = word[2:].partition("=")
-    if equals:
-        return name, value
-    return name, rest.pop(0) if name in _WITH_VALUE and rest else "yes"
-
-
-def _short(word: str, rest: list[str]) -> tuple[str, str]:
-    letter, value = word[1], word[2:]
-    if letter not in _SHORT:
-        return _SHORT_FLAGS.get(letter, letter), "yes"
-    return _SHORT[letter], value.removeprefix("=") or (rest.pop(0) if rest else "")
 
 
 # A job from a line of sacct: what it asked for by its fields and its command line.
@@ -268,15 +261,30 @@ def _switches(row: RecordRow, text: str) -> tuple[int, float]:
 
 
 def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
-    """Nodes, cpus, memory and generic resources that a job asks for."""
+    """Nodes, cpus, memory and generic resources that a job asks for; 0 nodes at most: no such limit."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
     cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
     # what was asked for counts, not what the job had: another configuration may give it other nodes
-    least, most = _nodes(row, options, asked)
+    nodes = max(1, _whole(row.text("NNodes", "AllocNodes", "ReqNodes") or "1", row, "NNodes"))
+    least, most = nodes, 0 if options else nodes
+    first, dash, last = options.get("nodes", "").partition("-")
+    if first.isdigit() and (not dash or last.isdigit()):
+        least, most = max(1, int(first)), int(last) if dash else int(first)
+    elif "node" in asked:
+        least = max(1, int(float(asked["node"])))
+        # without its command line nobody knows whether it asked for them
+        most = least if least > 1 and not options else 0
     per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
     cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
     memory, per_cpu = _memory(row, options, asked, cpus)
     gres, in_all = _gres(row, options, asked)
+    # ReqTRES knows what a script asked for, too; a newer ReqMem is of all nodes as well
+    old = row.text("ReqMem")
+    text = asked.get("mem") or ("" if is_nothing(old) or old.endswith(("c", "n")) else old)
+    try:
+        memory_in_all = read_memory(text) if text else 0.0
+    except ValueError:
+        memory_in_all = 0.0
     return {
         "billing": float(_whole(had.get("billing") or asked.get("billing") or "0", row, "billing")),
         "nodes": least,
@@ -286,27 +294,13 @@ def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
         "tasks_per_node": _whole(options.get("ntasks-per-node", "0"), row, "--ntasks-per-node"),
         "memory": memory,
         "memory_per_cpu": per_cpu,
-        "memory_in_all": _memory_in_all(row, asked),
+        "memory_in_all": memory_in_all,
         "gres": gres,
         "gres_in_all": in_all,
         "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
         "own_user": options.get("exclusive") == "user",
         "cpus_had": cpus_had,
     }
-
-
-def _nodes(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[int, int]:
-    """The fewest and the most nodes that a job takes; 0 where there is no most."""
-    had = _whole(row.text("NNodes", "AllocNodes", "ReqNodes") or "1", row, "NNodes")
-    if "nodes" in options:
-        first, dash, last = options["nodes"].partition("-")
-        if first.isdigit() and (not dash or last.isdigit()):
-            return max(1, int(first)), int(last) if dash else int(first)
-    if "node" in asked:
-        least = max(1, int(float(asked["node"])))
-        given = least > 1 and not options  # without its command line nobody knows whether it asked for them
-        return least, least if given else 0
-    return max(1, had), 0 if options else max(1, had)
 
 
 def _gres(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[dict[str, int], bool]:
@@ -353,16 +347,6 @@ def _memory(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]
         return read_memory(asked["mem"]) / max(1, cpus) or ALL_MEMORY, True
     except ValueError:
         raise InputError(f"{row.place}: an amount of memory that is not a number; write it as 4000M or 4G") from None
-
-
-def _memory_in_all(row: RecordRow, asked: Mapping[str, str]) -> float:
-    """Megabytes of ReqTRES, which knows what a script asked for, too; or of a newer ReqMem, which is of all nodes."""
-    old = row.text("ReqMem")
-    text = asked.get("mem") or ("" if is_nothing(old) or old.endswith(("c", "n")) else old)
-    try:
-        return read_memory(text) if text else 0.0
-    except ValueError:
-        return 0.0
 
 
 def _runtime(row: RecordRow, start: int, end: int) -> float:

@@ -197,21 +197,39 @@ def with_touched(keys: KeyCount, facts: Facts) -> KeyCount:
     matter = [
         _counted(name, several if name.lower().startswith("topologyplugin=") else None) for name in keys.may_matter
     ]
-    options = Counter(option for job in facts.jobs for option in job.options)
-    of_jobs = (_counted(option, nb_jobs) for option, nb_jobs in sorted(options.items()))
-    parts = (_words(facts), _of_partitions(facts), _of_nodes(facts), _of_accounts(facts), of_jobs)
-    return replace(keys, may_matter=(*matter, *(line for part in parts for line in part)))
-
-
-def _words(facts: Facts) -> Iterator[str]:
-    """Words of a key's list that are not known."""
+    # words of a key's list that are not known
     for key, known in _KNOWN_WORDS.items():
-        for word in facts.conf.get(key).split(","):
-            if word.strip() and word.strip().upper() not in known:
-                yield f"{key}={word.strip()}"
+        words = (word.strip() for word in facts.conf.get(key).split(","))
+        matter += [f"{key}={word}" for word in words if word and word.upper() not in known]
     threads = any(node.threads > 1 for node in facts.nodes)
     if threads and "CR_CPU" in facts.conf.get("SelectTypeParameters").upper() and not Settings(facts.conf).linear:
-        yield "SelectTypeParameters=CR_CPU on nodes with threads: cores are allocated whole"
+        matter.append("SelectTypeParameters=CR_CPU on nodes with threads: cores are allocated whole")
+    matter += _of_partitions(facts)
+    for entry in facts.conf.nodes:
+        matter += [
+            f"{shown} of node {entry.name}" for key, shown in _OF_NODES.items() if entry.pairs.get(key, "0") != "0"
+        ]
+        for key in sorted(entry.pairs.keys() - _KNOWN_OF_NODES - _OF_NODES.keys()):
+            if entry.pairs[key].lower() not in _QUIET_VALUES:
+                matter.append(f"{key}={entry.pairs[key]} of node {entry.name}")
+    tables = Counter(line.text.partition("=")[0].strip() for line in facts.conf.unused)
+    matter += [f"{count:,} line{'' if count == 1 else 's'} {table}=" for table, count in tables.items()]
+    for quality in facts.qualities:
+        nb_jobs = sum(quality.name in job.qos.split(",") for job in facts.jobs)
+        mode = quality.preempt_mode.upper()
+        if any(word in mode for word in ("SUSPEND", "GANG", "WITHIN")):
+            matter.append(_counted(f"PreemptMode={mode} of QOS {quality.name}", nb_jobs))
+        matter += [_counted(f"{limit} of QOS {quality.name}", nb_jobs) for limit in quality.not_simulated]
+    touched: Counter[str] = Counter()
+    for association in facts.associations:
+        if association.not_simulated:
+            user = association.user
+            mine = sum(job.account == association.account and user in ("", job.user) for job in facts.jobs)
+            touched.update(dict.fromkeys(association.not_simulated, mine))
+    matter += [_counted(f"{limit} of associations", nb_jobs) for limit, nb_jobs in touched.items()]
+    options = Counter(option for job in facts.jobs for option in job.options)
+    matter += [_counted(option, nb_jobs) for option, nb_jobs in sorted(options.items())]
+    return replace(keys, may_matter=tuple(matter))
 
 
 def _of_partitions(facts: Facts) -> Iterator[str]:
@@ -234,37 +252,6 @@ def _of_partitions(facts: Facts) -> Iterator[str]:
         mode = (partition.preempt_mode or facts.conf.get("PreemptMode")).upper()
         if "SUSPEND" in mode or "GANG" in mode or ("WITHIN" in mode and preempts):
             yield _counted(f"PreemptMode={mode} of partition {partition.name}", facts.count(partition.name))
-
-
-def _of_nodes(facts: Facts) -> Iterator[str]:
-    for entry in facts.conf.nodes:
-        for key, shown in _OF_NODES.items():
-            if entry.pairs.get(key, "0") != "0":
-                yield f"{shown} of node {entry.name}"
-        for key in sorted(entry.pairs.keys() - _KNOWN_OF_NODES - _OF_NODES.keys()):
-            if entry.pairs[key].lower() not in _QUIET_VALUES:
-                yield f"{key}={entry.pairs[key]} of node {entry.name}"
-    tables = Counter(line.text.partition("=")[0].strip() for line in facts.conf.unused)
-    for table, count in tables.items():
-        yield f"{count:,} line{'' if count == 1 else 's'} {table}="
-
-
-def _of_accounts(facts: Facts) -> Iterator[str]:
-    for quality in facts.qualities:
-        nb_jobs = sum(quality.name in job.qos.split(",") for job in facts.jobs)
-        mode = quality.preempt_mode.upper()
-        if any(word in mode for word in ("SUSPEND", "GANG", "WITHIN")):
-            yield _counted(f"PreemptMode={mode} of QOS {quality.name}", nb_jobs)
-        for limit in quality.not_simulated:
-            yield _counted(f"{limit} of QOS {quality.name}", nb_jobs)
-    touched: Counter[str] = Counter()
-    for association in facts.associations:
-        if association.not_simulated:
-            user = association.user
-            mine = sum(job.account == association.account and user in ("", job.user) for job in facts.jobs)
-            touched.update(dict.fromkeys(association.not_simulated, mine))
-    for limit, nb_jobs in touched.items():
-        yield _counted(f"{limit} of associations", nb_jobs)
 
 
 def _counted(name: str, nb_jobs: int | None) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -51,29 +51,9 @@ class Buckets:
             found += self._members(("array", job.array), Limits(jobs=job.array_limit))
         if job.singleton:
             found += self._members(("singleton", job.user, job.singleton), Limits(jobs=1))
-        return found + self._of_accounts(job, qos) if self._enforced else found
-
-    def refuses(self, job: SlurmJob, qos: str) -> bool:
-        """Whether a limit on a single job keeps it waiting for ever under one of its QOS."""
-        association = self._associations.get((job.account, job.user))
-        limits: list[Quality | Association] = []
-        if self._enforced:
-            limits += [*self._qualities_of(job, qos), *([association] if association is not None else [])]
-        # sacctmgr(1), DenyOnLimit: such a QOS refuses a job at its submission, but a log has only jobs that were taken
-        wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
-        nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
-        cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)
-        return (math.isfinite(job.limit) and job.limit > wall) or job.nodes > nodes or job.cpus > cpus
-
-    def _qualities_of(self, job: SlurmJob, qos: str) -> list[Quality]:
-        """The QOS of the job's partition, and this one of its own, in the order in which they hold it."""
-        # Slurm's page on resource limits: those of the partition's QOS go before those of the job's
-        names = [self._part_quality.get(job.partition.split(",")[0], ""), qos]
-        return [self._qualities[name] for name in dict.fromkeys(names) if name in self._qualities]
-
-    def _of_accounts(self, job: SlurmJob, qos: str) -> list[Member]:
-        found: list[Member] = []
-        # the same page: a limit that a QOS sets is not looked at in associations, field by field (acct_policy.c)
+        if not self._enforced:
+            return found
+        # Slurm's page on resource limits: a limit of a QOS is not looked at in associations, by field (acct_policy.c)
         group = user = account = _ALL
         for quality in self._qualities_of(job, qos):
             found += self._members(("qos", quality.name), quality.group, group)
@@ -93,6 +73,24 @@ class Buckets:
             seen.add(name)
             name = above.parent
         return found
+
+    def refuses(self, job: SlurmJob, qos: str) -> bool:
+        """Whether a limit on a single job keeps it waiting for ever under one of its QOS."""
+        association = self._associations.get((job.account, job.user))
+        limits: list[Quality | Association] = []
+        if self._enforced:
+            limits += [*self._qualities_of(job, qos), *([association] if association is not None else [])]
+        # sacctmgr(1), DenyOnLimit: such a QOS refuses a job at its submission, but a log has only jobs that were taken
+        wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
+        nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
+        cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)
+        return (math.isfinite(job.limit) and job.limit > wall) or job.nodes > nodes or job.cpus > cpus
+
+    def _qualities_of(self, job: SlurmJob, qos: str) -> list[Quality]:
+        """The QOS of the job's partition, and this one of its own, in the order in which they hold it."""
+        # the same page: those of the partition's QOS go before those of the job's
+        names = [self._part_quality.get(job.partition.split(",")[0], ""), qos]
+        return [self._qualities[name] for name in dict.fromkeys(names) if name in self._qualities]
 
     def _members(self, key: tuple[str, ...], limits: Limits, checks: int = _ALL) -> list[Member]:
         """The one membership in a bucket; none where there is no limit."""
@@ -166,29 +164,12 @@ class Masks:
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job, qos))
         names = (job.reservation, partition.name, job.features, job.exclude, typed)
         key = (*names, "refused" if refused else "")
-        return self._number(key, lambda: [] if refused else self._allowed(job, partition, typed))
-
-    def named(self, job: SlurmJob) -> int:
-        """The number of the set of nodes that a job asks for by name; -1 where it names none."""
-        names = read_hosts(job.nodelist)[: job.nodes_max or None]
-        if not names:
-            return -1
-        numbers = [number for number, node in enumerate(self._nodes) if node.name in set(names)]
-        return self._number(("named", ",".join(names)), lambda: numbers)
-
-    def _number(self, key: tuple[str, ...], make: Callable[[], Iterable[int]]) -> int:
-        """The number of a set, which is made where its key is new."""
-        if key not in self._known:
-            self._known[key] = len(self.rows)
-            self.rows.append(bitmap(make(), self._words))
-        return self._known[key]
-
-    def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:
-        members = set(partition.nodes)
-        members -= set(read_hosts(job.exclude))
+        if key in self._known:
+            return self._known[key]
+        members = set() if refused else set(partition.nodes) - set(read_hosts(job.exclude))
         if job.reservation in self._reserved:
             members &= self._reserved[job.reservation]
-        return [
+        allowed = [
             number
             for number, node in enumerate(self._nodes)
             if node.name in members
@@ -196,6 +177,22 @@ class Masks:
             and has_features(node, job.features)
             and all(kind in node.gres for kind in filter(None, typed.split(",")))
         ]
+        return self._number(key, allowed)
+
+    def named(self, job: SlurmJob) -> int:
+        """The number of the set of nodes that a job asks for by name; -1 where it names none."""
+        names = read_hosts(job.nodelist)[: job.nodes_max or None]
+        if not names:
+            return -1
+        numbers = [number for number, node in enumerate(self._nodes) if node.name in set(names)]
+        return self._number(("named", ",".join(names)), numbers)
+
+    def _number(self, key: tuple[str, ...], nodes: Iterable[int]) -> int:
+        """The number of a set, which is kept where its key is new."""
+        if key not in self._known:
+            self._known[key] = len(self.rows)
+            self.rows.append(bitmap(nodes, self._words))
+        return self._known[key]
 
 
 def has_features(node: Node, wanted: str) -> bool:

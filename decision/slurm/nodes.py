@@ -148,24 +148,19 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
             # slurm.conf(5), DOWN NODE CONFIGURATION: DOWN where it does not say a state
             records[name]["state"] = entry.pairs.get("state", "DOWN")
     for fields in read_records(shown, "NodeName") if shown is not None else ():
-        records.setdefault(fields["nodename"], {}).update(_as_configured(fields))
+        # by the keys of slurm.conf; the state is that of one moment: `read_states`
+        pairs = {k: v for k, v in fields.items() if k in ("sockets", "corespersocket", "threadspercore", "realmemory")}
+        pairs |= {"cpus": fields.get("cputot", fields.get("cpuefctv", "1")), "state": ""}
+        for key, source in (("feature", "activefeatures"), ("gres", "gres"), ("weight", "weight")):
+            if source in fields:
+                pairs[key] = "" if is_nothing(fields[source]) else fields[source]
+        records.setdefault(fields["nodename"], {}).update(pairs)
     if not records:
         records = {name: {} for name in known}
     if not records:
         raise InputError(f"{conf.path}: there is no NodeName line; add the file with them", field="nodes")
     made = (_make_node(name, pairs, conf) for name, pairs in records.items())
     return [msgspec.structs.replace(node, line=lines.get(node.name, 0)) for node in made]
-
-
-def _as_configured(fields: Mapping[str, str]) -> dict[str, str]:
-    """What scontrol shows, by the keys of slurm.conf."""
-    kept = {k: v for k, v in fields.items() if k in ("sockets", "corespersocket", "threadspercore", "realmemory")}
-    # the state is that of one moment: `read_states`
-    pairs = {**kept, "cpus": fields.get("cputot", fields.get("cpuefctv", "1")), "state": ""}
-    for key, source in (("feature", "activefeatures"), ("gres", "gres"), ("weight", "weight")):
-        if source in fields:
-            pairs[key] = "" if is_nothing(fields[source]) else fields[source]
-    return pairs
 
 
 def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
@@ -177,6 +172,9 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
         if cores > cpus or not {"sockets", "socketsperboard", "corespersocket", "boards"} & pairs.keys():
             cores = cpus
         gres = [part for part in split_list(pairs.get("gres", "")) if part]
+        weight = int(pairs.get("weight", "1"))
+        if abs(weight) > _HEAVIEST:
+            raise ValueError(f"the weight {weight} is more than {_HEAVIEST:,}")
         return Node(
             name=name,
             cores=cores,
@@ -184,18 +182,12 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
             memory=read_memory(pairs.get("realmemory", "1")),
             gres=count_gres(gres),
             features=tuple(split_list(pairs.get("feature", pairs.get("features", "")))),
-            weight=_weight(pairs.get("weight", "1")),
+            weight=weight,
             down=is_away(pairs.get("state", "")),
         )
     except ValueError as error:
         place = next((entry.line.place for entry in conf.nodes if name in read_hosts(entry.name)), conf.path)
         raise InputError(f"{place}: node {name}: {in_plain_words(error)}; check its numbers") from None
-
-
-def _weight(text: str) -> int:
-    if abs(weight := int(text)) > _HEAVIEST:
-        raise ValueError(f"the weight {text} is more than {_HEAVIEST:,}")
-    return weight
 
 
 def is_away(state: str) -> bool:
@@ -227,7 +219,12 @@ def read_states(path: Path, nodes: Sequence[Node], jobs: Iterable[SlurmJob], zon
         name = fields["nodename"]
         if not is_away(fields.get("state", "")):
             continue
-        since = _since(fields.get("reason", ""), zone)
+        # the date of "disk [root@2024-03-20T10:00:00]"
+        found = re.search(r"@([^\]\s]+)\]\s*$", fields.get("reason", ""))
+        try:
+            since = read_date(found[1], zone) if found else NEVER
+        except ValueError:
+            since = NEVER
         if since > last.get(name, 0):
             absences.append(Absence((name,), since, _FAR))
         if name in last and since != NEVER:
@@ -242,15 +239,6 @@ def read_states(path: Path, nodes: Sequence[Node], jobs: Iterable[SlurmJob], zon
     return States(
         [msgspec.structs.replace(node, down=node.down or node.name in away) for node in nodes], absences, notes
     )
-
-
-def _since(reason: str, zone: ZoneInfo | None) -> int:
-    """The date of ``disk [root@2024-03-20T10:00:00]``; `NEVER` where there is none."""
-    found = re.search(r"@([^\]\s]+)\]\s*$", reason)
-    try:
-        return read_date(found[1], zone) if found else NEVER
-    except ValueError:
-        return NEVER
 
 
 def make_partitions(conf: Conf, shown: Path | None, nodes: Sequence[Node]) -> list[Partition]:
@@ -269,24 +257,19 @@ def make_partitions(conf: Conf, shown: Path | None, nodes: Sequence[Node]) -> li
     if not records:
         raise InputError(f"{conf.path}: there is no PartitionName line; add the file with them", field="partitions")
     every = tuple(node.name for node in nodes)
-    sets = _node_sets(conf, nodes)
-    return [_make_partition(name, pairs, every, places[name], sets) for name, pairs in records.items()]
-
-
-def _node_sets(conf: Conf, nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """The nodes of each NodeSet: those that it lists, and those that have its feature."""
-    found: dict[str, list[str]] = {}
+    # of each NodeSet the nodes that it lists, and those that have its feature
+    sets: dict[str, list[str]] = {}
     for entry in conf.sets:
         wanted = set(split_list(entry.pairs.get("feature", "")))
         try:
             listed = read_hosts(entry.pairs.get("nodes", ""))
         except ValueError as error:
             raise InputError(f"{entry.line.place}: NodeSet {entry.name}: {error} is not a list of nodes") from None
-        everything = [node.name for node in nodes] if [name.upper() for name in listed] == ["ALL"] else listed
+        everything = every if [name.upper() for name in listed] == ["ALL"] else listed
         names = [*everything, *(node.name for node in nodes if wanted & set(node.features))]
         for name in read_hosts(entry.name):
-            found.setdefault(name, []).extend(names)
-    return found
+            sets.setdefault(name, []).extend(names)
+    return [_make_partition(name, pairs, every, places[name], sets) for name, pairs in records.items()]
 
 
 def _make_partition(
@@ -388,7 +371,14 @@ def read_reservations(path: Path, nodes: Iterable[Node], zone: ZoneInfo | None =
             begin, end = (read_date(fields.get(key, ""), zone) for key in ("starttime", "endtime"))
             end = _FAR if end == NEVER else end
             listed = tuple(read_hosts(fields.get("nodes", "")))
-            parts = _reserved_cores(fields, listed, cores_of)
+            # of some nodes it has some cores only
+            ids = re.findall(r"NodeName=(\S+)\s+CoreIDs=(\S+)", fields[_WHOLE])
+            parts = {node: len(read_hosts(f"[{cores}]")) for name, cores in ids for node in read_hosts(name)}
+            count, there = fields.get("corecnt", ""), sum(cores_of.get(node, 0) for node in listed)
+            if not parts and count.isdigit() and 0 < int(count) < there:
+                # which cores are not said: as many of each node
+                parts = {node: -(-int(count) // len(listed)) for node in listed}
+            parts = {node: cores for node, cores in parts.items() if cores < cores_of.get(node, 0)}
         except ValueError as error:
             raise InputError(
                 f"{path}: reservation {name}: {in_plain_words(error)} is neither a date nor a list of nodes"
@@ -397,16 +387,3 @@ def read_reservations(path: Path, nodes: Iterable[Node], zone: ZoneInfo | None =
             found.append(Absence(whole, begin, end, name))
         found += [Absence((node,), begin, end, name, cores) for node, cores in parts.items() if cores]
     return found
-
-
-def _reserved_cores(fields: Mapping[str, str], nodes: Sequence[str], cores_of: Mapping[str, int]) -> dict[str, int]:
-    """The cores of nodes of which a reservation has some, by node. Raises ValueError."""
-    parts: dict[str, int] = {}
-    for name, ids in re.findall(r"NodeName=(\S+)\s+CoreIDs=(\S+)", fields[_WHOLE]):
-        for node in read_hosts(name):
-            parts[node] = len(read_hosts(f"[{ids}]"))
-    count, there = fields.get("corecnt", ""), sum(cores_of.get(node, 0) for node in nodes)
-    if not parts and count.isdigit() and 0 < int(count) < there:
-        # which cores are not said: as many of each node
-        parts = {node: -(-int(count) // len(nodes)) for node in nodes}
-    return {node: cores for node, cores in parts.items() if cores < cores_of.get(node, 0)}

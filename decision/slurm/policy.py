@@ -23,7 +23,7 @@ from decision.slurm.kernels.world import FAR, SlurmWorld
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world, zero_of
-from .case import CASE_FILE, VERSION, Case, load_case, read_topology
+from .case import CASE_FILE, VERSION, Case, engine_hosts, load_case, read_topology
 from .conf import MODEL, PARAMETERS, Settings, read_conf
 from .jobs import SlurmJob
 from .keys import count_keys
@@ -47,8 +47,25 @@ class SlurmPolicy:
     """
 
     def __init__(self, conf: Path, changes: Mapping[str, str]) -> None:
-        self._case = _case_of(conf)
-        self._settings = Settings(self._case.known_of(read_conf(conf))).changing(changes)
+        if (conf.parent / CASE_FILE).is_file():
+            self._case = load_case(conf.parent)
+            found = read_conf(conf)
+        else:
+            # a cluster without a log
+            found = read_conf(conf)
+            nodes = make_nodes(found, None, ())
+            partitions = make_partitions(found, None, nodes)
+            switches = read_topology(found, None, nodes).switches
+            self._case = Case(
+                version=VERSION,
+                switches=tuple(switches),
+                nodes=tuple(nodes),
+                partitions=tuple(partitions),
+                jobs=(),
+                keys=count_keys(found, bool(switches)),
+                linear=Settings(found).linear,
+            )
+        self._settings = Settings(self._case.known_of(found)).changing(changes)
         self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
         self._strangers = 0
         self._world: SlurmWorld
@@ -58,9 +75,27 @@ class SlurmPolicy:
         self._zero = 0
 
     def reset(self, platform: Platform, seed: int) -> None:
-        """A run begins: nothing has been submitted."""
+        """A run begins: nothing has been submitted.
+
+        Raises:
+            ConfigError: if there are other hosts than nodes or cores.
+        """
         del seed  # nothing is drawn
-        self._hosts = _hosts_of_nodes(self._case, platform)
+        case = self._case
+        numbers = {node.name: number for number, node in enumerate(case.nodes)}
+        # the platform that `write_case` made says it; others of the right size are taken in order
+        named = [host.properties.get("server", host.name) for host in platform.hosts]
+        if not all(name in numbers for name in named):
+            named = engine_hosts(case)
+        if len(named) != len(platform.hosts):
+            units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
+            raise ConfigError(
+                f"policy slurm: slurm.conf has {units}, and the platform {len(platform.hosts)} hosts; "
+                "take the platform that decision slurm read wrote"
+            )
+        self._hosts = {number: [] for number in numbers.values()}
+        for host, name in enumerate(named):
+            self._hosts[numbers[name]].append(host)
         self._numbers, self._seen, self._strangers = {}, 0, _ROOM
         self._zero = self._case.begin - zero_of(self._with_strangers())
         self._world = self._new_world()
@@ -88,40 +123,39 @@ class SlurmPolicy:
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Tell the model what happened, let it act, and do what it decided."""
         now = self._zero + int(cluster.now)
-        self._end(cluster, now)
-        for number in range(self._seen, cluster.arrays.nb_jobs):
-            self._submit(cluster.job(number), now)
+        # jobs that run no more end in the order in which they started
+        still = {job.number for job in cluster.running}
+        world = self._world
+        for number in world.running[: world.nb_running].tolist():
+            if self._numbers[number] not in still:
+                end_job(world, number, now)
+        for place in range(self._seen, cluster.arrays.nb_jobs):
+            job = cluster.job(place)
+            # Batsim's ids are WORKLOAD!ID; a second job with the id of one that is there already is a stranger
+            known = self._known.get(job.id.rpartition("!")[2])
+            number = self._place_for(job) if known is None or known in self._numbers else known
+            self._numbers[number] = job.number
+            self._world.submit[number] = now
+            clock.submit_job(self._world, number, now)
         self._seen = cluster.arrays.nb_jobs
         world = self._world
         clock.step_scheduler(world, now)
-        for job in world.started[: world.nb_started].tolist():
-            self._start(job, cluster, plan)
+        for number in world.started[: world.nb_started].tolist():
+            self._start(number, cluster, plan)
         due = int(clock.due(world))
         if due < FAR:
             plan.call_at(due - self._zero)
-
-    def _end(self, cluster: ClusterView, now: int) -> None:
-        """End the jobs that run no more, in the order in which they started."""
-        still = {job.number for job in cluster.running}
-        world = self._world
-        for job in world.running[: world.nb_running].tolist():
-            if self._numbers[job] not in still:
-                end_job(world, job, now)
-
-    def _submit(self, job: JobView, now: int) -> None:
-        # Batsim's ids are WORKLOAD!ID; a second job with the id of one that is there already is a stranger
-        number = self._known.get(job.id.rpartition("!")[2])
-        if number is None or number in self._numbers:
-            number = self._place_for(job)
-        self._numbers[number] = job.number
-        self._world.submit[number] = now
-        clock.submit_job(self._world, number, now)
 
     def _place_for(self, job: JobView) -> int:
         """A place in the world for a job that the case does not know."""
         used = sum(number >= len(self._case.jobs) for number in self._numbers)
         if used == self._strangers:
-            self._grow()
+            # a world with twice as many places; what was known stays
+            old = self._world
+            self._strangers *= 2
+            self._world = self._new_world()
+            for name, before in old.arrays().items():
+                self._world.arrays()[name][tuple(map(slice, before.shape))] = before
         number, world = len(self._case.jobs) + used, self._world
         linear = self._case.linear
         # a stranger asks for cores on any number of nodes, with the default memory
@@ -131,14 +165,6 @@ class SlurmPolicy:
         world.limit[number] = int(min(job.walltime, 365 * DAY))
         world.user[number] = max(0, job.user) % len(world.seen_user)
         return number
-
-    def _grow(self) -> None:
-        """A world with twice as many places; what was known stays."""
-        old = self._world
-        self._strangers *= 2
-        self._world = new = self._new_world()
-        for name, before in old.arrays().items():
-            new.arrays()[name][tuple(map(slice, before.shape))] = before
 
     def _start(self, job: int, cluster: ClusterView, plan: Plan) -> None:
         world, free = self._world, set(plan.free_hosts)
@@ -154,48 +180,6 @@ class SlurmPolicy:
                 "take the workload that decision slurm read wrote"
             )
         plan.start(view, hosts[: view.size])
-
-
-def _case_of(conf: Path) -> Case:
-    """The case next to a slurm.conf, or one without jobs."""
-    if (conf.parent / CASE_FILE).is_file():
-        return load_case(conf.parent)
-    found = read_conf(conf)
-    nodes = make_nodes(found, None, ())
-    partitions = make_partitions(found, None, nodes)
-    switches = read_topology(found, None, nodes).switches
-    return Case(
-        version=VERSION,
-        switches=tuple(switches),
-        nodes=tuple(nodes),
-        partitions=tuple(partitions),
-        jobs=(),
-        keys=count_keys(found, bool(switches)),
-        linear=Settings(found).linear,
-    )
-
-
-def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
-    """The platform's hosts of each node: by the property ``server``, else in order.
-
-    Raises:
-        ConfigError: if there are other hosts than nodes or cores.
-    """
-    numbers = {node.name: number for number, node in enumerate(case.nodes)}
-    hosts: dict[int, list[int]] = {number: [] for number in numbers.values()}
-    # the platform that `write_case` made says it; others of the right size are taken in order
-    named = [host.properties.get("server", host.name) for host in platform.hosts]
-    if not all(name in numbers for name in named):
-        named = [node.name for node in case.nodes for _ in range(1 if case.linear else case.units(node))]
-    if len(named) != len(platform.hosts):
-        units = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
-        raise ConfigError(
-            f"policy slurm: slurm.conf has {units}, and the platform {len(platform.hosts)} hosts; "
-            "take the platform that decision slurm read wrote"
-        )
-    for host, name in enumerate(named):
-        hosts[numbers[name]].append(host)
-    return hosts
 
 
 def load_slurm_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:

@@ -1,8 +1,8 @@
 """The tree of accounts and users among whom shares are divided."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -40,7 +40,13 @@ class ShareTree(NamedTuple):
 
 def make_tree(case: Case, settings: Settings) -> ShareTree:
     """The tree of a case; users of whom only jobs speak have one share in their account."""
-    associations = _complete(case)
+    # the root, and all associations with those of jobs that nobody described
+    known = {(ROOT, ""): Association(account=ROOT)}
+    known |= {(each.account, each.user): each for each in case.associations}
+    for job in case.jobs:
+        known.setdefault((job.account, ""), Association(account=job.account))
+        known.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
+    associations = list(known.values())
     numbers = {(each.account, each.user): number for number, each in enumerate(associations)}
     # the account of a user, the parent of an account; the root has none
     homes = [numbers.get((each.account if each.user else each.parent, ""), 0) for each in associations]
@@ -73,20 +79,23 @@ def make_tree(case: Case, settings: Settings) -> ShareTree:
     )
 
 
-def _complete(case: Case) -> list[Association]:
-    """The root, and all associations with those of jobs that nobody described."""
-    found = {(ROOT, ""): Association(account=ROOT)}
-    found |= {(each.account, each.user): each for each in case.associations}
-    for job in case.jobs:
-        found.setdefault((job.account, ""), Association(account=job.account))
-        found.setdefault((job.account, job.user), Association(account=job.account, user=job.user))
-    return list(found.values())
-
-
 def _usage(case: Case, settings: Settings, associations: list[Association], parent: list[int]) -> F8:
     """Usage when the log begins, summed up the tree; none where the log's own jobs explain what sshare says."""
     recorded = np.array([each.usage if each.user else 0.0 for each in associations])
-    made = _made(case, settings, associations)
+    # what the log's jobs leave of their usage when it ends
+    half = settings.seconds("PriorityDecayHalfLife")
+    rate = 0.5 ** (1 / half) if 0 < half < np.inf else 1.0
+    end = max((job.start + job.runtime for job in case.jobs if job.started), default=0.0)
+    left_of: dict[tuple[str, str], float] = {}
+    for job in case.jobs:
+        if job.started:
+            key, left = (job.account, job.user), job.cpus_had * job.runtime
+            if rate < 1:
+                # each second of the job has decayed since: the integral of rate**t over its run
+                since_end, since_start = end - job.start - job.runtime, end - job.start
+                left = float(job.cpus_had * (rate**since_end - rate**since_start) / -np.log(rate))
+            left_of[key] = left_of.get(key, 0.0) + left
+    made = np.array([left_of.get((each.account, each.user), 0.0) if each.user else 0.0 for each in associations])
     if recorded.sum() > 0 and made.sum() > 0:
         apart = np.abs(recorded / recorded.sum() - made / made.sum()).sum() / 2
         if apart < _LIKE and recorded.sum() <= _MORE * made.sum():
@@ -98,23 +107,6 @@ def _usage(case: Case, settings: Settings, associations: list[Association], pare
             total[above] += value
             above = parent[above]
     return total
-
-
-def _made(case: Case, settings: Settings, associations: list[Association]) -> Any:
-    """What the log's jobs leave of their usage when it ends, by association."""
-    half = settings.seconds("PriorityDecayHalfLife")
-    rate = 0.5 ** (1 / half) if 0 < half < np.inf else 1.0
-    end = max((job.start + job.runtime for job in case.jobs if job.started), default=0.0)
-    made: dict[tuple[str, str], float] = {}
-    for job in case.jobs:
-        if job.started:
-            key, left = (job.account, job.user), job.cpus_had * job.runtime
-            if rate < 1:
-                # each second of the job has decayed since: the integral of rate**t over its run
-                since_end, since_start = end - job.start - job.runtime, end - job.start
-                left = float(job.cpus_had * (rate**since_end - rate**since_start) / -np.log(rate))
-            made[key] = made.get(key, 0.0) + left
-    return np.array([made.get((each.account, each.user), 0.0) if each.user else 0.0 for each in associations])
 
 
 # The part of a job's priority that does not change while it waits: size, partition, QOS, resources, nice.
@@ -148,13 +140,22 @@ class Factors:
         part = partition.job_factor if "NO_NORMAL_PART" in self._flags else partition.job_factor / self._jobs_factor
         assoc = self._assoc.get((job.account, job.user), 0.0)
         assoc = assoc if "NO_NORMAL_ASSOC" in self._flags else assoc / self._most_assoc
+        # as at the submission, when ReqTRES is written: with the default where the job asks for no memory
+        memory = job.memory_in_all or job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
+        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": max(0.0, memory)}
+        amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
+        resources = 0.0
+        for name, weight in self._tres.items():
+            # _get_tres_factors: of what the partition has
+            whole = 1.0 if "NO_NORMAL_TRES" in self._flags else self._whole(name, partition)
+            resources += weight * amounts.get(name, 0.0) / whole if whole else 0.0
         return (
             # slurm.conf(5), PriorityWeight...: age and fair share are added in kernels, because they change
             self._weight["JobSize"] * self._size(job)
             + self._weight["Partition"] * part
             + self._weight["QOS"] * self._qualities.get(qos, 0.0)
             + self._weight["Assoc"] * assoc
-            + self._tres_part(job, partition)
+            + resources
             - job.nice
         )
 
@@ -176,19 +177,6 @@ class Factors:
             share = (nodes / self._nodes + cpus / self._cpus) / 2
         return min(1.0, max(0.0, 1 - share if self._small else share))
 
-    def _tres_part(self, job: SlurmJob, partition: Partition) -> float:
-        # as at the submission, when ReqTRES is written: with the default where the job asks for no memory
-        memory = job.memory_in_all or job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
-        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": max(0.0, memory)}
-        amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
-        total = 0.0
-        for name, weight in self._tres.items():
-            amount = amounts.get(name, 0.0)
-            # _get_tres_factors: of what the partition has
-            whole = 1.0 if "NO_NORMAL_TRES" in self._flags else self._whole(name, partition)
-            total += weight * amount / whole if whole else 0.0
-        return total
-
     def _whole(self, name: str, partition: Partition) -> float:
         nodes = [self._node[each] for each in partition.nodes]
         if name == "cpu":
@@ -209,20 +197,13 @@ def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], f
     unknown = [each.name for each in case.qualities if each.priority < 0]
     weight = Settings(settings.conf).number("PriorityWeightQOS")
     if unknown and weight > 0:
-        factors |= _from_log(case, unknown, weight, settings.number("PriorityWeightJobSize"), size)
+        # a job of a user with much usage has nearly no fair share, so that the lowest priority is the QOS and the size
+        size_weight, least = settings.number("PriorityWeightJobSize"), {}
+        for name in unknown:
+            rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]
+            rest = [value for value in rest if not math.isnan(value)]
+            if rest:
+                least[name] = min(rest)
+        lowest = min(least.values(), default=0.0)
+        factors |= {name: min(1.0, (value - lowest) / weight) for name, value in least.items()}
     return factors
-
-
-def _from_log(
-    case: Case, names: Sequence[str], weight: float, size_weight: float, size: Callable[[SlurmJob], float]
-) -> dict[str, float]:
-    """What the lowest priorities at submission say of a QOS: there the fair share is nearly nothing."""
-    # a job of a user with much usage has nearly no fair share, so that the lowest priority is the QOS and the size
-    least = {}
-    for name in names:
-        rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]
-        rest = [value for value in rest if not math.isnan(value)]
-        if rest:
-            least[name] = min(rest)
-    lowest = min(least.values(), default=0.0)
-    return {name: min(1.0, (value - lowest) / weight) for name, value in least.items()}

@@ -57,6 +57,7 @@ def read_queue(path: Path, case: Case, zone: ZoneInfo | None = None) -> Queue:
         entries, at = _shown_entries(path)
     else:
         entries, at = _printed_entries(text, path)
+    accounts, qualities = {each.account for each in case.associations}, {each.name for each in case.qualities}
     jobs, reasons, priorities, notes = [], {}, {}, []
     for number, entry in enumerate(entries, 1):
         job = _job_of(entry, f"{path}, job {number}", zone)
@@ -65,7 +66,11 @@ def read_queue(path: Path, case: Case, zone: ZoneInfo | None = None) -> Queue:
         if fault := _contradiction(job, case):
             notes.append(f"job {job.id} is left out: {fault}")
             continue
-        notes += _doubts(job, case)
+        # what the case does not know of it, though it can be simulated
+        if accounts and job.account and job.account not in accounts:
+            notes.append(f"account {job.account} is unknown to the case: it has one share")
+        unknown = [name for name in job.qos.split(",") if qualities and not is_nothing(name) and name not in qualities]
+        notes += [f"QOS {name} is unknown to the case: it counts for nothing" for name in unknown]
         if job.started and (ran := entry.get("ran", "")) and not at:
             at = job.start + round(read_duration(ran))
         jobs.append(job)
@@ -138,16 +143,6 @@ def _contradiction(job: SlurmJob, case: Case) -> str:
     return f"it asks for {job.nodes} nodes, and its partition has {room}" if job.nodes > room else ""
 
 
-def _doubts(job: SlurmJob, case: Case) -> list[str]:
-    """What of the job the case does not know, though it can be simulated."""
-    accounts, qualities = {each.account for each in case.associations}, {each.name for each in case.qualities}
-    found = []
-    if accounts and job.account and job.account not in accounts:
-        found.append(f"account {job.account} is unknown to the case: it has one share")
-    unknown = [name for name in job.qos.split(",") if not is_nothing(name) and name not in qualities]
-    return found + [f"QOS {name} is unknown to the case: it counts for nothing" for name in unknown if qualities]
-
-
 def _job_of(entry: Mapping[str, str], place: str, zone: ZoneInfo | None) -> SlurmJob | None:
     """A job that runs or waits; None for any other."""
     state = entry.get("State", "").upper()
@@ -155,7 +150,8 @@ def _job_of(entry: Mapping[str, str], place: str, zone: ZoneInfo | None) -> Slur
     if not waits and state not in _RUNS:
         return None
     options = {
-        "dependency": _plain_dependency(entry.get("dependency", "")),
+        # squeue adds the state of each: afterok:12(unfulfilled)
+        "dependency": re.sub(r"\([^)]*\)", "", entry.get("dependency", "")),
         **{name: entry.get(name, "") for name in ("nodelist", "exclude", "licenses", "ntasks-per-node", "gres")},
         **{name: entry.get(name, "") for name in ("cpus-per-task", "mem", "mem-per-cpu", "nodes")},
     }
@@ -180,12 +176,6 @@ def _job_of(entry: Mapping[str, str], place: str, zone: ZoneInfo | None) -> Slur
         fields["timelimitraw"] = "UNLIMITED"
     name = entry["JobID"]
     return read_job(RecordRow(fields, place), entry.get("JobIDRaw", name), zone)
-
-
-def _plain_dependency(text: str) -> str:
-    """A dependency as sbatch takes it: squeue adds the state of each, ``afterok:12(unfulfilled)``."""
-    text = re.sub(r"\([^)]*\)", "", text)
-    return "" if is_nothing(text) or text == "(null)" else text
 
 
 # The three ways in which a queue is printed, by sacct's names of columns.
@@ -246,50 +236,49 @@ def _json_entries(text: str, path: Path) -> tuple[list[dict[str, str]], int]:
     jobs = document.get("jobs")
     if not isinstance(jobs, list):
         raise InputError(f"{path}: it has no list of jobs; make it with: squeue -a --json")
-    return [_json_entry(job) for job in jobs], int(_number(document.get("last_update")) or 0)
-
-
-def _json_entry(job: Mapping[str, Any]) -> dict[str, str]:
-    """A job of ``squeue --json``; numbers are plain up to 22.05, later objects with ``set`` and ``number``."""
-    state = job.get("job_state", "")
-    number = {name: _number(job.get(name)) for name in job}
-    array, task = number.get("array_job_id"), number.get("array_task_id")
-    name = str(job.get("job_id", ""))
-    limit = number.get("time_limit")
-    entry = {
-        "JobIDRaw": name,
-        "JobID": f"{array:.0f}_{task:.0f}" if array and task is not None else name,
-        "User": str(job.get("user_name", "")),
-        "Account": str(job.get("account", "")),
-        "Partition": str(job.get("partition", "")),
-        "QOS": str(job.get("qos", "")),
-        "State": str(
-            (state[0] if state else "") if isinstance(state, Sequence) and not isinstance(state, str) else state
-        ),
-        "Submit": _date(number.get("submit_time")),
-        "Eligible": _date(number.get("eligible_time")),
-        "Start": _date(number.get("start_time")),
-        "Timelimit": "UNLIMITED" if limit is None else f"{limit:.0f}",
-        "NNodes": f"{number.get('node_count') or 1:.0f}",
-        "NCPUS": f"{number.get('cpus') or 1:.0f}",
-        "ReqCPUS": f"{number.get('cpus') or 1:.0f}",
-        "NodeList": str(job.get("nodes", "") or ""),
-        "Reason": str(job.get("state_reason", "") or ""),
-        "Priority": f"{number.get('priority') or 0:.0f}",
-        "dependency": str(job.get("dependency", "") or ""),
-        "Constraints": str(job.get("features", "") or ""),
-        "ReqTRES": str(job.get("tres_req_str", "") or ""),
-        "nodelist": str(job.get("required_nodes", "") or ""),
-        "exclude": str(job.get("excluded_nodes", "") or ""),
-        "licenses": str(job.get("licenses", "") or ""),
-        "cpus-per-task": f"{number.get('cpus_per_task') or 1:.0f}",
-        "Reservation": str(job.get("resv_name", "") or ""),
-        "hold": "1" if job.get("hold") else "",
-    }
-    for name, key in (("mem", "memory_per_node"), ("mem-per-cpu", "memory_per_cpu")):
-        if value := number.get(key):
-            entry[name] = f"{value:.0f}M"
-    return entry
+    entries = []
+    # numbers are plain up to 22.05, later objects with "set" and "number"
+    for job in jobs:
+        state = job.get("job_state", "")
+        if isinstance(state, Sequence) and not isinstance(state, str):
+            state = state[0] if state else ""
+        number = {name: _number(job.get(name)) for name in job}
+        array, task = number.get("array_job_id"), number.get("array_task_id")
+        name = str(job.get("job_id", ""))
+        limit = number.get("time_limit")
+        entry = {
+            "JobIDRaw": name,
+            "JobID": f"{array:.0f}_{task:.0f}" if array and task is not None else name,
+            "User": str(job.get("user_name", "")),
+            "Account": str(job.get("account", "")),
+            "Partition": str(job.get("partition", "")),
+            "QOS": str(job.get("qos", "")),
+            "State": str(state),
+            "Submit": _date(number.get("submit_time")),
+            "Eligible": _date(number.get("eligible_time")),
+            "Start": _date(number.get("start_time")),
+            "Timelimit": "UNLIMITED" if limit is None else f"{limit:.0f}",
+            "NNodes": f"{number.get('node_count') or 1:.0f}",
+            "NCPUS": f"{number.get('cpus') or 1:.0f}",
+            "ReqCPUS": f"{number.get('cpus') or 1:.0f}",
+            "NodeList": str(job.get("nodes", "") or ""),
+            "Reason": str(job.get("state_reason", "") or ""),
+            "Priority": f"{number.get('priority') or 0:.0f}",
+            "dependency": str(job.get("dependency", "") or ""),
+            "Constraints": str(job.get("features", "") or ""),
+            "ReqTRES": str(job.get("tres_req_str", "") or ""),
+            "nodelist": str(job.get("required_nodes", "") or ""),
+            "exclude": str(job.get("excluded_nodes", "") or ""),
+            "licenses": str(job.get("licenses", "") or ""),
+            "cpus-per-task": f"{number.get('cpus_per_task') or 1:.0f}",
+            "Reservation": str(job.get("resv_name", "") or ""),
+            "hold": "1" if job.get("hold") else "",
+        }
+        for name, key in (("mem", "memory_per_node"), ("mem-per-cpu", "memory_per_cpu")):
+            if value := number.get(key):
+                entry[name] = f"{value:.0f}M"
+        entries.append(entry)
+    return entries, int(_number(document.get("last_update")) or 0)
 
 
 def _number(value: Any) -> float | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8
 from decision.files.text import read_bytes
@@ -183,36 +182,30 @@ def _best_weights(case: Case, settings: Settings, numbers: Sequence[int], ranks:
     whole = np.array([(job.nodes / len(case.nodes) + job.cpus / cpus) / 2 for job in jobs])
     minutes = np.array([min(max(60.0, job.limit), YEAR) / 60 for job in jobs])
     relative = np.array([job.cpus for job in jobs]) / minutes / cpus
-    best: tuple[float, Change] = (-2.0, {})
+    signs = wanted[together]
+    best = -2.0, "", "", 0.0
     for flag, share in (("", whole), ("SMALL_RELATIVE_TO_TIME", relative)):
         for small in ("YES", "NO"):
             factor = np.clip(1 - share if small == "YES" else share, 0, 1)
             for ages in _AGE_SHARES:
                 points = np.floor(_WEIGHT * factor - _WEIGHT * ages * (begin - begin.min()) / longest)
-                tau = _kendall(wanted, np.sign(points[:, None] - points[None, :]), together)
+                # Kendall's tau-b over the pairs that waited together
+                found = np.sign(points[:, None] - points[None, :])[together]
+                scale = math.sqrt(float(np.abs(signs).sum()) * float(np.abs(found).sum()))
+                tau = float((signs * found).sum()) / scale if scale else 0.0
                 if tau > best[0]:
-                    best = tau, _weights_of(settings, flag, small, ages, longest)
-    return best[1], best[0]
-
-
-def _kendall(wanted: F8, found: F8, together: NDArray[np.bool_]) -> float:
-    """Kendall's tau-b over the pairs that waited together."""
-    a, b = wanted[together], found[together]
-    scale = math.sqrt(float(np.abs(a).sum()) * float(np.abs(b).sum()))
-    return float((a * b).sum()) / scale if scale else 0.0
-
-
-def _weights_of(settings: Settings, flag: str, small: str, ages: float, longest: float) -> Change:
-    flags = [part for part in settings.text("PriorityFlags").split(",") if part and part != "SMALL_RELATIVE_TO_TIME"]
-    # PriorityMaxAge beyond the longest wait, or age would stop to tell jobs apart
-    minutes = max(1, math.ceil(longest / 60))
+                    best = tau, flag, small, ages
+    tau, flag, small, ages = best
     others = ("Fairshare", "QOS", "Partition", "Assoc")
-    found = {"PriorityType": "priority/multifactor", "PriorityFavorSmall": small}
-    found |= {"PriorityWeightJobSize": str(_WEIGHT), "PriorityWeightAge": str(round(_WEIGHT * ages))}
-    found |= {f"PriorityWeight{name}": "0" for name in others if settings.number(f"PriorityWeight{name}")}
-    found["PriorityMaxAge"] = str(minutes)
-    wanted = ",".join([*flags, *([flag] if flag else [])])
-    return found | ({"PriorityFlags": wanted} if wanted != settings.text("PriorityFlags") else {})
+    weights = {"PriorityType": "priority/multifactor", "PriorityFavorSmall": small}
+    weights |= {"PriorityWeightJobSize": str(_WEIGHT), "PriorityWeightAge": str(round(_WEIGHT * ages))}
+    weights |= {f"PriorityWeight{name}": "0" for name in others if settings.number(f"PriorityWeight{name}")}
+    # PriorityMaxAge beyond the longest wait, or age would stop to tell jobs apart
+    weights["PriorityMaxAge"] = str(max(1, math.ceil(longest / 60)))
+    before = settings.text("PriorityFlags")
+    flags = [part for part in before.split(",") if part and part != "SMALL_RELATIVE_TO_TIME"]
+    after = ",".join([*flags, *([flag] if flag else [])])
+    return weights | ({"PriorityFlags": after} if after != before else {}), tau
 
 
 def submit_script(case: Case, order: str) -> str:
@@ -270,7 +263,14 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
     in_list = {low for low, parameter in known.items() if parameter.name in IN_SCHEDULER_PARAMETERS}
     options = {name: value for name, value in changes.items() if name.lower() in in_list}
     if options:
-        _set_key(lines, "SchedulerParameters", _with_options(conf, options), remark)
+        # in their order; new ones at the end
+        low = {name.lower(): (PARAMETERS[name.lower()].name, value) for name, value in options.items()}
+        parts = []
+        for part in conf.get("SchedulerParameters").split(","):
+            name = part.partition("=")[0].strip().lower()
+            parts.append((_option(*low.pop(name)) if name in low else part).strip())
+        parts += [_option(name, value) for name, value in low.values()]
+        _set_key(lines, "SchedulerParameters", ",".join(filter(None, parts)), remark)
     for name, value in changes.items():
         parameter = known.get(name.lower())
         # parameters of the model are no keys of Slurm
@@ -280,20 +280,6 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
         restart = "; needs a restart of slurmctld" if needs_restart else ""
         _set_key(lines, parameter.name if parameter else name, value, remark + restart)
     return "".join(lines)
-
-
-def _with_options(conf: Conf, options: Mapping[str, str]) -> str:
-    """SchedulerParameters with other values, in their order; new ones at the end."""
-    low = {name.lower(): (PARAMETERS[name.lower()].name, value) for name, value in options.items()}
-    parts = []
-    for part in conf.get("SchedulerParameters").split(","):
-        name = part.partition("=")[0].strip().lower()
-        if name in low:
-            part = _option(*low.pop(name))
-        if part.strip():
-            parts.append(part.strip())
-    parts += [text for name, value in low.values() if (text := _option(name, value))]
-    return ",".join(parts)
 
 
 def _option(name: str, value: str) -> str:

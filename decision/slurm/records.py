@@ -109,8 +109,16 @@ def read_cycles(path: Path, zone: ZoneInfo | None = None) -> list[int]:
     Raises:
         InputError: if there is none, or a line is no time.
     """
+    if path.suffix == ".xz":
+        try:
+            with lzma.open(path, "rt", encoding="utf-8", errors="replace") as file:
+                content = file.read()
+        except (OSError, lzma.LZMAError) as error:
+            raise InputError(f"{path}: cannot be unpacked ({error}); check the file") from None
+    else:
+        content = read_text(path)
     times, plain = [], True
-    for number, line in enumerate(_log_lines(path), 1):
+    for number, line in enumerate(content.splitlines(), 1):
         text = line.strip()
         found = _LOGGED.match(text)
         if found and found[2]:
@@ -118,27 +126,15 @@ def read_cycles(path: Path, zone: ZoneInfo | None = None) -> list[int]:
             if _BEGINS.search(found[2]):
                 times.append(read_date(found[1], zone))
         elif text and (plain or found):
-            times.append(_time_of(text, f"{path}, line {number}", zone))
+            is_number = not found and text.replace(".", "", 1).isdigit()
+            try:
+                times.append(round(float(text)) if is_number else read_date(text, zone))
+            except ValueError:
+                raise InputError(
+                    f"{path}, line {number}: {text[:40]!r} is not a time like 2026-03-02T08:05:48"
+                ) from None
     if not times:
         raise InputError(
             f"{path}: no cycle of backfill begins in it; log with DebugFlags=Backfill, or give one time a line"
         )
     return sorted(set(times))
-
-
-def _time_of(text: str, place: str, zone: ZoneInfo | None) -> int:
-    try:
-        found = _LOGGED.match(text)
-        return round(float(text)) if not found and text.replace(".", "", 1).isdigit() else read_date(text, zone)
-    except ValueError:
-        raise InputError(f"{place}: {text[:40]!r} is not a time like 2026-03-02T08:05:48") from None
-
-
-def _log_lines(path: Path) -> list[str]:
-    if path.suffix != ".xz":
-        return read_text(path).splitlines()
-    try:
-        with lzma.open(path, "rt", encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except (OSError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: cannot be unpacked ({error}); check the file") from None

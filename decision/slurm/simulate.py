@@ -195,15 +195,11 @@ def shown_cycles(case: Case, settings: Settings, overhead: float = _OVERHEAD) ->
     end = max(job.start for job in case.jobs if job.started) + 1
     times = [anchors[0] - k * period for k in range(1, int((anchors[0] - case.begin) / period) + 1)]
     for first, last in pairwise([*anchors, end + int(period)]):
-        times += _between(first, last, period)
+        # up to the next one that is known: evenly, or until a pause before it
+        count = max(1, round((last - first) / period))
+        step = (last - first) / count
+        # cycles are not evenly between: there were times without waiting jobs, after which cycles began anew
+        if abs(step - period) > period / 60 + 1:
+            step = period
+        times += [first + k * step for k in range(count) if first + k * step <= last - period / 2 or k == 0]
     return sorted({round(time) for time in times})
-
-
-def _between(first: int, last: int, period: float) -> list[float]:
-    """The cycles from one that is known up to the next one: evenly, or until a pause before it."""
-    count = max(1, round((last - first) / period))
-    step = (last - first) / count
-    # cycles are not evenly between: there were times without waiting jobs, after which cycles began anew
-    if abs(step - period) > period / 60 + 1:
-        step = period
-    return [first + k * step for k in range(count) if first + k * step <= last - period / 2 or k == 0]

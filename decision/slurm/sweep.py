@@ -55,21 +55,19 @@ def read_vary(text: str) -> list[Change]:
     Raises:
         ConfigError: for a parameter that there is not, or lists of different lengths.
     """
-    return [{k: v for part in parts for k, v in part.items()} for parts in product(*map(_together, text.split(";")))]
-
-
-def _together(text: str) -> list[Change]:
-    columns: dict[str, list[str]] = {}
-    for part in text.split("&"):
-        name, equals, values = part.strip().partition("=")
-        if not equals or not values:
-            raise ConfigError(f"{part!r} is not a parameter to vary; write it as bf_interval=30,60", field="vary")
-        checked({name: ""})
-        columns[name] = [value.strip() for value in values.split(",")]
-    lengths = {len(values) for values in columns.values()}
-    if len(lengths) > 1:
-        raise ConfigError(f"{text!r}: parameters that change together need equally many values", field="vary")
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    groups: list[list[Change]] = []
+    for group in text.split(";"):
+        columns: dict[str, list[str]] = {}
+        for part in group.split("&"):
+            name, equals, values = part.strip().partition("=")
+            if not equals or not values:
+                raise ConfigError(f"{part!r} is not a parameter to vary; write it as bf_interval=30,60", field="vary")
+            checked({name: ""})
+            columns[name] = [value.strip() for value in values.split(",")]
+        if len({len(values) for values in columns.values()}) > 1:
+            raise ConfigError(f"{group!r}: parameters that change together need equally many values", field="vary")
+        groups.append([dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)])
+    return [{k: v for part in parts for k, v in part.items()} for parts in product(*groups)]
 
 
 def default_settings(settings: Settings) -> list[Change]:
@@ -135,23 +133,18 @@ def read_goal(text: str, case: Case, numbers: Sequence[int], field: str = "goal"
     group, _, figure = text.rpartition(":")
     if figure not in GOALS:
         raise ConfigError(f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field=field)
-    return Goal(text, figure, _members(group, case, numbers, field), -1.0 if figure == "utilization" else 1.0)
-
-
-def _members(group: str, case: Case, numbers: Sequence[int], field: str) -> NDArray[np.int64]:
-    if not group:
-        return np.arange(len(numbers))
     kind, _, name = group.partition("=")
-    if kind not in _KINDS:
+    if group and kind not in _KINDS:
         raise ConfigError(f"{group!r} is not a group of jobs; write it as {_KINDS[0]}=NAME", field=field)
-    groups: Mapping[str, Any] = job_groups(case, numbers)
-    if kind != "size":
-        found = np.flatnonzero([getattr(case.jobs[n], kind) == name for n in numbers])
+    if not group:
+        places = np.arange(len(numbers))
+    elif kind == "size":
+        places = job_groups(case, numbers).get(group, np.zeros(0, np.int64))
     else:
-        found = groups.get(group, np.zeros(0, np.int64))
-    if not len(found):
+        places = np.flatnonzero([getattr(case.jobs[n], kind) == name for n in numbers])
+    if group and not len(places):
         raise ConfigError(f"no job that started is of {group}", field=field)
-    return found
+    return Goal(text, figure, places, -1.0 if figure == "utilization" else 1.0)
 
 
 class Guard(NamedTuple):
@@ -230,7 +223,16 @@ def measure_change(
     before = np.array([goal.of(row, runtime, area) for row in base])
     after = np.array([goal.of(row, runtime, area) for row in waits])
     mean = goal.sign * float((after - before).mean())
-    error = _error(case, numbers, goal, base, waits, after - before, float(before.mean()), float(after.mean()))
+    # paired: what the same job gains, so that the load of its day cancels out
+    per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
+    blocks = block_error(per_job, blocks_of(case, [numbers[k] for k in goal.places]))
+    if goal.figure == "utilization":
+        blocks *= float(after.mean()) / max(1.0, float((waits.mean(0) + runtime).max()))
+    changes = after - before
+    # independent causes: phases, blocks of the log, a real Slurm's own spread, and the model's
+    phases = float(changes.std(ddof=1)) if len(changes) > 1 else 0.0
+    repeats = REPEAT * float(np.hypot(float(before.mean()), float(after.mean())))
+    error = float(np.sqrt(phases**2 + blocks**2 + repeats**2 + (_MODEL_ERROR * changes.mean()) ** 2))
     # Bonferroni: all intervals of a sweep hold together
     half = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / 2 / max(1, nb_settings)) * error if waits is not base else 0.0
     # a parameter that changes nothing is known to change nothing
@@ -243,22 +245,6 @@ def measure_change(
         broken=tuple(guard.goal.text for guard in guards if guard.is_broken(base, waits, runtime, area)),
         tested=tested,
     )
-
-
-def _error(
-    case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, changes: F8, before: float, after: float
-) -> float:
-    """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
-    runtime = recorded_runtimes(case, numbers)
-    chosen = [numbers[k] for k in goal.places]
-    # paired: what the same job gains, so that the load of its day cancels out
-    per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
-    blocks = block_error(per_job, blocks_of(case, chosen))
-    if goal.figure == "utilization":
-        blocks *= after / max(1.0, float((waits.mean(0) + runtime).max()))
-    phases = float(changes.std(ddof=1)) if len(changes) > 1 else 0.0
-    repeats = REPEAT * float(np.hypot(before, after))
-    return float(np.sqrt(phases**2 + blocks**2 + repeats**2 + (_MODEL_ERROR * changes.mean()) ** 2))
 
 
 def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, runtime: F8, area: F8) -> float:
@@ -396,7 +382,8 @@ class _Runner:
 
     def waits(self, change: Change, show: Progress) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
-        path = self._path(change)
+        name = hashlib.sha256((self._digest + repr(sorted(change.items()))).encode()).hexdigest()[:16]
+        path = None if self._folder is None else self._folder / "runs" / f"{name}.json"
         if path is not None and path.is_file():
             kept = msgspec.json.decode(path.read_bytes())
             show(len(self._phases), len(self._phases))
@@ -409,12 +396,6 @@ class _Runner:
             document = {"set": change, "tested": tested, "waits": waits.tolist()}
             write_files({path: [json_bytes(document)]})
         return waits, tested
-
-    def _path(self, change: Change) -> Path | None:
-        if self._folder is None:
-            return None
-        name = hashlib.sha256((self._digest + repr(sorted(change.items()))).encode()).hexdigest()[:16]
-        return self._folder / "runs" / f"{name}.json"
 
 
 def sweep_document(found: Sweep, command: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from decision.compiling.bundle import I8
 from decision.model.errors import InputError
 from decision.model.platform import MAX_HOSTS
 from decision.slurm.kernels.topology_tree import ALWAYS, IF_ASKED
@@ -76,7 +75,15 @@ def read_switches(path: Path) -> SwitchTree:
     Raises:
         InputError: naming file and line, if it is none, or its switches are not one tree.
     """
-    lines = logical_lines(path) if not _is_yaml(path) else _lines_of(_read_yaml(path), path)
+    lines: Iterable[ConfLine]
+    if _is_yaml(path):
+        read = _read_yaml(path)
+        if not read.trees:
+            raise InputError(f"{path}: no topology of the kind tree is in it; only trees are read")
+        # the cluster's default, else the first one
+        lines = read.trees.get(read.default) or next(iter(read.trees.values()))
+    else:
+        lines = logical_lines(path)
     switches, above = _linked(path, lines)
     tops = [switch for name, switch in switches.items() if name not in above and not switch.twin]
     if len(tops) > 1:
@@ -156,14 +163,25 @@ def _linked(path: Path, lines: Iterable[ConfLine]) -> tuple[dict[str, _Switch], 
     homes: dict[str, str] = {}  # the leaf switch of each node
     # topology.conf(5): a node may be on one switch only in a tree
     for line in lines:
-        switch = _read_line(line)
-        if switch.name in switches:
-            raise InputError(f"{line.place}: there is a switch {switch.name} already; give each a name of its own")
-        switches[switch.name] = switch
-        for node in switch.nodes:
+        pairs = dict(pairs_of(line))
+        name, unknown = pairs.get("switchname", ""), sorted(pairs.keys() - _KEYS)
+        if not name or unknown:
+            found = f"{unknown[0]} is not known" if unknown else "there is no SwitchName"
+            raise InputError(f"{line.place}: {found}; only topology/tree is read: {_FORM}")
+        try:
+            nodes, below = read_hosts(pairs.get("nodes", "")), read_hosts(pairs.get("switches", ""))
+        except ValueError as error:
+            reason = f"{str(error)!r} is not a list of names; write it as n[1-16] or n1,n2"
+            raise InputError(f"{line.place}: {reason}") from None
+        if nodes and below:
+            raise InputError(f"{line.place}: switch {name} has both Nodes and Switches; {_FORM}")
+        if name in switches:
+            raise InputError(f"{line.place}: there is a switch {name} already; give each a name of its own")
+        switches[name] = _Switch(name, nodes, below, line)
+        for node in nodes:
             if node in homes:
                 raise InputError(f"{line.place}: node {node} is on switch {homes[node]} already; name it once")
-            homes[node] = switch.name
+            homes[node] = name
     above = _above(switches)
     tops = [switch for name, switch in switches.items() if name not in above]
     if not tops:
@@ -197,13 +215,6 @@ class _Yaml(NamedTuple):
     trees: dict[str, list[ConfLine]]  # by name, as lines of a topology.conf
     kinds: dict[str, str]  # of all by name
     default: str  # of the cluster
-
-
-def _lines_of(read: _Yaml, path: Path) -> list[ConfLine]:
-    """The lines of the tree that is the cluster's default, else of the first one. Raises InputError."""
-    if not read.trees:
-        raise InputError(f"{path}: no topology of the kind tree is in it; only trees are read")
-    return read.trees.get(read.default) or next(iter(read.trees.values()))
 
 
 def _read_yaml(path: Path) -> _Yaml:
@@ -243,22 +254,6 @@ def _read_yaml(path: Path) -> _Yaml:
         for tree, rows in trees.items()
     }
     return _Yaml(lines, kinds, default or next(iter(kinds)))
-
-
-def _read_line(line: ConfLine) -> _Switch:
-    pairs = dict(pairs_of(line))
-    name = pairs.get("switchname", "")
-    unknown = sorted(pairs.keys() - _KEYS)
-    if not name or unknown:
-        found = f"{unknown[0]} is not known" if unknown else "there is no SwitchName"
-        raise InputError(f"{line.place}: {found}; only topology/tree is read: {_FORM}")
-    try:
-        nodes, below = read_hosts(pairs.get("nodes", "")), read_hosts(pairs.get("switches", ""))
-    except ValueError as error:
-        raise InputError(f"{line.place}: {str(error)!r} is not a list of names; write it as n[1-16] or n1,n2") from None
-    if nodes and below:
-        raise InputError(f"{line.place}: switch {name} has both Nodes and Switches; {_FORM}")
-    return _Switch(name, nodes, below, line)
 
 
 def _above(switches: dict[str, _Switch]) -> dict[str, str]:
@@ -333,6 +328,20 @@ def switch_arrays(
     home = {(switch.topology, node): number for number, switch in enumerate(switches) for node in switch.nodes}
     default = next((switch.topology for switch in switches if not switch.named), None)
     chosen = [partition.topology or default for partition in partitions]
+    # from each switch up to the highest above it: how many links each is away
+    way: list[dict[int, int]] = []
+    for number in range(len(switches)):
+        links: dict[int, int] = {}
+        while number >= 0:
+            links[number] = len(links)
+            number = switches[number].above
+        way.append(links)
+    apart = np.full((len(switches), len(switches)), FAR, np.int64)
+    for one, first in enumerate(way):
+        for other, second in enumerate(way):
+            common = next((switch for switch in first if switch in second), None)
+            if common is not None:
+                apart[one, other] = first[common] + second[common]
     # slurm.conf(5), max_switch_wait: bounds what a user may ask for
     longest = settings.number("max_switch_wait")
     scratch = ("switch_nodes", "switch_cores", "switch_named", "switch_weight", "switch_used", "switch_far")
@@ -341,29 +350,8 @@ def switch_arrays(
         "part_tree": np.array([trees.index(name) if name in trees else -1 for name in chosen], np.int64),
         "switch_level": np.array([switch.level for switch in switches], np.int64),
         "switch_above": np.array([switch.above for switch in switches], np.int64),
-        "switch_apart": _apart(switches),
+        "switch_apart": apart,
         "max_switches": np.array([job.switches for job in jobs], np.int64),
         "switch_wait": np.array([int(min(job.switch_wait, longest)) for job in jobs], np.int64),
         "wanted": np.zeros(4, np.int64),
     } | {name: np.zeros(len(switches), np.int64) for name in scratch}
-
-
-def _apart(switches: Sequence[Switch]) -> I8:
-    """(S, S) links on the way from each switch to each other one, `FAR` where there is none."""
-    way = [_up(switches, number) for number in range(len(switches))]
-    apart = np.full((len(switches), len(switches)), FAR, np.int64)
-    for one, first in enumerate(way):
-        for other, second in enumerate(way):
-            common = next((switch for switch in first if switch in second), None)
-            if common is not None:
-                apart[one, other] = first[common] + second[common]
-    return apart
-
-
-def _up(switches: Sequence[Switch], number: int) -> dict[int, int]:
-    """The switches from one up to the highest above it, and how many links each is away."""
-    way: dict[int, int] = {}
-    while number >= 0:
-        way[number] = len(way)
-        number = switches[number].above
-    return way

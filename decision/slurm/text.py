@@ -3,7 +3,7 @@
 import datetime
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from zoneinfo import ZoneInfo
 
 from decision.files.accounting.records import read_clock_text
@@ -163,15 +163,13 @@ def _expand(text: str) -> list[str]:
         return [text]
     inside, _, after = rest.partition("]")
     tails = _expand(after)
-    return [f"{before}{number}{tail}" for number in _numbers(inside) for tail in tails]
-
-
-# Widths count: n[08-10] is n08, n09, n10.
-def _numbers(text: str) -> Iterator[str]:
-    for part in text.split(","):
+    numbers: list[str] = []
+    for part in inside.split(","):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise ValueError(text)
+            raise ValueError(inside)
         if dash and not 0 <= int(last) - int(first) < _MOST_HOSTS:
-            raise ValueError(text)
-        yield from (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)) if dash else (first,)
+            raise ValueError(inside)
+        # widths count: n[08-10] is n08, n09, n10
+        numbers += (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)) if dash else (first,)
+    return [f"{before}{number}{tail}" for number in numbers for tail in tails]

@@ -1,7 +1,7 @@
 """Why jobs never start in a simulation, as far as nodes and partitions say."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from .case import Case
 from .conf import Settings
 from .jobs import SlurmJob
 from .limits import Buckets, has_features
-from .nodes import Node, Partition
+from .nodes import Partition
 from .simulate import Simulated
 from .text import read_hosts
 
@@ -36,11 +36,18 @@ def _why(case: Case, job: SlurmJob, partitions: Sequence[Partition], limits: Buc
         return "a limit on single jobs refuses them"
     listed = {name for each in partitions for name in each.nodes}
     nodes = [node for node in case.nodes if node.name in listed]
+    excluded = set(read_hosts(job.exclude))
+    # each node has its share of generic resources; one of each where the number of nodes is not fixed
+    spread = job.nodes if job.nodes_max else max(job.gres.values(), default=1)
+    parts, gres = max(1, spread) if job.gres_in_all else 1, job.gres.items()
     for what, left in (
         (f"the nodes of partition {names} are down (State or DownNodes of slurm.conf)", lambda node: not node.down),
         (f"no node of {names} has the features {job.features}", lambda node: has_features(node, job.features)),
-        ("they exclude all nodes that they could have", _not_in(job.exclude)),
-        ("no node has the generic resources that they ask for", lambda node: _has_gres(node, job)),
+        ("they exclude all nodes that they could have", lambda node: node.name not in excluded),
+        (
+            "no node has the generic resources that they ask for",
+            lambda node: all(node.gres.get(name, 0) * parts >= count for name, count in gres),
+        ),
         ("no node has the memory that they ask for", lambda node: job.memory_per_cpu or node.memory >= job.memory),
     ):
         nodes = [node for node in nodes if left(node)]
@@ -54,16 +61,3 @@ def _why(case: Case, job: SlurmJob, partitions: Sequence[Partition], limits: Buc
     if all(node.name in away for node in nodes):
         return "their nodes are down or reserved"
     return "they wait for other jobs, limits or licences to the end"
-
-
-def _not_in(text: str) -> Callable[[Node], bool]:
-    names = set(read_hosts(text))
-    return lambda node: node.name not in names
-
-
-def _has_gres(node: Node, job: SlurmJob) -> bool:
-    """Whether a node has its share of the generic resources of a job; one of each where their number is not fixed."""
-    spread = job.nodes if job.nodes_max else max(job.gres.values(), default=1)
-    parts = max(1, spread) if job.gres_in_all else 1
-    wanted: Iterable[tuple[str, int]] = job.gres.items()
-    return all(node.gres.get(name, 0) * parts >= count for name, count in wanted)

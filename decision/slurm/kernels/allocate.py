@@ -281,23 +281,20 @@ def _needs_met(w, job, now):
         return True
     met = 0
     for i in range(first, last):
-        met += _is_met(w, w.need_job[i], w.need_kind[i], now - w.need_delay[i])
+        other, kind, by = w.need_job[i], w.need_kind[i], now - w.need_delay[i]
+        status = w.status[other]
+        over = status in (at.COMPLETING_JOB, at.DONE_JOB, at.CANCELLED_JOB) and w.end[other] <= by
+        good = status != at.CANCELLED_JOB and w.succeeded[other] != 0
+        # sbatch(1), --dependency: after is met by a start or a cancellation, the others by an end; afterok of a job
+        # that failed never, and then the job waits for ever (DependencyNeverSatisfied)
+        if kind == at.AFTER:
+            met += (over or status == at.RUNNING_JOB) and (status == at.CANCELLED_JOB or w.start[other] <= by)
+        elif kind == at.AFTER_ANY:
+            met += over
+        else:
+            met += over and good == (kind == at.AFTER_OK)
     # sbatch(1), --dependency: "?" between jobs means any of them, "," all
     return met > 0 if w.need_any[job] != 0 else met == last - first
-
-
-@kernel
-def _is_met(w, other, kind, by):
-    status = w.status[other]
-    over = status in (at.COMPLETING_JOB, at.DONE_JOB, at.CANCELLED_JOB) and w.end[other] <= by
-    # sbatch(1), --dependency: after is met by a start or a cancellation, the others by an end; afterok of a job that
-    # failed never, and then the job waits for ever (DependencyNeverSatisfied)
-    if kind == at.AFTER:
-        return (over or status == at.RUNNING_JOB) and (status == at.CANCELLED_JOB or w.start[other] <= by)
-    if kind == at.AFTER_ANY:
-        return over
-    good = status != at.CANCELLED_JOB and w.succeeded[other] != 0
-    return over and (good if kind == at.AFTER_OK else not good)
 
 
 @kernel

@@ -36,46 +36,14 @@ def step_scheduler(w, now):
     w.now, w.nb_started, w.nb_killed = now, 0, 0
     if w.preempts_by != 0:
         end_grace(w, now)
-    _requeue_completed(w, now)
-    _move_windows(w, now)
-    while w.multifactor != 0 and w.next_calc <= now:
-        calculate(w, w.next_calc)
-        w.next_calc += w.calc_period
-    # slurm.conf(5), CompleteWait: how long a job that completes keeps any other from being scheduled
-    waits = _waits_for_completing(w, now)
-    if not waits:
-        _main(w, now)
-    if w.builtin == 0 and (not waits or w.cycles_given != 0):
-        _backfill(w, now)
-
-
-@kernel
-def _waits_for_completing(w, now):
-    """Whether CompleteWait keeps both loops from looking at the queue, because a job completes since less than that.
-
-    Recorded cycles were not kept.
-    """
-    waits = False
-    for i in range(w.nb_completing_jobs):
-        waits |= now - w.end[w.completing[i]] < w.complete_wait
-    return waits
-
-
-@kernel
-def _requeue_completed(w, now):
-    """Give nodes back; jobs that were preempted wait again."""
-    nb_completing = w.nb_completing_jobs
-    if nb_completing == 0:
-        return
-    ready = w.completing[:nb_completing].copy()
-    release_completed(w, now)
-    for job in ready:
-        if w.status[job] == at.DONE_JOB and w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]:
-            requeue(w, job, now)
-
-
-@kernel
-def _move_windows(w, now):
+    if w.nb_completing_jobs > 0:
+        ready = w.completing[: w.nb_completing_jobs].copy()
+        release_completed(w, now)
+        # jobs that were preempted wait again
+        for job in ready:
+            early = w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]
+            if w.status[job] == at.DONE_JOB and early:
+                requeue(w, job, now)
     while w.next_window < len(w.window_times) and w.window_times[w.next_window] <= now:
         i = w.next_window
         node = w.window_node[i]
@@ -88,6 +56,18 @@ def _move_windows(w, now):
             w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         w.next_window += 1
         w.changed, w.asked, w.moved, w.holds_until = 1, 1, 1, 0
+    while w.multifactor != 0 and w.next_calc <= now:
+        calculate(w, w.next_calc)
+        w.next_calc += w.calc_period
+    # slurm.conf(5), CompleteWait: how long a job that completes keeps both loops from looking at the queue;
+    # recorded cycles were not kept
+    waits = False
+    for i in range(w.nb_completing_jobs):
+        waits |= now - w.end[w.completing[i]] < w.complete_wait
+    if not waits:
+        _main(w, now)
+    if w.builtin == 0 and (not waits or w.cycles_given != 0):
+        _backfill(w, now)
 
 
 @kernel
@@ -185,32 +165,23 @@ def run_log(w, until):
             break
         # ends, then cancellations and recorded starts, then submissions, as they stand in one second of the log
         end_jobs(w, now)
-        _cancel_jobs(w, now)
+        for i in range(w.nb_pending - 1, -1, -1):
+            if i < w.nb_pending:
+                job = w.entry_job[w.pending[i]]
+                if w.cancel[job] <= now:
+                    cancel_pending(w, job, now)
+                elif 0 <= w.recorded[job] <= now:
+                    _begin_recorded(w, job, now)
         while w.nb_submitted < nb_jobs and w.submit[w.nb_submitted] <= now:
-            _arrive(w, w.nb_submitted, now)
+            job = w.nb_submitted
+            if w.cancel[job] <= now:
+                w.status[job], w.end[job], w.holds_until = CANCELLED_JOB, now, 0
+            else:
+                submit_job(w, job, now)
+                if 0 <= w.recorded[job] <= now:
+                    _begin_recorded(w, job, now)
             w.nb_submitted += 1
         step_scheduler(w, now)
-
-
-@kernel
-def _cancel_jobs(w, now):
-    for i in range(w.nb_pending - 1, -1, -1):
-        if i < w.nb_pending:
-            job = w.entry_job[w.pending[i]]
-            if w.cancel[job] <= now:
-                cancel_pending(w, job, now)
-            elif 0 <= w.recorded[job] <= now:
-                _begin_recorded(w, job, now)
-
-
-@kernel
-def _arrive(w, job, now):
-    if w.cancel[job] <= now:
-        w.status[job], w.end[job], w.holds_until = CANCELLED_JOB, now, 0
-        return
-    submit_job(w, job, now)
-    if 0 <= w.recorded[job] <= now:
-        _begin_recorded(w, job, now)
 
 
 @kernel

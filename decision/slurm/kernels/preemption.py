@@ -94,8 +94,15 @@ def make_room(w, entry, now):
     if taken == 0:
         return False
     # slurm.conf(5), preempt_reorder_count: one more try, with the jobs that have most of the chosen nodes first
-    taken = _fewest(w, entry, taken)
     chosen = np.zeros(len(w.usable), np.uint64)
+    _mark_chosen(w, entry, chosen)
+    keys = np.empty(taken, np.int64)
+    for i in range(taken):
+        keys[i] = -_common(w, w.candidates[i], chosen)
+    order = np.argsort(keys, kind="mergesort")
+    w.candidates[:taken] = w.candidates[:taken][order]
+    taken = max(1, _free_until_fits(w, entry, taken))
+    chosen[:] = 0
     _mark_chosen(w, entry, chosen)
     victims = w.candidates[:taken].copy()
     # select_nodes: those that a job has preempted may still be ending
@@ -117,19 +124,6 @@ def _mark_chosen(w, entry, chosen):
     for i in range(count):
         node = w.chosen[i]
         chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-
-
-@kernel
-def _fewest(w, entry, taken):
-    """Order candidates by how many of the chosen nodes they have, and try again; how many it takes."""
-    chosen = np.zeros(len(w.usable), np.uint64)
-    _mark_chosen(w, entry, chosen)
-    keys = np.empty(taken, np.int64)
-    for i in range(taken):
-        keys[i] = -_common(w, w.candidates[i], chosen)
-    order = np.argsort(keys, kind="mergesort")
-    w.candidates[:taken] = w.candidates[:taken][order]
-    return max(1, _free_until_fits(w, entry, taken))
 
 
 @kernel

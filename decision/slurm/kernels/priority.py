@@ -13,12 +13,15 @@ _PLACES = 1024  # of jobs that come back in the same second
 @kernel
 def set_priority(w, entry, now, aged):
     """The priority of an entry; at its submission a job has no age."""
+    job, total, place = w.entry_job[entry], w.entry_base[entry], 0
     if w.multifactor == 0:
+        # of jobs that come back in the same second the first is whose epilog ends first, which nobody knows
+        if w.requeues[job] != 0 and w.requeue_order != 0:
+            place = (job + 1) * (2 * w.requeue_order + 1) * 2_654_435_761 % (1 << 32) * _PLACES >> 32
         # priority/basic counts down with each job that arrives
-        w.priority[entry] = -now * _PLACES - _place_of(w, w.entry_job[entry]) if w.requeued_anew != 0 else 0
+        w.priority[entry] = -now * _PLACES - place if w.requeued_anew != 0 else 0
         return
     # slurm.conf(5), PriorityType: the weighted sum of priority/multifactor; `entry_base` has what does not change
-    job, total = w.entry_job[entry], w.entry_base[entry]
     # _job_test of select/cons_tres sets total_cpus, by which the size counts from then on: of an exclusive job all cpus
     if w.found_cpus[job] > 0:
         total += w.per_cpu[job] * (w.found_cpus[job] - w.cpus[job])
@@ -32,14 +35,6 @@ def set_priority(w, entry, now, aged):
     # cut to an integer, which makes ties where weights are small (measured: 1 point was 7 s of age); 0 would be a hold
     found = max(1, np.int64(total))
     w.priority[entry] = max(found, w.priority[entry]) if w.increase_only != 0 else found
-
-
-@kernel
-def _place_of(w, job):
-    """The place among the jobs that come back in the same second: by whose epilog ends first, which nobody knows."""
-    if w.requeues[job] == 0 or w.requeue_order == 0:
-        return 0
-    return (job + 1) * (2 * w.requeue_order + 1) * 2_654_435_761 % (1 << 32) * _PLACES >> 32
 
 
 @kernel
@@ -71,8 +66,21 @@ def set_factors(w):
     """The fair-share factor of each leaf, from usage."""
     if w.fair_tree != 0:
         _fair_tree(w)
-    else:
-        _classic(w)
+        return
+    # classic: two to the power of minus usage over shares; a leaf's usage is partly that of its account
+    nb_leaves, depth = w.share_path.shape
+    total = w.usage[0]
+    for i in range(nb_leaves):
+        effective, shares = 1.0, 1.0
+        for level in range(depth):
+            account = w.share_path[i, level]
+            # effective usage of classic fair-share: own + (that of the account above - own) x shares among siblings
+            if account >= 0:
+                own = w.usage[account] / total if total > 0 else 0.0
+                above = effective if level else own
+                effective = own + (above - own) * w.share_norm[account]
+                shares *= w.share_norm[account]
+        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.dampening)) if shares > 0 else 0.0
 
 
 @kernel
@@ -97,33 +105,10 @@ def _fair_tree(w):
         order = order[np.argsort(keys, kind="mergesort")]
     rank = nb_leaves
     for i in range(nb_leaves):
-        if i and not _same(w, order[i - 1], order[i], depth):
-            rank = nb_leaves - i
+        for level in range(depth if i else 0):
+            first, second = w.share_path[order[i - 1], level], w.share_path[order[i], level]
+            share = w.level_share[first] if first >= 0 else np.inf
+            if share != (w.level_share[second] if second >= 0 else np.inf):
+                rank = nb_leaves - i
+                break
         w.factor[w.leaf[order[i]]] = rank / nb_leaves
-
-
-@kernel
-def _same(w, one, other, depth):
-    for level in range(depth):
-        first, second = w.share_path[one, level], w.share_path[other, level]
-        if (w.level_share[first] if first >= 0 else np.inf) != (w.level_share[second] if second >= 0 else np.inf):
-            return False
-    return True
-
-
-@kernel
-def _classic(w):
-    """Two to the power of minus usage over shares; a leaf's usage is partly that of its account."""
-    nb_leaves, depth = w.share_path.shape
-    total = w.usage[0]
-    for i in range(nb_leaves):
-        effective, shares = 1.0, 1.0
-        for level in range(depth):
-            account = w.share_path[i, level]
-            # effective usage of classic fair-share: own + (that of the account above - own) x shares among siblings
-            if account >= 0:
-                own = w.usage[account] / total if total > 0 else 0.0
-                above = effective if level else own
-                effective = own + (above - own) * w.share_norm[account]
-                shares *= w.share_norm[account]
-        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.dampening)) if shares > 0 else 0.0

@@ -58,7 +58,12 @@ def choose_at_once(w, job, part, capacity):
     linear, by_load = w.linear != 0, w.lln != 0 or w.part_lln[part] != 0
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     room, above = needed if most == 1 else 1, 0  # nodes with less are no neighbours of a job on one node
-    count, largest = _list_spots(w, capacity, room)
+    count, largest = 0, 0
+    for node in range(len(capacity)):
+        if capacity[node] >= room:
+            w.spots[count] = node
+            count += 1
+            largest = max(largest, capacity[node])
     if count < nodes:
         return 0
     w.tree = w.part_tree[part]
@@ -84,9 +89,13 @@ def choose_at_once(w, job, part, capacity):
                 return 0
         if w.drops_one != 0:
             capacity = capacity.copy()
-            if not (
-                _drop_tried(w, job, capacity, count) if found == TOO_LITTLE else _drop_one(w, job, capacity, count)
-            ):
+            dropped = found != TOO_LITTLE and _drop_one(w, job, capacity, count)
+            # all spots below the switch that was tried, but those that the job names
+            for i in range(count if found == TOO_LITTLE else 0):
+                node = w.spots[i]
+                if w.room_left[node] > 0 and not is_named(w, job, node):
+                    capacity[node], dropped = 0, True
+            if not dropped:
                 return 0
         elif least <= above:
             return 0
@@ -115,17 +124,6 @@ def _drop_one(w, job, capacity, nb_spots):
 
 
 @kernel
-def _drop_tried(w, job, capacity, nb_spots):
-    """Leave out all spots below the switch that was tried, but those that the job names; whether there is one."""
-    dropped = False
-    for i in range(nb_spots):
-        node = w.spots[i]
-        if w.room_left[node] > 0 and not is_named(w, job, node):
-            capacity[node], dropped = 0, True
-    return dropped
-
-
-@kernel
 def _take_first(w, job, capacity, nb_spots, cores):
     """Choose the first spot of the lowest weight that has the cores, and is named where the job names one; 1 or 0."""
     best = -1
@@ -142,18 +140,6 @@ def _take_first(w, job, capacity, nb_spots, cores):
 
 
 @kernel
-def _list_spots(w, capacity, least):
-    """Nodes with this room at least are the spots; how many there are, and the largest room."""
-    count, largest = 0, 0
-    for node in range(len(capacity)):
-        if capacity[node] >= least:
-            w.spots[count] = node
-            count += 1
-            largest = max(largest, capacity[node])
-    return count, largest
-
-
-@kernel
 def _choose_whole(w, job, part, capacity, count, by_tree):
     """Choose nodes of the first spots, and on shared ones whole tasks, or all cores for an exclusive job; how many."""
     for i in range(count):
@@ -163,7 +149,15 @@ def _choose_whole(w, job, part, capacity, count, by_tree):
     if found > 0 and w.linear == 0:
         if spare_nodes(w, job) > 0:
             _share_out(w, job, found)
-        _leave_parts(w, job, found)
+        # the cores of a node that are no whole task are left, but where a task has no other place
+        per_task = w.per_task[job]
+        missing = 0 if per_task == 1 or w.in_tasks[job] != 0 else -(-w.cores[job] // per_task)
+        for i in range(found):
+            missing -= w.chosen_cores[i] // per_task
+        for i in range(found):
+            rest = w.chosen_cores[i] % per_task
+            w.chosen_cores[i] -= rest if missing <= 0 else 0
+            missing -= rest > 0
         for i in range(found):
             unit = w.node_unit[w.chosen[i]]
             w.chosen_cores[i] += -w.chosen_cores[i] % unit
@@ -223,34 +217,32 @@ def _choose(w, job, part, nb_spots):
             return 0
         cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
     while (cores > 0 or nodes > 0) and count < most:
-        i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes - spare, linear)
+        i, last = (-1, -1) if by_load else _best_run(w, nb_spots, cores, nodes - spare, linear)
+        # the spot with the most free cores, of the lowest weight
+        roomiest, lightest = 0, 0
+        for k in range(nb_spots if by_load else 0):
+            room, weight = w.room_left[w.spots[k]], w.order_weight[w.spots[k]]
+            if room > 0 and (i < 0 or weight < lightest or (weight == lightest and room > roomiest)):
+                i, last, roomiest, lightest = k, k, room, weight
         if i < 0:
             break
         if nodes <= 1 and not linear:
             single = _tightest(w, i, last, cores)
             if single >= 0:
                 i = last = single
-        cores, nodes, count = _take_run(w, job, i, last, cores, nodes, count)
+        while i <= last and (cores > 0 or nodes > 0) and count < most:
+            node = w.spots[i]
+            # _eval_nodes: a node that is too small to be the job's last one is passed over
+            too_small = not linear and count + 1 == most and w.room_left[node] < cores
+            if w.room_left[node] > 0 and not too_small:
+                taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - spare)
+                w.chosen[count], w.chosen_cores[count] = node, taken
+                count += 1
+                cores -= taken
+                nodes -= 1
+            w.room_left[node] = 0
+            i += 1
     return 0 if cores > 0 or nodes > spare else count
-
-
-@kernel
-def _take_run(w, job, first, last, cores, nodes, count):
-    """Take spots of a run while the job wants more; what it wants then, and how many nodes it has."""
-    i, most, spare = first, w.nodes_max[job], spare_nodes(w, job)
-    while i <= last and (cores > 0 or nodes > 0) and count < most:
-        node = w.spots[i]
-        # _eval_nodes: a node that is too small to be the job's last one is passed over
-        too_small = w.linear == 0 and count + 1 == most and w.room_left[node] < cores
-        if w.room_left[node] > 0 and not too_small:
-            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - spare)
-            w.chosen[count], w.chosen_cores[count] = node, taken
-            count += 1
-            cores -= taken
-            nodes -= 1
-        w.room_left[node] = 0
-        i += 1
-    return cores, nodes, count
 
 
 @kernel
@@ -289,18 +281,6 @@ def _is_better(weight, size, enough, best_weight, best_size, best_enough):
 
 
 @kernel
-def _roomiest(w, nb_spots):
-    """The spot with the most free cores, of the lowest weight."""
-    best, most, lightest = -1, 0, 0
-    for i in range(nb_spots):
-        node = w.spots[i]
-        room, weight = w.room_left[node], w.order_weight[node]
-        if room > 0 and (best < 0 or weight < lightest or (weight == lightest and room > most)):
-            best, most, lightest = i, room, weight
-    return best, best
-
-
-@kernel
 def _tightest(w, first, last, cores):
     """The spot of the run that holds the job with the least room to spare; -1 where none holds it."""
     best, least = -1, 0
@@ -329,19 +309,6 @@ def _share_out(w, job, count):
                 given += 1
 
 
-@kernel
-def _leave_parts(w, job, count):
-    """Leave the cores of a node that are no whole task, but where a task has no other place."""
-    per_task = w.per_task[job]
-    missing = 0 if per_task == 1 or w.in_tasks[job] != 0 else -(-w.cores[job] // per_task)
-    for i in range(count):
-        missing -= w.chosen_cores[i] // per_task
-    for i in range(count):
-        part = w.chosen_cores[i] % per_task
-        w.chosen_cores[i] -= part if missing <= 0 else 0
-        missing -= part > 0
-
-
 # A job that names some nodes and needs more: those, then neighbours in runs, also of the named ones.
 
 
@@ -356,7 +323,7 @@ def choose_with_named(w, job, nb_spots):
             break
         # on shared nodes a job that fits on one node gets the tightest one of the run
         if named < 0 and w.wanted[NODES] <= 1 and w.linear == 0:
-            single = _tightest_named(w, first, last)
+            single = _tightest(w, first, last, w.wanted[CORES])
             if single >= 0:
                 first = last = single
         # from the named node to the right, then to the left of it
@@ -427,17 +394,6 @@ def _better(w, job, run, best):
 def _has_all(w, job, size, nodes):
     """Whether a run has as much room, on as many nodes, as is wanted."""
     return size >= w.wanted[CORES] and nodes >= w.wanted[NODES] - spare_nodes(w, job)
-
-
-@kernel
-def _tightest_named(w, first, last):
-    """The spot of the run that holds all that is wanted with the least room to spare; -1 where none does."""
-    best = -1
-    for i in range(first, last + 1):
-        room = w.room_left[w.spots[i]]
-        if room >= w.wanted[CORES] and (best < 0 or room < w.room_left[w.spots[best]]):
-            best = i
-    return best
 
 
 # A trial: nodes as the test of one job sees them. What ends in it is free; then nodes are measured and chosen.

@@ -42,7 +42,10 @@ def choose_on_switches(w, job, nb_spots):
     if top < 0:
         return NO_SWITCH
     for i in range(nb_spots):
-        if not _is_below(w, w.spots[i], top):
+        switch = w.node_switch[w.tree, w.spots[i]]
+        while switch >= 0 and switch != top:
+            switch = w.switch_above[switch]
+        if switch != top:
             w.room_left[w.spots[i]] = 0
     # 2. below it nodes up to the weight that is enough
     weight = 0 if linear else _largest_weight(w, job, nb_spots)
@@ -117,14 +120,6 @@ def _highest(w, job):
         if best < 0 or (above > 0 if named > 0 else above >= 0 and lighter):
             best = switch
     return best if best < 0 or w.switch_named[best] == named else -1
-
-
-@kernel
-def _is_below(w, node, top):
-    switch = w.node_switch[w.tree, node]
-    while switch >= 0 and switch != top:
-        switch = w.switch_above[switch]
-    return switch == top
 
 
 @kernel
@@ -224,7 +219,18 @@ def _fill_nearest(w, job, nb_spots):
     before = w.wanted[NODES] + 1
     while not is_enough(w) and before != w.wanted[NODES]:
         before = w.wanted[NODES]
-        best = _nearest(w)
+        # nearer and not worse than all leaves before it, or as near and better
+        best = -1
+        for switch in range(len(w.switch_level)):
+            usable = w.switch_level[switch] == 0 and w.switch_used[switch] == 0 and w.switch_nodes[switch] > 0
+            if not usable or w.switch_far[switch] >= FAR:
+                continue
+            rank, fits = (1, True) if best < 0 else _compare(w, switch, best)
+            nearer = best < 0 or w.switch_far[switch] < w.switch_far[best]
+            if (nearer and (fits if w.near_leaf != 0 else rank >= 0)) or (
+                w.switch_far[switch] == w.switch_far[best] and rank > 0
+            ):
+                best = switch
         if best < 0:
             break
         _fill(w, job, best, nb_spots)
@@ -234,23 +240,6 @@ def _fill_nearest(w, job, nb_spots):
         w.switch_nodes[best] = 0
         leaves += 1
     return leaves
-
-
-@kernel
-def _nearest(w):
-    """The leaf to fill next: nearer and not worse than all before it, or as near and better; -1 for none."""
-    best = -1
-    for switch in range(len(w.switch_level)):
-        usable = w.switch_level[switch] == 0 and w.switch_used[switch] == 0 and w.switch_nodes[switch] > 0
-        if not usable or w.switch_far[switch] >= FAR:
-            continue
-        rank, fits = (1, True) if best < 0 else _compare(w, switch, best)
-        nearer = best < 0 or w.switch_far[switch] < w.switch_far[best]
-        if (nearer and (fits if w.near_leaf != 0 else rank >= 0)) or (
-            w.switch_far[switch] == w.switch_far[best] and rank > 0
-        ):
-            best = switch
-    return best
 
 
 @kernel

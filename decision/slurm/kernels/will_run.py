@@ -101,7 +101,11 @@ def _after_ends(w, entry, now, begin, later, when):
         at, end, until = _end_together(w, entry, at, length, until, window)
         if end < 0 or (later > 0 and end > later):
             break
-        window = _next_window(w, at, until, window)
+        # slurm.conf(5), bf_window_linear: 30 s at first, doubled with each look at running jobs, or longer by so much,
+        # until the next job ends in it
+        window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
+        while at < w.nb_running and w.ends[at] > until + window:
+            window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
         if end >= when:
             if ended == 0 and w.preempts_by == 0:
                 _begin_trial(w, begin <= now and not (w.first_node != 0 and w.nodes_max[job] == 1))
@@ -136,16 +140,6 @@ def _last_end(w, entry, ended, count):
                 if w.held_node[k] == w.chosen[n] and not _gives_way_already(w, i, entry):
                     return w.ends[i]
     return 0
-
-
-@kernel
-def _next_window(w, at, until, window):
-    """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
-    while True:
-        # slurm.conf(5), bf_window_linear: 30 s at first, doubled with each look at running jobs, or longer by so much
-        window = window + w.bf_window_linear if w.bf_window_linear > 0 else 2 * window
-        if at >= w.nb_running or w.ends[at] <= until + window:
-            return window
 
 
 @kernel
@@ -269,30 +263,25 @@ def find_room(w, entry):
     if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != w.running_stamp:
         w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], w.running_stamp
         # the other nodes of the job give as much as the largest node at most
-        _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
+        least = max(1, needed - (w.nodes_max[job] - 1) * largest)
+        mask = w.masks[w.entry_mask[entry]]
+        w.room_from[row] = FAR + 1
+        w.nb_roomy[row] = 0
+        begin_trial_without_completing(w)
+        for node in range(len(w.capacity)):
+            if has_host(mask, node) and room_on(w, job, node) >= least:
+                _note_room(w, row, node, 0)
+        possible = count_hosts(mask)
+        for i in range(w.nb_running):
+            if w.nb_roomy[row] == possible:
+                break
+            for k in range(w.held_begin[i], w.held_begin[i + 1]):
+                node = w.held_node[k]
+                give_back(w, i, k)
+                if w.room_from[row, node] > FAR and has_host(mask, node) and room_on(w, job, node) >= least:
+                    _note_room(w, row, node, w.ends[i])
     w.room_row = row
     return max(w.nodes_min[job], (needed + largest - 1) // largest)
-
-
-@kernel
-def _fill_row(w, entry, row, least):
-    """Find from when on each node has room for so many cores."""
-    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
-    w.room_from[row] = FAR + 1
-    w.nb_roomy[row] = 0
-    begin_trial_without_completing(w)
-    for node in range(len(w.capacity)):
-        if has_host(mask, node) and room_on(w, job, node) >= least:
-            _note_room(w, row, node, 0)
-    possible = count_hosts(mask)
-    for i in range(w.nb_running):
-        if w.nb_roomy[row] == possible:
-            break
-        for k in range(w.held_begin[i], w.held_begin[i + 1]):
-            node = w.held_node[k]
-            give_back(w, i, k)
-            if w.room_from[row, node] > FAR and has_host(mask, node) and room_on(w, job, node) >= least:
-                _note_room(w, row, node, w.ends[i])
 
 
 @kernel

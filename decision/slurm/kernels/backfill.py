@@ -55,11 +55,7 @@ def backfill(w, now):
     # 2. jobs in the order of the queue, until a limit of the cycle ends it
     w.ended_early, w.nb_gone_through = 0, length
     for i in range(first, length):
-        # bf_max_time ends a cycle. bf_yield_interval lets others take the locks, and as something has nearly always
-        # changed then, the cycle ends there, too, unless bf_continue is set; what a test costs is known from the log
-        passed = tested * w.test_cost
-        limit = min(w.cycle_limit, w.cycle_limit if w.bf_continue != 0 else w.yield_after)
-        if tested >= w.bf_max_job_test or (passed > 0 and passed >= limit):
+        if tested >= w.bf_max_job_test or _is_over(w, tested):
             w.ended_early, w.nb_gone_through = 1, i
             break
         entry = w.queue[i]
@@ -123,12 +119,7 @@ def _is_next(w, entry, now):
     if w.status[job] != at.PENDING_JOB:
         return False
     if not is_eligible(w, job, now):
-        # until when it stays so, if nothing happens
-        waits = w.held[job] == 0 and w.begin[job] > now
-        until = w.begin[job] if waits else at.FAR
-        for i in range(w.need_begin[job], w.need_begin[job + 1] if w.held[job] == 0 and not waits else 0):
-            until = 0 if w.need_delay[i] > 0 else until
-        _holds(w, until)
+        _holds(w, _next_eligible(w, job, now))
         return False
     if w.reservation[job] >= 0:
         return False
@@ -143,7 +134,35 @@ def _is_next(w, entry, now):
         bucket = w.job_bucket[w.bucket_begin[job]]
         if w.bucket_used[bucket, 0] + planned >= w.bucket_limit[bucket, 0]:
             return False
-    # the limits of a cycle on the jobs of a user, a partition and an association
+    return _counts_let(w, job, part)
+
+
+@kernel
+def _next_eligible(w, job, now):
+    """Until when a job that is not eligible stays so, if nothing happens, seconds."""
+    if w.held[job] != 0:
+        return at.FAR
+    if w.begin[job] > now:
+        return w.begin[job]
+    delay = 0
+    for i in range(w.need_begin[job], w.need_begin[job + 1]):
+        delay = max(delay, w.need_delay[i])
+    return 0 if delay > 0 else at.FAR
+
+
+@kernel
+def _is_over(w, tested):
+    """Whether the time of a cycle is over: what a test costs is known from the log, or 0."""
+    # bf_max_time ends a cycle. bf_yield_interval lets others take the locks, and as something has nearly always changed
+    # then, the cycle ends there, too, unless bf_continue is set
+    passed = tested * w.test_cost
+    limit = w.cycle_limit if w.bf_continue != 0 else w.yield_after
+    return passed > 0 and passed >= min(limit, w.cycle_limit)
+
+
+@kernel
+def _counts_let(w, job, part):
+    """Whether the limits of a cycle let a job be tested; if so, it counts for its user, partition and association."""
     user, leaf = w.user[job], w.association[job]
     if (
         (w.bf_max_job_user > 0 and w.seen_user[user] >= w.bf_max_job_user)
@@ -163,15 +182,9 @@ def _is_next(w, entry, now):
 @kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
-    job, part, later, is_tested = w.entry_job[entry], w.entry_part[entry], now, False
+    job, later, is_tested = w.entry_job[entry], now, False
     w.sees_more = at.FAR
-    # a job that gets no reservation is only tested for a start now
-    may_wait = not (
-        (w.bf_job_part_count_reserve > 0 and w.kept_part[part] >= w.bf_job_part_count_reserve)
-        or (w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve)
-        or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
-        or (w.bf_one_resv_per_job != 0 and w.estimated[job] != 0)
-    )
+    may_wait = _may_reserve(w, entry, now)
     if w.leaves_out != 0 and not may_wait and count_hosts(w.free_now & w.masks[w.entry_mask[entry]]) < w.nodes_min[job]:
         return _NOTHING
     fewest = find_room(w, entry)
@@ -192,11 +205,9 @@ def _place(w, entry, now):
             return _start_now(w, entry, count, now)
         # where trials begin with the plan: a start that another plan overlaps is tried again from there, and a step on
         # where the trial began there already
-        if w.tests_from_plan != 0 and found > now and how != FROM_NOW:
-            first, end = found // w.bf_resolution * w.bf_resolution, _slot_end(w, found + w.limit[job])
-            if _is_planned(w, job, first, end, _mask_of_chosen(w, count)):
-                later = found + w.bf_resolution * (found == begin)
-                continue
+        if w.tests_from_plan != 0 and found > now and how != FROM_NOW and _overlaps(w, job, found, count):
+            later = found + w.bf_resolution * (found == begin)
+            continue
         if not may_wait and found > now:
             break
         # the selection plugin found a later start than the next change of the table: more nodes may be free then
@@ -389,6 +400,25 @@ def _mask_of_chosen(w, count):
     return mask
 
 
+@kernel
+def _overlaps(w, job, found, count):
+    """Whether a start on the chosen nodes overlaps what is planned."""
+    begin = found // w.bf_resolution * w.bf_resolution
+    return _is_planned(w, job, begin, _slot_end(w, found + w.limit[job]), _mask_of_chosen(w, count))
+
+
+@kernel
+def _may_reserve(w, entry, now):
+    """Whether the job is one that gets a reservation; if not, it is only tested for a start now."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    return not (
+        (w.bf_job_part_count_reserve > 0 and w.kept_part[part] >= w.bf_job_part_count_reserve)
+        or (w.bf_min_age_reserve > 0 and now - w.eligible[job] < w.bf_min_age_reserve)
+        or (w.bf_min_prio_reserve > 0 and w.priority[entry] < w.bf_min_prio_reserve)
+        or (w.bf_one_resv_per_job != 0 and w.estimated[job] != 0)
+    )
+
+
 # The table of a cycle: slots of time, and in each the nodes that no plan takes (node_space_map_t of sched/backfill).
 #
 # A plan uses up to two records of the table, and when bf_node_space_size of them are used the cycle is over. A record
@@ -544,12 +574,7 @@ def _join(w, first, last):
     """Join the first two equal neighbours from one slot up to another."""
     i = first
     while i != last and i + 1 < w.nb_slots:
-        apart = np.uint64(0)
-        for word in range(w.slot_mask.shape[1]):
-            apart |= w.slot_mask[i, word] ^ w.slot_mask[i + 1, word]
-        for kind in range(w.slot_licences.shape[1]):
-            apart |= np.uint64(w.slot_licences[i, kind] != w.slot_licences[i + 1, kind])
-        if apart == 0:
+        if _is_same(w, i, i + 1):
             w.slot_end[i] = w.slot_end[i + 1]
             for k in range(i + 1, w.nb_slots - 1):
                 w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
@@ -559,3 +584,13 @@ def _join(w, first, last):
             w.nb_slots -= 1
             return
         i += 1
+
+
+@kernel
+def _is_same(w, one, other):
+    apart = np.uint64(0)
+    for word in range(w.slot_mask.shape[1]):
+        apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
+    for kind in range(w.slot_licences.shape[1]):
+        apart |= np.uint64(w.slot_licences[one, kind] != w.slot_licences[other, kind])
+    return apart == 0

@@ -282,12 +282,12 @@ def memberships(workloads: Sequence[Workload], most: int = 0) -> dict[str, Membe
             named.setdefault(kind, []).append((jobs.id, names))
     members = {}
     for kind, parts in named.items():
+        if len(set().union(*(names for _, names in parts)) - {""}) < 2:
+            continue
         group_of = dict(chain.from_iterable(zip(ids, names, strict=True) for ids, names in parts))
         texts = [name or NOT_SAID for name in group_of.values()]
         labels, codes, counts = np.unique(texts, return_inverse=True, return_counts=True)
         listed = [str(label) for label in labels]
-        if len({*listed} - {NOT_SAID}) < 2:
-            continue
         folded = 0 < most < len(listed)
         if folded:
             order = np.argsort(-counts, kind="stable")

@@ -272,8 +272,8 @@ class Follower:
         """The time of a switch or an external event, in seconds."""
         return round(event.timestamp if self._connection.version.stamps_all else self.now, DECIMALS)
 
-    def _notice(self, told: m.Notify | m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
-        event = notification_of(told) if isinstance(told, m.ExternalEvent) else told
+    def _notice(self, given: m.Notify | m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
+        event = notification_of(given) if isinstance(given, m.ExternalEvent) else given
         if event is None:
             return
         if event.data.type == POWER_SUPPLY:

@@ -39,10 +39,10 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
         rows.append((_folded(host.name for host in group), ids, *figures, role))
     shown = slice(None if platform.storage else -1)  # of compute hosts alone nobody asks the role
     print_table(Table("", columns[shown], [row[shown] for row in rows]))
-    told = set()
+    listed = set()
     for group in groups:
         kind = (group[0].pstates, group[0].sleep)
-        if len(group[0].pstates) > 1 and kind not in told:
+        if len(group[0].pstates) > 1 and kind not in listed:
             rows, first = [], group[0]
             for pstate in pstate_uses(first):
                 computes, state = pstate.use == "computing", pstate.state
@@ -51,7 +51,7 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
                 rows.append((str(pstate.number), pstate.use, speed, *watts, "" if takes is None else f"{takes:g}"))
             columns = (">pstate", "use", ">Gflop/s", ">idle\nW", ">computing\nW", ">takes\ns")
             print_table(Table(f"pstates of {_folded(host.name for host in group)}", columns, rows))
-        told.add(kind)
+        listed.add(kind)
     if links:
         body = []
         for one in links:

@@ -64,7 +64,7 @@ class Batsim5Engine(EmbeddedEngine):
         self._stopped = False
         self._cut_short: set[str] = set()  # jobs that are killed at the instant of the stop
         self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
-        self._turns: list[float] = []  # seconds: when the clock still waits anew within a reply, and when that ends
+        self._turns: list[float] = []  # seconds: when the clock still waits again within a reply, and when that ends
         self._at_once: set[int] = set()  # requests to switch that take no time
         self._nb_requests = 0  # to switch, so far
 
@@ -221,7 +221,7 @@ class Batsim5Engine(EmbeddedEngine):
         super()._load(reply, self._calls.nb_strokes(reply.now - self._asked_at, reply.events))
 
     def _take_all(self, reply: Message) -> list[float]:
-        # Strokes of the clock come before the reply's commands, until the first at which it waits anew.
+        # Strokes of the clock come before the reply's commands, until the first at which it waits again.
         self._turns = [event.timestamp for event in reply.events if is_for_clock(event)] + [reply.now]
         self._calls.forget_stopped()
         sim = self.world.sim
@@ -246,7 +246,7 @@ class Batsim5Engine(EmbeddedEngine):
         return times
 
     def _add_strokes(self, since: float, heard: bool = False) -> None:
-        """The strokes of the clock from an instant to that at which it waits anew, or to the first after the reply."""
+        """The strokes of the clock from an instant to that at which it waits again, or to the first after the reply."""
         until = self._turns.pop(0)
         for alarm in self._calls.strokes(since, until, not self._turns, heard):
             self._alarm(alarm)
@@ -256,7 +256,7 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _take(self, command: DecisionEvent) -> None:
         self._carry_out(command)
-        if is_for_clock(command):  # the clock waits anew whenever it hears of one, though it were for nothing
+        if is_for_clock(command):  # the clock waits again whenever it hears of one, though it were for nothing
             self._add_strokes(command.timestamp, heard=True)
 
     def _carry_out(self, command: DecisionEvent) -> None:

@@ -66,7 +66,6 @@ HOST_ROWS = 1 << 18  # rows of the hosts' trace that stay in memory
 
 _HOST_ROW = np.dtype([("time", np.float64), ("counts", np.int32, len(HostState))])
 _INTERVAL = np.dtype([("first", np.int32), ("last", np.int32)])
-_DROP = getattr(mmap, "MADV_DONTNEED", None)  # which not every system has
 _MANY = 1 << 16  # jobs whose memory is given back at once
 
 
@@ -105,10 +104,11 @@ class Spool:
     def take(self, which: I8) -> NDArray[Any]:
         """These rows, once all are there; what was read of the file does not stay in memory."""
         # A map of the file: the system reads what is asked for, and may forget it again.
-        rows = self.rows()[which]
-        if self._map is not None and _DROP is not None:
-            self._map.madvise(_DROP)
-        return rows
+        rows = self.rows()
+        taken = rows[which]
+        if self._map is not None:
+            forget_rows(rows, 0, len(rows))
+        return taken
 
 
 class HostRows:
@@ -202,7 +202,6 @@ def _named(world: a.World) -> Iterable[int]:
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
 _RECORDED = ("start_time", "end_time", "energy", "rest", "over", "kill_state")  # of `Sim`: copied into the record
 _OF_THE_POLICY = ("submit_time", "walltime", "estimate", "size", "user", "start_time", "end_time")
-
 
 _PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
 

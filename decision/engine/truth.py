@@ -339,14 +339,14 @@ def build_truth(
         rows = [part["worth"] if part["worth"].size else np.zeros((len(part["size"]), 4)) for part in parts]
         columns["worth"] = np.round(np.nan_to_num(np.concatenate(rows)), DECIMALS)
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
-    told = [event for listed in events for event in listed]
-    numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in told]
+    every = [event for listed in events for event in listed]
+    numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in every]
     truth = Truth(
         **columns,
         **profiles.arrays(),
         workload_end=ends,
-        event_time=np.array([e.timestamp for e in told], np.float64),
-        event_kind=np.array([_EVENT_KIND.get(e.type, 0) for e in told], np.int8),
+        event_time=np.array([e.timestamp for e in every], np.float64),
+        event_kind=np.array([_EVENT_KIND.get(e.type, 0) for e in every], np.int8),
         event_host_end=np.cumsum([len(hosts) for hosts in numbers], dtype=np.int64),
         event_host=np.array([host for hosts in numbers for host in hosts], np.int32),
         list_end=np.cumsum([len(listed) for listed in events], dtype=np.int64),

@@ -165,7 +165,7 @@ def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, 
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
     wait = state.now - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
-    # with the mask for "fits" the flag says "is there", and the other way round: both are told either way
+    # with the mask for "fits" the flag says "is there", and the other way round: both are known either way
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting
     return can
@@ -211,7 +211,7 @@ def longer_confidence(memory: Any, jobs: int) -> dict[str, I4 | F8]:
     """The arrays of a memory's `Confidence` with room for more jobs."""
     longer = Confidence(**new_confidence(jobs))
     longer.previous[: len(memory.previous)] = memory.previous
-    # places depend on the number of places: users are put in anew
+    # places depend on the number of places: users are put in again
     for at in np.flatnonzero(memory.user >= 0).tolist():
         place = place_of_user(longer, int(memory.user[at]))
         for name in ("user", "last", "confidence"):
@@ -249,7 +249,7 @@ def learn_from(state, memory, job):
     at = place_of_user(memory, user)
     memory.previous[job] = memory.last[at] if memory.user[at] == user else -1
     memory.user[at], memory.last[at] = user, job
-    # summed anew along the list of the user's jobs: a running mean of the last ones would need them all the same
+    # summed again along the list of the user's jobs: a running mean of the last ones would need them all the same
     total, count = 0.0, 0
     while job >= 0 and count < _RECENT:
         total += min((state.end_time[job] - state.start_time[job]) / state.walltime[job], 1.0)

@@ -80,10 +80,12 @@ class Bundle:
         cls._fields = tuple(hints)
         cls._arrays = {n: h.__metadata__[0] for n, h in hints.items()}
         cls._dtypes = {n: np.dtype(kind.dtype) for n, kind in cls._arrays.items()}
-        cls._numbers = dict(cls._numbers)
+        # what numbers begin with is that of all bases, of the nearest one first
+        inherited = (vars(base).get("_numbers", {}) for base in reversed(cls.__mro__))
+        cls._numbers = {name: begin for numbers in inherited for name, begin in numbers.items()}
         for name, kind in cls._arrays.items():
-            if not kind.ndim and not isinstance(getattr(cls, name, None), _Number):
-                cls._numbers[name] = getattr(cls, name, 0)
+            if not kind.ndim and (name in vars(cls) or name not in cls._numbers):
+                cls._numbers[name] = vars(cls).get(name, 0)
                 setattr(cls, name, _Number(name, kind))
         # The name tells classes of the same name and other fields apart, and is the same in each process.
         kinds = " ".join(f"{name} {kind} {cls._numbers.get(name, '')}" for name, kind in cls._arrays.items())

@@ -136,3 +136,24 @@ def test_a_number_of_another_kind_is_refused():
         Clock(times=np.zeros(8), nb_jobs=Clock(times=np.zeros(8)).arrays()["now"])
     with pytest.raises(TypeError, match=r"Clock\.times: 3, not float64 array of 1 dimensions"):
         Clock(times=3)
+
+
+class Ends(Bundle):
+    first: Int = -1
+
+
+class Pays(Bundle):
+    price: Float = 1.25
+
+
+class Both(Ends, Pays):
+    count: Int
+
+
+class All(Both):
+    price: Float = 2.0
+
+
+def test_numbers_of_several_bases_begin_with_what_the_nearest_base_says():
+    found = [(bundle.first, bundle.price, bundle.count) for bundle in (Both(), All())]
+    assert found == [(-1, 1.25, 0), (-1, 2.0, 0)]

@@ -35,6 +35,7 @@ class Network(nn.Module):
     """
 
     rows_at_once = 0  # of a minibatch, whose values stay in a core's cache; 0: all
+    apart = False  # whether `actor` and `value` have nothing in common, so that one can be had without the other's work
 
     def prepare(self, observation: Floats) -> Floats:
         """(n, D) observations to the (n, F) features that `forward` takes."""
@@ -67,6 +68,8 @@ class Mlp(Network):
         hidden: widths of the layers.
         bend: what comes between them.
     """
+
+    apart = True
 
     def __init__(
         self, inputs: int, actions: int, hidden: tuple[int, ...], bend: Callable[[], nn.Module] = nn.ReLU

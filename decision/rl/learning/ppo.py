@@ -5,16 +5,17 @@ and invalid actions masked (Huang and Ontanon 2022, arXiv 2006.14171). Read `upd
 """
 
 import copy
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from operator import methodcaller
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from decision.model.computer import available_cores, check_memory
 from decision.rl.envs import SchedulerVectorEnv, Setup
@@ -26,8 +27,12 @@ from .networks import Network, untrained_network
 from .products import quick
 from .weights import autocast, device_of
 
+_VALUED = 512  # states whose values are computed at once: what layers make of them stays in a core's cache
 _NEVER = -1e8  # logit of an action that is masked out
-_KL = 3  # of `Losses`
+_VALUE, _KL = 1, 3  # of `Losses`
+
+
+_Found = TypeVar("_Found")
 
 
 class Rollout(NamedTuple):
@@ -93,31 +98,110 @@ class Minibatch(NamedTuple):
         return Minibatch(*(column[rows] for column in self))
 
 
-def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
-    """What an update makes smaller, of a `weighed` minibatch, and (5,) the first of `Losses`, without gradients."""
+def policy_loss(logits: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, list[Tensor]]:
+    """What an update of the policy makes smaller, of a `weighed` minibatch; its term, entropy, kl and share clipped."""
     log_prob = log_probs(logits, batch.mask)
     chosen = log_prob.gather(1, batch.action.unsqueeze(1)).squeeze(1)
 
-    # policy: the ratio to the policy that collected, which pays no more than the clip beyond it
+    # the ratio to the policy that collected pays no more than the clip beyond it
     log_ratio = chosen - batch.log_prob
     ratio = log_ratio.exp()
     weight, clipped = batch.advantage, ratio.clamp(1 - config.clip, 1 + config.clip)
     policy_term = -torch.minimum(weight * ratio, weight * clipped).mean()
-
-    # value: likewise no further from that of the rollout than the clip, if there is one
-    error = (value.float() - batch.returns).square()
-    if config.value_clip:
-        near = batch.value + (value.float() - batch.value).clamp(-config.value_clip, config.value_clip)
-        error = torch.maximum(error, (near - batch.returns).square())
-    value_term = 0.5 * error.mean()
 
     # entropy, over the valid actions: masked ones have probability 0 and add nothing
     spread = -(log_prob.exp() * log_prob).sum(1).mean()
 
     kl = (ratio - 1 - log_ratio).mean()  # Schulman's estimator k3: unbiased, and never negative
     outside = ((ratio - 1).abs() > config.clip).float().mean()
-    loss = policy_term + config.value_weight * value_term - config.entropy * spread
-    return loss, torch.stack([policy_term, value_term, spread, kl, outside]).detach()
+    return policy_term - config.entropy * spread, [policy_term, spread, kl, outside]
+
+
+def value_loss(value: Tensor, batch: Minibatch, config: PpoConfig) -> Tensor:
+    """What an update of the critic makes smaller: a value counts no further from the rollout's than the clip."""
+    error = (value.float() - batch.returns).square()
+    if config.value_clip:
+        near = batch.value + (value.float() - batch.value).clamp(-config.value_clip, config.value_clip)
+        error = torch.maximum(error, (near - batch.returns).square())
+    return 0.5 * error.mean()
+
+
+def ppo_loss(logits: Tensor, value: Tensor, batch: Minibatch, config: PpoConfig) -> tuple[Tensor, Tensor]:
+    """What an update of both makes smaller, and (5,) the first of `Losses`, without gradients."""
+    loss, (policy_term, *others) = policy_loss(logits, batch, config)
+    value_term = value_loss(value, batch, config)
+    return loss + config.value_weight * value_term, torch.stack([policy_term, value_term, *others]).detach()
+
+
+class _Side(NamedTuple):
+    """Parameters that learn by themselves: those of the policy, of the critic, or of both."""
+
+    loss: Callable[[Tensor, Minibatch], tuple[Tensor, Tensor]]  # of (n, F) features, as `ppo_loss`
+    optimizer: torch.optim.Optimizer
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
+    def gradients(self, features: Tensor, batch: Minibatch, at_once: int) -> tuple[Tensor, list[Tensor]]:
+        """Compute them; (5,) of the `Losses` what this side knows, and the norm of each."""
+        self.optimizer.zero_grad()
+        sums = torch.zeros(5)
+        # the gradients of a minibatch are the sum of those of its parts, if there is more than one
+        for at in range(0, len(features), at_once):
+            part = batch.part(slice(at, at + at_once))
+            loss, terms = self.loss(features[at : at + at_once], part)
+            share = len(part.action) / len(features)
+            (loss if share == 1 else loss * share).backward()
+            sums += terms if share == 1 else terms * share
+        return sums, [torch.linalg.vector_norm(cast(Tensor, each.grad)) for each in self.parameters]
+
+    def step(self, scale: Tensor) -> None:
+        """Follow the gradients, of which only so much counts."""
+        if scale < 1:
+            for parameter in self.parameters:
+                cast(Tensor, parameter.grad).mul_(scale)
+        self.optimizer.step()
+
+
+def _sides(
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    config: PpoConfig,
+    autocast: AbstractContextManager[object],
+    apart: bool,
+) -> list[_Side]:
+    """Both as one; or the policy and the critic."""
+
+    def both(features: Tensor, batch: Minibatch) -> tuple[Tensor, Tensor]:
+        with autocast:
+            logits, value = network(features, batch.mask)
+        return ppo_loss(logits, value, batch, config)
+
+    def policy(features: Tensor, batch: Minibatch) -> tuple[Tensor, Tensor]:
+        loss, (term, *others) = policy_loss(network.actor(features), batch, config)
+        return loss, torch.stack([term, torch.zeros(()), *others]).detach()
+
+    def critic(features: Tensor, batch: Minibatch) -> tuple[Tensor, Tensor]:
+        term = value_loss(network.value(features), batch, config)
+        return config.value_weight * term, torch.nn.functional.pad(term.detach().view(1), (_VALUE, 4 - _VALUE))
+
+    if not apart:
+        return [_Side(both, optimizer)]
+    for group in optimizer.param_groups:  # a state is kept in this order, whichever side is first
+        for parameter in group["params"]:
+            optimizer.state[parameter]
+    valued = {id(each) for name, each in network.named_parameters() if _is_critics(name)}
+    parts = (lambda each: id(each) not in valued, lambda each: id(each) in valued)
+    return [_Side(loss, _part_of(optimizer, which)) for loss, which in zip((policy, critic), parts, strict=True)]
+
+
+def _part_of(optimizer: torch.optim.Optimizer, which: Callable[[Tensor], bool]) -> torch.optim.Optimizer:
+    """An optimiser of some of the parameters of another one, with the rates that it has and what it remembers."""
+    groups = [group | {"params": list(filter(which, group["params"]))} for group in optimizer.param_groups]
+    part = torch.optim.Adam([group for group in groups if group["params"]])
+    part.state = optimizer.state
+    return part
 
 
 def update_ppo(
@@ -127,6 +211,7 @@ def update_ppo(
     config: PpoConfig,
     generator: torch.Generator,
     autocast: AbstractContextManager[object],
+    beside: Executor | None = None,
 ) -> Losses:
     """Improve the network by a rollout.
 
@@ -137,7 +222,15 @@ def update_ppo(
         config: how.
         generator: shuffles the steps.
         autocast: entered around each pass through the network.
+        beside: a thread that learns the critic while this one learns the policy, of a network that has them `apart`;
+            what is learned is the same to the last bit.
     """
+    sides = _sides(network, optimizer, config, autocast, beside is not None)
+
+    def on_all(call: Callable[[_Side], _Found]) -> list[_Found]:
+        others = [beside.submit(call, side) for side in sides[1:]] if beside else []
+        return [call(sides[0]), *(other.result() for other in others)]
+
     # the rollout as one batch of steps: which environment they are of makes no difference from here on
     advantage = advantages(rollout, config.discount, config.gae_lambda).flatten()
     features, mask, action, log_prob, old_value = (x.flatten(0, 1) for x in rollout[:5])
@@ -151,20 +244,13 @@ def update_ppo(
         before, minibatches_before = sums.clone(), minibatches
         for rows in order.split(config.minibatch):
             batch = Minibatch(*(column[rows] for column in whole)).weighed(config)
-            seen = features[rows]
-            optimizer.zero_grad()
-            # the gradients of a minibatch are the sum of those of its parts, if there is more than one
             at_once = network.rows_at_once or len(rows)
-            for at in range(0, len(rows), at_once):
-                part = batch.part(slice(at, at + at_once))
-                with autocast:
-                    logits, value = network(seen[at : at + at_once], part.mask)
-                loss, terms = ppo_loss(logits, value, part, config)
-                share = len(part.action) / len(rows)
-                (loss if share == 1 else loss * share).backward()
-                sums += terms if share == 1 else terms * share
-            nn.utils.clip_grad_norm_(network.parameters(), config.max_gradient)
-            optimizer.step()
+            learn = methodcaller("gradients", features[rows], batch, at_once)
+            terms, norms = zip(*on_all(learn), strict=True)
+            # the gradients of all parameters together are no longer than this, as torch's clip_grad_norm_ has it
+            norm = torch.linalg.vector_norm(torch.stack([each for side in norms for each in side]))
+            on_all(methodcaller("step", (config.max_gradient / (norm + 1e-6)).clamp(max=1.0)))
+            sums += sum(terms)
             minibatches += 1
         # stop where the policy has moved far from the one that collected: its ratios say little from there on
         if config.target_kl:
@@ -238,18 +324,20 @@ class Collector:
         self.observation, self.mask = np.array(observation), info["action_mask"].astype(bool)
 
     @torch.inference_mode()
-    def collect(self, network: Network) -> Collected:
-        """Let the network's policy act for a rollout."""
+    def collect(self, network: Network, beside: Executor | None = None) -> Collected:
+        """Let the network's policy act for a rollout; values of what it saw may be computed in a thread beside it."""
         noise = gumbel(torch.from_numpy(self.uniform()))
         rollout, finished = _Buffers(self._steps), Finished()
         for t in range(self._steps):
             features, mask = torch.from_numpy(network.prepare(self.observation)), torch.from_numpy(self.mask)
-            logits, value = (x.float() for x in network(features, mask))
-            action, chosen = draw_actions(logits, mask, noise[t])
+            # values that are not had with the logits are computed later, many at once
+            logits, *value = [network.actor(features)] if network.apart else network(features, mask)
+            action, chosen = draw_actions(logits.float(), mask, noise[t])
             moved = self.step(action.numpy(), partial(values_of, network), finished)
-            rollout.write(t, (features, mask, action, chosen, value, *map(torch.from_numpy, moved[:2])), moved[2])
+            known = features, mask, action, chosen, *map(torch.from_numpy, moved[:2])
+            rollout.write(t, (*known, *(each.float() for each in value)), moved[2])
         value_after = torch.from_numpy(values_of(network, self.observation))
-        return Collected(rollout.finish(value_after), finished.count, finished.means())
+        return Collected(rollout.finish(network, value_after, beside), finished.count, finished.means())
 
     def uniform(self) -> NDArray[np.float32]:
         """(T, N, A) numbers between 0 and 1, for the draws of a rollout."""
@@ -312,11 +400,25 @@ class _Buffers:
             buffer[t] = column
         self._last[t] = torch.from_numpy(last_value)
 
-    def finish(self, value_after: Tensor) -> Rollout:
-        features, mask, action, log_prob, value, reward, ended = self._columns
+    def finish(self, network: Network, value_after: Tensor, beside: Executor | None) -> Rollout:
+        features, mask, action, log_prob, reward, ended, *known = self._columns
+        value = known[0] if known else _values_apart(network, features, beside)
         following = torch.cat([value[1:], value_after.unsqueeze(0)])
         next_value = torch.where(ended, self._last, following)
         return Rollout(features, mask, action, log_prob, value, reward, next_value, ended)
+
+
+def _values_apart(network: Network, features: Tensor, beside: Executor | None) -> Tensor:
+    """(T, N) of (T, N, F) features."""
+    parts = features.flatten(0, 1).split(_VALUED)
+
+    @torch.inference_mode()
+    def values(some: Sequence[Tensor]) -> list[Tensor]:
+        return [network.value(part).float() for part in some]
+
+    other = beside.submit(values, parts[len(parts) // 2 :]) if beside else None
+    here = values(parts[: len(parts) // 2] if other else parts)
+    return torch.cat(here + (other.result() if other else [])).view(features.shape[:2])
 
 
 class Finished:
@@ -459,6 +561,8 @@ class PpoLearner:
         self.generator = torch.Generator().manual_seed(config.seed)
         self.collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
         self._envs, self._pool, self._draws = envs, ThreadPoolExecutor(1), draws
+        apart = ppo.learns_apart(available_cores(), config.network)
+        self._beside = ThreadPoolExecutor(1) if apart else None
         self.columns = ("episodes", "reward", *metrics, *Losses._fields, "lr")
         self.iteration = 0
         self.lr = ppo.lr  # of the last update
@@ -502,7 +606,9 @@ class PpoLearner:
         following = self._pool.submit(self._collect) if self.ppo.overlap and not self.last else None
         set_rate(self.optimizer, self.next_rate())
         precision = autocast(self.ppo, _CPU)
-        losses = update_ppo(self._learning, self.optimizer, collected.rollout, self.ppo, self.generator, precision)
+        losses = update_ppo(
+            self._learning, self.optimizer, collected.rollout, self.ppo, self.generator, precision, self._beside
+        )
         self.pending = following.result() if following else None
         self._behaviour.load_state_dict(self.network.state_dict())
         return self.row(collected, losses)
@@ -526,7 +632,7 @@ class PpoLearner:
     def _collect(self) -> Collected:
         """A rollout by the policy as it was when an update last began or ended."""
         with autocast(self.ppo, _CPU):
-            return self.collector.collect(self._acting)
+            return self.collector.collect(self._acting, None if self.ppo.overlap else self._beside)
 
     def policy(self) -> ChooseAll:
         """The network's choices, as a deployed policy makes them."""
@@ -537,9 +643,11 @@ class PpoLearner:
         return self.network.state_dict()
 
     def close(self) -> None:
-        """End the environments, for whose Batsims the thread may wait, and the thread."""
+        """End the environments, for whose Batsims a thread may wait, and the threads."""
         self._envs.close()
-        self._pool.shutdown()
+        for pool in (self._pool, self._beside):
+            if pool is not None:
+                pool.shutdown()
 
     def take_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Learn and act with these from now on."""
@@ -573,9 +681,14 @@ def by_rate(parameters: Mapping[str, Tensor], ppo: PpoConfig) -> list[dict[str, 
     """A network's parameters by name in groups of one learning rate; `share` is how many times that of others."""
     if not ppo.critic_lr:
         return [{"params": list(parameters.values())}]
-    critics = [parameter for name, parameter in parameters.items() if name.startswith("critic.")]
-    others = [parameter for name, parameter in parameters.items() if not name.startswith("critic.")]
+    critics = [parameter for name, parameter in parameters.items() if _is_critics(name)]
+    others = [parameter for name, parameter in parameters.items() if not _is_critics(name)]
     return [{"params": others}, {"params": critics, "share": ppo.critic_lr / ppo.lr}]
+
+
+def _is_critics(name: str) -> bool:
+    """Whether a parameter with this name is the critic's, also in what `quick` makes of a network."""
+    return name.removeprefix("network.").startswith("critic.")
 
 
 def adam_of(ppo: PpoConfig) -> dict[str, Any]:

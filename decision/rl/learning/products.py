@@ -45,6 +45,7 @@ class _Quick(Network):
     def __init__(self, network: Mlp) -> None:
         super().__init__()
         self.network: Any = network
+        self.apart = network.apart
         if isinstance(network, Convolutions):
             self.rows_at_once = _CONVOLVED
 
@@ -88,20 +89,34 @@ class _QuickImage(_Quick):
 
 
 class _Together(_Quick):
-    """The GRUs of actor and critic, which have the same entries before them."""
+    """GRUs with entries of one length, of actor and critic or of one of these, go from entry to entry together."""
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if not _is_plain(features):
             return self.network(features, mask)
         policy, critic = self.network.policy, self.network.critic
-        cells = [*policy[0].cells, *critic[0].cells]
-        entries = _entries(policy[0], features) * 2
-        read = _GatedUnits.apply(*entries, *(weights for cell in cells for weights in cell.parameters()))
-        actor, valued = (part.transpose(0, 1).flatten(1) for part in read.chunk(2))
+        actor, valued = _last_units([policy[0], critic[0]], features)
         return _through(policy[1:], actor), _through(critic[1:], valued).squeeze(-1)
 
+    def actor(self, features: Tensor) -> Tensor:
+        return self._by(self.network.policy, features) if _is_plain(features) else self.network.actor(features)
+
     def value(self, features: Tensor) -> Tensor:
-        return self.network.value(features)
+        if not _is_plain(features):
+            return self.network.value(features)
+        return self._by(self.network.critic, features).squeeze(-1)
+
+    def _by(self, layers: Any, features: Tensor) -> Tensor:
+        (read,) = _last_units([layers[0]], features)
+        return _through(layers[1:], read)
+
+
+def _last_units(readers: list[Any], features: Tensor) -> list[Tensor]:
+    """(n, C units) of each reader's GRUs after their last entries."""
+    entries = _entries(readers[0], features) * len(readers)
+    cells = [cell for reader in readers for cell in reader.cells]
+    read = _GatedUnits.apply(*entries, *(weights for cell in cells for weights in cell.parameters()))
+    return [part.transpose(0, 1).flatten(1) for part in read.chunk(len(readers))]
 
 
 def _read(reader: Any, features: Tensor) -> Tensor:
@@ -255,7 +270,7 @@ class _GatedUnits(torch.autograd.Function):
             known = nn.functional.pad(entry.flatten(0, 1), (0, 1), value=1.0)  # for the biases
             of_entry = torch.cat([known.T @ gate[:, :two], known.T @ last], 1).T
             of_bias = of_entry[:, -1]
-            of_state = (states[c, :-1].flatten(0, 1).T @ gate).T
+            of_state = _multiply(gate.T, states[c, :-1].flatten(0, 1).T, None, "none", [], "")
             learned += [of_entry[:, :-1], of_state, of_bias, torch.cat([of_bias[:two], gate[:, two:].sum(0)])]
         return tuple(learned)
 

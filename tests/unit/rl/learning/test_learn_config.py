@@ -42,11 +42,24 @@ def test_the_papers_preset_says_what_the_paper_says():
 
 
 def test_small_networks_are_computed_by_one_thread():
-    for name, threads in (("dbf-compact", 1), ("rlscheduler", 1), ("inspector", 1), ("ranking", 1), ("dbf-paper", 8)):
+    for name, threads in (("dbf-compact", 1), ("rlscheduler", 1), ("inspector", 1), ("ranking", 1)):
         config = load_config(name)
         assert config.learn.torch_threads(8, config.network) == threads
     config = load_config("dbf-compact", ["learn.threads=3"])
     assert config.learn.torch_threads(8, config.network) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "apart", "threads"),
+    [("", True, 4), ("learn.threads=2", True, 1), ("learn.threads=1", False, 1), ("learn.overlap=true", True, 2)]
+    + [(f"learn.{how}", False, 8) for how in ("compile=on", "precision=bfloat16")],
+)
+def test_actor_and_critic_that_share_no_layer_have_half_of_the_threads_each(change, apart, threads):
+    config = load_config("dbf-paper", [change] if change else [])
+    assert config.learn.learns_apart(8, config.network) == apart
+    assert config.learn.torch_threads(8, config.network) == threads
+    shared = load_config("dbf-paper", ["network.kind=jobs", "network.hidden=[96]", *([change] if change else [])])
+    assert not shared.learn.learns_apart(8, shared.network)
 
 
 def test_changes_come_last_and_the_later_one_counts():

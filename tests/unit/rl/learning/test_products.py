@@ -1,5 +1,6 @@
 """Networks that a training computes by oneDNN's products: to rounding, they are what torch makes of them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pytest
@@ -9,7 +10,7 @@ from torch import nn
 from decision.rl.learning.config import CrrConfig, PpoConfig
 from decision.rl.learning.networks import Convolutions, ImageNetwork, Mlp, RecurrentNetwork
 from decision.rl.learning.offline import Critics, Seen, Transitions, adam, update_crr
-from decision.rl.learning.ppo import Rollout, update_ppo
+from decision.rl.learning.ppo import Rollout, adam_of, by_rate, update_ppo
 from decision.rl.learning.products import quick
 from decision.rl.schedulers.base import Image, Sequences
 
@@ -81,6 +82,38 @@ def test_a_minibatch_in_parts_is_one_step():
         found = update_ppo(computed, optimizer, rollout, config, torch.Generator(), nullcontext())
         losses.append([*found, *torch.cat([p.detach().flatten() for p in network.parameters()]).tolist()])
     assert losses[1] == pytest.approx(losses[0], rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("critic_lr", [0.0, 0.01])
+@pytest.mark.parametrize("kind", KINDS)
+def test_actor_and_critic_learn_beside_each_other_what_they_learn_together(kind, critic_lr):
+    rng = torch.Generator().manual_seed(3)
+    inputs, actions = KINDS[kind][1], 20 if kind == "cnn" else ACTIONS
+    columns = [torch.rand((9, 5), generator=rng) for _ in range(5)]
+    rollout = Rollout(
+        torch.rand((9, 5, inputs), generator=rng),
+        torch.rand((9, 5, actions), generator=rng) < 0.9,
+        torch.zeros((9, 5), dtype=torch.int64),
+        -columns[0] - 2,
+        *columns[1:4],
+        columns[4] > 0.9,
+    )
+    config = PpoConfig(minibatch=20, epochs=2, lr=0.003, critic_lr=critic_lr, max_gradient=0.1, target_kl=1e-9)
+    learned = []
+    with ThreadPoolExecutor(1) as thread:
+        for beside in (None, thread):
+            network, _ = made(kind)
+            optimizer = torch.optim.Adam(by_rate(dict(network.named_parameters()), config), **adam_of(config))
+            generator = torch.Generator().manual_seed(1)
+            for _ in range(2):  # the second goes on with what the optimiser remembers of the first
+                found = update_ppo(quick(network), optimizer, rollout, config, generator, nullcontext(), beside)
+            moments = optimizer.state_dict()["state"]
+            learned.append([found, [*network.parameters()], [t for each in moments.values() for t in each.values()]])
+    (losses, *together), (others, *apart) = learned
+    assert others == pytest.approx(losses, rel=1e-6)
+    for ours, wanted in zip(apart, together, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(ours, wanted, strict=True))
+    assert not torch.equal(together[0][0], next(made(kind)[0].parameters()))
 
 
 def sharing():

@@ -26,6 +26,8 @@ class Benchmark(NamedTuple):
     missing: Callable[[], list[str]] = list  # programs that it needs and that are not here
 
 
+DBF_PAPER = ("learn.envs=32", "learn.rollout=94")
+ON_TWO_CORES = "by the clock, actor and critic learning side by side"
 BENCHMARKS = {
     "engine-easy": Benchmark(
         measures.engine("easy"),
@@ -100,16 +102,26 @@ BENCHMARKS = {
     ),
     "env-dbf128": Benchmark(environments.dbf(window=128, tail=16), "steps/s", "at least 300,000", ""),
     "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
-    "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
+    "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "at least 2", "sb3-contrib's MaskablePPO is 1"),
     "learn-dbf-paper": Benchmark(
-        learned.agent("dbf-paper", "learn.envs=32", "learn.rollout=94"),
-        "steps/s",
-        "",
-        "by MKL and with one environment: 0.51 of it; with learn.epochs=1: 3.3 times",
+        learned.agent("dbf-paper", *DBF_PAPER), "steps/s", "", "by MKL and with one environment: 0.51 of it"
+    ),
+    "learn-dbf-paper-2": Benchmark(learned.agent("dbf-paper", *DBF_PAPER, threads=2), "steps/s", "", ON_TWO_CORES),
+    "learn-dbf-first-2": Benchmark(
+        learned.agent("dbf-paper", *DBF_PAPER, "learn.epochs=1", threads=2), "steps/s", "", ON_TWO_CORES
     ),
     "learn-packing-paper": Benchmark(learned.agent("packing-nn1", "learn.epochs=4"), "steps/s", "", ""),
+    "learn-packing-paper-2": Benchmark(
+        learned.agent("packing-nn1", "learn.epochs=4", threads=2), "steps/s", "", ON_TWO_CORES
+    ),
     "learn-deepscheduling-paper": Benchmark(learned.agent("deepscheduling-paper"), "steps/s", "", ""),
+    "learn-deepscheduling-paper-2": Benchmark(
+        learned.agent("deepscheduling-paper", threads=2), "steps/s", "", ON_TWO_CORES
+    ),
     "learn-repair-paper": Benchmark(learned.agent("repair-paper", "learn.epochs=20"), "steps/s", "", ""),
+    "learn-repair-paper-2": Benchmark(
+        learned.agent("repair-paper", "learn.epochs=20", threads=2), "steps/s", "", ON_TWO_CORES
+    ),
     "learn-launchpad-paper": Benchmark(
         learned.agent("green-paper", "learn.offline=0", "learn.warmup=1", "learn.envs=1"), "updates/s", "", ""
     ),

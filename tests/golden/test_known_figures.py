@@ -14,6 +14,7 @@ from decision.model.platform import Host, Platform, PowerState
 from decision.simulation import simulate_workloads
 
 LUBLIN = ("data", "lublin_256.swf")
+WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 
 def hosts(count: int) -> Platform:
@@ -35,6 +36,24 @@ def test_lublin_gives_the_figures_that_independent_programs_give(shared, policy,
     assert summary.bounded_slowdown == pytest.approx(mean_slowdown, abs=5e-5)
     if utilization is not None:
         assert summary.utilization == pytest.approx(utilization, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mean_wait", "longest_wait"),
+    [
+        ("easy", 14743.3845, 186634),
+        ("saf+easy", 7365.7755, 1213523),
+        ("saf+easy,guard=1.5x", 12719.0810, 256701),
+        ("sjf+easy,guard=1.25x", 13235.3140, 214289),
+        ("learned", 11575.4700, 225003),  # with the constants that it ships with
+    ],
+)
+def test_guards_of_multiples_of_easys_wait_give_what_they_always_gave(policy, mean_wait, longest_wait):
+    """All but the last in the first versions, too; a wrong number in the bundle of a second base moves each guard."""
+    whole = load_workload(WORKLOADS / "lublin_10000.json")
+    record = simulate_workloads(hosts(256), [msgspec.structs.replace(whole, jobs=whole.jobs[:2000])], policy)
+    waits = record.jobs.start_time - record.jobs.submit_time
+    assert (float(waits.mean()), float(waits.max())) == (pytest.approx(mean_wait, abs=5e-5), longest_wait)
 
 
 def test_first_fit_with_a_second_more_of_walltime_gives_what_batsched_gave(shared):

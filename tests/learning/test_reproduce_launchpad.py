@@ -95,6 +95,35 @@ def test_before_anything_is_learned_the_heuristics_are_shown(done, tmp_path):
     assert {row[0] for row in claims.rows if row[4] != Verdict.NOT_TRIED} == {"C1"}
 
 
+def test_a_training_that_has_begun_is_shown_with_its_share_and_goes_on(done, tmp_path, monkeypatch):
+    folder = done[0]
+    part = LaunchpadPart(budget=SMOKE, hosts=10, contender=Learner(BC, "qos"), seed=0, folder=tmp_path / "smoke")
+    rules = part.file.with_name("10-rules-0.npz")
+    part.folder.mkdir()
+    rules.write_bytes((folder / "smoke" / rules.name).read_bytes())
+    moments = []
+
+    def interrupted(*given):
+        if len(moments) == 6:
+            raise KeyboardInterrupt
+        moments.append(play(*given))
+        return moments[-1]
+
+    monkeypatch.setattr("decision.papers.launchpad.play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        LAUNCHPAD.work(part)
+    shown = LAUNCHPAD.reproduce(Parts(tmp_path), only_finished=True)
+    assert "1 of 7 parts" in shown.notes
+    learned_by = {row[6] for row in shown.tables[1].rows if "BC_qos" in row[1]}
+    assert learned_by == {f"ours ({', '.join(SMOKE.effort.presets.values())}), 0.0033 % of its steps, 1 run"}  # a third
+
+    monkeypatch.setattr("decision.papers.launchpad.play", play)
+    LAUNCHPAD.work(part)
+    assert not part.begun.exists()
+    both = np.load(part.file), np.load(folder / "smoke" / part.file.name)
+    assert np.array_equal(both[0]["share"], both[1]["share"]), "as if it had not been interrupted"
+
+
 @pytest.mark.parametrize("intermittent", [False, True])
 def test_heuristics_get_the_same_in_rollouts_and_in_the_environment(intermittent):
     tested = world(10, intermittent, 3, 3 * JOBS)

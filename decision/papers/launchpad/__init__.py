@@ -11,7 +11,7 @@ is that many updates for a thousand of the paper's, so that the ratios are the p
 import functools
 import io
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,7 +153,7 @@ _UPDATES = {BC: 500, OFFLINE: 500, ONLINE: 1000, BOTH: 1000}  # of the paper, th
 _ALGORITHMS = {BC: "bc", OFFLINE: "crr", ONLINE: "sac", BOTH: "sac"}
 _BEFORE = 50  # thousands of updates from recorded choices alone
 _MOMENTS = (32, 16, 8, 6, 4, 3, 2, 1)  # at which shares of all steps it is seen what is reached
-_THIRD = _MOMENTS.index(3)
+_THIRD = 3
 _EXPLORING = 0.2  # share of the steps in which epsilon falls, as in super_sac's 200,000 of a million
 _QOS, _VALUE, _HOSTS, _TIME, _PRESENT = 1, 0, 2, 3, 7  # numbers of a ready job in the compact observation
 _KEYS = {"QoS": (_QOS, -1.0), "HVF": (_VALUE, -1.0), "SJF": (_TIME, 1.0), "FCFS": (_PRESENT, 0.0)}  # the least first
@@ -182,8 +182,9 @@ class Effort(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What a learner came to."""
+    """What a learner came to after a share of its steps."""
 
+    done: float  # the share
     share: Floats  # (R,) value that ended over value that was submitted, of each rollout
     early: Floats  # (R,) likewise, after a third of the steps in environments; empty for others
     moments: Floats  # (M, 2) seconds of a processor to learn, nan after an interruption, and the IQM share reached then
@@ -220,7 +221,8 @@ def learn_and_play(
     rollouts: Sequence[slice],
     data: Path,
     folder: Path,
-) -> _Outcome:
+    begun: Mapping[str, NDArray[Any]],
+) -> Iterator[_Outcome]:
     """Learn in one world, and roll out in another.
 
     Args:
@@ -232,24 +234,27 @@ def learn_and_play(
         rollouts: (R,) jobs of each.
         data: file of the recorded choices.
         folder: of the training.
+        begun: the outcome that it goes on from; empty where there is none.
     """
     config = learner_config(learner, effort, seed)
     known, fresh = data if learner.data else None, not folder.exists()
-    shares: list[Floats] = []
+    early, agreement = begun.get("early", np.empty(0)), np.full(2, np.nan)
     seconds: list[float] = []  # of iterations
-    moments = []
-    for divisor in _MOMENTS:
+    moments = [(np.nan, share) for _, share in begun.get("moments", [])]
+    for divisor in _MOMENTS[len(moments) :]:
         steps = max(config.learn.steps // divisor, 1)
         part = replace(config, learn=replace(config.learn, steps=steps))
         log = LogOnHosts(learned.platform, learned.workload, _FACTS, events=learned.events)
         checkpoint = train_to_folder(
             log, part, folder, data=known, resume=True, report=lambda report: seconds.append(report.seconds)
         )
-        shares.append(play(checkpoint, tested, rollouts))
-        moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
-    agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
-    early = shares[_THIRD] if learner.method in (ONLINE, BOTH) else np.empty(0)
-    return _Outcome(shares[-1], early, np.array(moments), agreement)
+        share = play(checkpoint, tested, rollouts)
+        moments.append((sum(seconds) if fresh else np.nan, middle_mean(share)))
+        if divisor == _THIRD and learner.method in (ONLINE, BOTH):
+            early = share
+        if divisor == 1 and learner.data:
+            agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs)
+        yield _Outcome(1 / divisor, share, early, np.array(moments), agreement)
 
 
 def play(checkpoint: Path, world: GreenWorld, rollouts: Sequence[slice]) -> Floats:
@@ -410,6 +415,16 @@ class LaunchpadPart(Part, frozen=True, kw_only=True):
         """The file of its numbers, arrays by name."""
         return self.folder / f"{self.hosts}-{self.contender}-{self.seed}.npz"
 
+    @property
+    def begun(self) -> Path:
+        """The file of what a learner came to so far, until it is finished."""
+        return self.file.with_name(f"{self.file.stem}-begun.npz")
+
+    @property
+    def newest(self) -> Path:
+        """The file of its numbers or, until it is finished, of those so far."""
+        return self.begun if self.begun.exists() else self.file
+
 
 def _parts_of(budget: _Budget, folder: Path) -> list[LaunchpadPart]:
     """Whole seeds first, so that an interrupted run compares all with all."""
@@ -436,8 +451,10 @@ def _do_part(task: LaunchpadPart) -> None:
         tested = _tested(task)
         rollouts = rollout_jobs(tested, budget.rollouts, effort.jobs, effort.steps)
         folder = training_folder(task)
-        outcome = learn_and_play(learner, effort, task.seed, learned, tested, rollouts, data, folder)
-        found = {name: np.asarray(value) for name, value in outcome._asdict().items()}
+        found = dict(np.load(task.begun)) if task.begun.exists() and folder.exists() else {}
+        for outcome in learn_and_play(learner, effort, task.seed, learned, tested, rollouts, data, folder, found):
+            found = {name: np.asarray(value) for name, value in outcome._asdict().items()}
+            _write(task.begun, found)
     elif task.contender == _POSSIBLE:
         mixes = PUBLISHED_AGREEMENT[BC]
         found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
@@ -445,10 +462,16 @@ def _do_part(task: LaunchpadPart) -> None:
         tested = _tested(task)
         rollouts = rollout_jobs(tested, budget.rollouts, effort.jobs, effort.steps)
         found = {name: heuristic_shares(tested, rule, rollouts) for name, rule in claims.RULES.items()}
-        found[BOUND] = bound_shares(tested, rollouts)
+        # of a rollout of 70,000 jobs the bound takes hours: that of its first jobs is the bound of shorter ones
+        found[BOUND] = bound_shares(tested, [slice(each.start, each.start + effort.jobs) for each in rollouts])
+    _write(task.file, found)
+    task.begun.unlink(missing_ok=True)
+
+
+def _write(path: Path, found: Mapping[str, NDArray[Any]]) -> None:
     content = io.BytesIO()
     np.savez_compressed(content, **found)  # type: ignore[arg-type]  # its option is not among the names
-    write_files({task.file: [content.getvalue()]})
+    write_files({path: [content.getvalue()]})
 
 
 def _tested(task: LaunchpadPart) -> GreenWorld:
@@ -458,14 +481,15 @@ def _tested(task: LaunchpadPart) -> GreenWorld:
     return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs, task.budget.battery)
 
 
-def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results:
-    """The numbers of finished parts."""
+def results_of(parts: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results:
+    """The numbers of parts that are finished, and of learners what they came to so far."""
     smallest = min(budget.learners)
     presets = list(dict.fromkeys(budget.effort.presets.values()))
-    agent = PaperAgent(", ".join(presets), presets == [_PAPERS_AGENT], budget.effort.unit / _PAPER.unit)
+    share = budget.effort.unit / _PAPER.unit * min((_done_of(task) for task in parts), default=1.0)
+    agent = PaperAgent(", ".join(presets), presets == [_PAPERS_AGENT], share)
     found = claims.Results({}, {}, {}, {}, {}, budget.samples, agent)
-    for task in done:
-        numbers = dict(np.load(task.file))
+    for task in parts:
+        numbers = dict(np.load(task.newest))
         if task.contender == _POSSIBLE:
             found.possible.update(numbers)
         elif task.contender == _RULES:
@@ -476,10 +500,17 @@ def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> claims.Results
             _put(found.values, task.hosts, name, task.seed, numbers["share"])
             if len(numbers["early"]):
                 _put(found.early, task.hosts, name, task.seed, numbers["early"])
-            if task.hosts == smallest:
+            if task.hosts == smallest and _done_of(task) == 1:
                 found.moments.setdefault(name, {})[task.seed] = numbers["moments"]
                 found.agreement.setdefault(name, {})[task.seed] = numbers["agreement"]
     return found
+
+
+def _done_of(task: LaunchpadPart) -> float:
+    """The share of a part that is done: 0 of one of which nothing is known."""
+    if not task.newest.exists():
+        return 0.0
+    return float(np.load(task.newest).get("done", 1.0))
 
 
 def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArray[np.float64]) -> None:
@@ -496,18 +527,19 @@ _PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 whe
 
 def _left(asked: Asked[_Budget, LaunchpadPart]) -> str:
     """What the paper's own trainings at 10 hosts take; larger datacenters have as many times the image."""
-    full, done = _BUDGETS["full"], set[Learner]()
-    if set(asked.budget.effort.presets.values()) == {_PAPERS_AGENT}:
-        done = {part.contender for part in asked.done if isinstance(part.contender, Learner)}
-    left = [learner for learner in full.learners[10] if learner not in done]
-    return price_line([(_PRICES[each.method], full.seeds) for each in left]) + ", at 10 hosts"
+    full, own = _BUDGETS["full"], set(asked.budget.effort.presets.values()) == {_PAPERS_AGENT}
+    left = {learner: float(full.seeds) for learner in full.learners[10]}
+    for part in asked.wanted if own else ():
+        if part.hosts == 10 and isinstance(part.contender, Learner):
+            left[part.contender] -= _done_of(part)
+    return price_line([(_PRICES[each.method], number) for each, number in left.items()]) + ", at 10 hosts"
 
 
 def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
     """Tables, and figures 3 to 8 with their numbers; nothing until there are heuristics to compare with."""
     if not any(task.contender == _RULES for task in asked.done):
         return Shown(())
-    found = results_of(asked.done, asked.budget)
+    found = results_of([part for part in asked.wanted if part.newest.exists()], asked.budget)
     made = [claims.value_table, claims.claim_table]
     if found.moments:
         made += [claims.agreement_table, claims.fit_table, claims.time_table]

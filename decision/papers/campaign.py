@@ -271,7 +271,7 @@ class TrainingHours(NamedTuple):
     """What the trainings of a paper's own agent take, by speeds that were measured."""
 
     steps: float  # of one, or updates
-    per_core: float  # in a second of one core, as `scripts/gpu-check --device cpu` measures it
+    per_core: float  # in a second of one core, as `decision train` makes them with learn.threads=1
     per_gpu: float  # in a second of one H200; 0 where that was not measured
 
     def hours(self, trainings: float) -> tuple[float, float]:

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from decision.rl.learning import offline, sac
+from decision.rl.learning.acting import log_probs
 from decision.rl.learning.config import BcConfig, CrrConfig, SacConfig
 from decision.rl.learning.networks import JobsNetwork, Mlp, PriorityNetwork
 from decision.rl.learning.offline import Critics, Recent, Transitions, adam, draw
-from decision.rl.learning.ppo import log_probs
 from decision.rl.schedulers.base import Layout
 
 LEFT, RIGHT = 0, 1

@@ -12,8 +12,9 @@ from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
 from decision.model.errors import ConfigError, InputError
+from decision.rl.learning.acting import Rollout, log_probs
 from decision.rl.learning.config import PpoConfig
-from decision.rl.learning.ppo import PpoLearner, Rollout, advantages, log_probs
+from decision.rl.learning.ppo import PpoLearner, advantages
 from decision.rl.learning.training import STATE, run_training
 from decision.rl.learning.weights import load
 

@@ -114,8 +114,8 @@ _FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in (*_SPLITS, _WHO
 _FASTER = ("learn.envs=32", "learn.rollout=94", "learn.epochs=1")
 _FIRST = tuple(_window(*split, _PAPERS_AGENT, *_FASTER) for split in ((10, 0), (9, 1), (20, 0), (10, 10), (32, 0)))
 _FIRST_STEPS = 15_040_000  # 5,000 updates of as many episodes' steps
-_PRICE = TrainingHours(PAPER_STEPS, per_core=900.0, per_gpu=4951.0)  # one environment, four epochs
-_PRICES = {"DBF": _PRICE, "SchedInspector": TrainingHours(PAPER_STEPS, per_core=28_700.0, per_gpu=0.0)}
+_PRICE = TrainingHours(PAPER_STEPS, per_core=1900.0, per_gpu=4951.0)  # one environment, four epochs
+_PRICES = {"DBF": _PRICE, "SchedInspector": TrainingHours(PAPER_STEPS, per_core=70_000.0, per_gpu=0.0)}
 DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),

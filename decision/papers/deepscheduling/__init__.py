@@ -343,7 +343,7 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     return rows
 
 
-_PRICE = TrainingHours(25e6, per_core=413.0, per_gpu=0.0)
+_PRICE = TrainingHours(25e6, per_core=930.0, per_gpu=0.0)
 
 
 def _left(asked: Asked[_Budget, DeepSchedulingPart]) -> str:

@@ -19,10 +19,10 @@ from decision.model.workload import Workload
 from decision.papers.campaign import Asked, Campaign, ResultTable, Shown, TrainingHours, price_line
 from decision.rl.envs import Setup
 from decision.rl.envs.batch import ChooseAll
+from decision.rl.learning.acting import NetworkActor
 from decision.rl.learning.config import NetworkConfig
 from decision.rl.learning.deploy import LearnedPolicy
 from decision.rl.learning.networks import untrained_network
-from decision.rl.learning.ppo import NetworkActor
 
 from .claims import (
     METHODS,
@@ -271,9 +271,9 @@ def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) ->
 
 
 _PRICES = {
-    "baseline": TrainingHours(4e6, 505.0, 26_100.0),
-    "NN1": TrainingHours(4e6, 505.0, 26_100.0),
-    "NN2": TrainingHours(4e6, 263.0, 0.0),
+    "baseline": TrainingHours(4e6, 1265.0, 26_100.0),
+    "NN1": TrainingHours(4e6, 1265.0, 26_100.0),
+    "NN2": TrainingHours(4e6, 710.0, 0.0),
 }
 
 

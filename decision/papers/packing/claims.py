@@ -31,9 +31,9 @@ from decision.papers.campaign import (
 )
 from decision.rl.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.rl.envs.batch import ChooseAll
+from decision.rl.learning.acting import NetworkActor
 from decision.rl.learning.config import load_config
 from decision.rl.learning.deploy import LearnedPolicy, learned_policy
-from decision.rl.learning.ppo import NetworkActor
 from decision.rl.schedulers.window import JOB_FEATURES
 
 WORKLOADS = ("WL1_100", "WL1_050", "WL1_RND", "WL2_100", "WL2_050", "WL2_RND")

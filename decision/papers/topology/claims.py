@@ -180,7 +180,7 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
     ).reproduce(how, budget)
 
 
-_PRICE = TrainingHours(3e6, per_core=224.0, per_gpu=21_340.0)  # of CNN-3
+_PRICE = TrainingHours(3e6, per_core=395.0, per_gpu=21_340.0)  # of CNN-3
 
 
 def _left(asked: Asked[_Budget, RepairTraining]) -> str:

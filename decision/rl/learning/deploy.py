@@ -12,10 +12,10 @@ from decision.policies.traits import OutlookSettings, SupplySettings
 from decision.rl.schedulers import ChoosingPolicy, ChoosingScheduler, Encoder, find_scheduler, read_encoder
 from decision.rl.schedulers.repair import RepairEncoder
 
+from .acting import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, parametric_policy, read_checkpoint, shown
 from .config import check_network
 from .networks import Mlp, Network, as_repair, make_network
-from .ppo import NetworkActor
 from .weights import load_network
 
 

@@ -35,9 +35,9 @@ from decision.rl.envs.setup import without_misfits
 from decision.rl.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 from decision.rl.schedulers.joint import EVEN, Joint, JointPolicy, JointSettings
 
+from .acting import NetworkActor
 from .config import CmaEsConfig, TrainConfig
 from .networks import untrained_network
-from .ppo import NetworkActor
 
 Vector = NDArray[np.float64]
 MOST_FULL = 1000

@@ -19,9 +19,9 @@ from decision.rl.envs.batch import ChooseAll
 from decision.rl.envs.demonstrations import Demonstrations
 from decision.rl.schedulers.base import ChoosingScheduler, Draws, Scheduler
 
+from .acting import NetworkActor, log_probs
 from .config import BcConfig, CrrConfig, SacConfig, TrainConfig
 from .networks import ImageNetwork, Network, untrained_network
-from .ppo import NetworkActor, log_probs
 from .products import quick
 from .weights import autocast, device_of
 

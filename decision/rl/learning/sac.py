@@ -20,6 +20,7 @@ from decision.rl.envs.demonstrations import Demonstrations
 from decision.rl.schedulers.base import ChoosingScheduler, Scheduler
 
 from . import offline as crr
+from .acting import Finished, as_array, as_tensor, log_probs
 from .config import CrrConfig, SacConfig, TrainConfig
 from .networks import Network
 from .offline import (
@@ -36,7 +37,6 @@ from .offline import (
     learn_both,
     policy_network,
 )
-from .ppo import Finished, as_array, as_tensor, log_probs
 from .products import quick
 from .weights import autocast, device_of
 

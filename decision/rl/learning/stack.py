@@ -20,24 +20,10 @@ from torch.func import functional_call
 from decision.model.computer import available_cores
 from decision.model.errors import ConfigError
 
+from .acting import Collected, Finished, Rollout, draw_actions, gumbel
 from .config import PpoConfig
 from .networks import Network
-from .ppo import (
-    Collected,
-    Finished,
-    Losses,
-    Minibatch,
-    PpoLearner,
-    Rollout,
-    adam_of,
-    advantages,
-    by_rate,
-    draw_actions,
-    gumbel,
-    losses_of,
-    ppo_loss,
-    set_rate,
-)
+from .ppo import Losses, Minibatch, PpoLearner, adam_of, advantages, by_rate, losses_of, ppo_loss, set_rate
 from .weights import autocast, device_of
 
 _WARM = 3  # calls before a graph is recorded

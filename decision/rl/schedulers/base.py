@@ -320,7 +320,7 @@ class ChoosingScheduler(Scheduler):
     encoder_type: ClassVar[type[Encoder]]
     needs_value: ClassVar[bool] = False  # whether jobs must say their value
     needs_qos: ClassVar[bool] = False  # and their quality of service
-    draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.rl.learning.ppo`)
+    draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.rl.learning.acting`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
     calls: ClassVar[bool] = False  # whether it asks for cycles (`decision_points.call_at`)

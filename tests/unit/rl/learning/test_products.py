@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from decision.rl.learning.acting import Rollout
 from decision.rl.learning.config import CrrConfig, PpoConfig
 from decision.rl.learning.networks import Convolutions, ImageNetwork, Mlp, RecurrentNetwork
 from decision.rl.learning.offline import Critics, Seen, Transitions, adam, update_crr
-from decision.rl.learning.ppo import Rollout, adam_of, by_rate, update_ppo
+from decision.rl.learning.ppo import adam_of, by_rate, update_ppo
 from decision.rl.learning.products import quick
 from decision.rl.schedulers.base import Image, Sequences
 

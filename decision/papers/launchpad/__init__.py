@@ -390,7 +390,7 @@ _BUDGETS = {
     "steady": _Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
     "battery": _Budget(_STANDARD, 5, 10, _EFFORT, battery=_BATTERY),
     "violations": _Budget(_STANDARD, 5, 10, _EFFORT._replace(changes=("env.violation_cost=1.0",))),
-    "first": _Budget({10: _CLONED}, 1, 10, _PAPER),
+    "first": _Budget({10: _CLONED}, 3, 10, _PAPER),
     "full": _Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
 }
 _RULES, _POSSIBLE = "rules", "possible"
@@ -406,8 +406,8 @@ class LaunchpadPart(Part, frozen=True, kw_only=True):
     contender: Learner | str  # or RULES, or POSSIBLE
 
     def definition(self) -> dict[str, Any]:
-        """All that its result depends on: not on who else learns."""
-        budget = {name: value for name, value in self.budget._asdict().items() if name != "learners"}
+        """All that its result depends on: not on who else learns, and how often."""
+        budget = {name: value for name, value in self.budget._asdict().items() if name not in ("learners", "seeds")}
         return {"experiment": "launchpad", "hosts": self.hosts, "who": self.contender, "number": self.seed, **budget}
 
     @property

@@ -120,7 +120,7 @@ DBF_BUDGETS = {
     "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke", 2),
     "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard", 20),
     "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard", 20),
-    "first": _Budget(_FIRST_STEPS, 1, 100, HORIZONS, 16, _FIRST, "first", 20),
+    "first": _Budget(_FIRST_STEPS, 3, 100, HORIZONS, 16, _FIRST, "first", 20),
     "full": _Budget(PAPER_STEPS, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full", 20),
 }
 

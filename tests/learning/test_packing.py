@@ -11,12 +11,14 @@ from decision.batsim.agent import Agent
 from decision.engine.batsim4 import EmbeddedEngine
 from decision.experiments.run import simulate_by_messages
 from decision.model.errors import ConfigError
+from decision.papers.packing.claims import GRID
 from decision.policies import find_policy
 from decision.rl.envs import PackingEnv, equal_hosts, make_setup
 from decision.rl.learning.config import load_config
 from decision.rl.learning.deploy import learned_policy
 from decision.rl.learning.schedulers import TrainingInputs, train_scheduler
 from decision.rl.schedulers import find_scheduler
+from decision.rl.schedulers.packing import PackingSettings
 from decision.simulation import simulate_workloads
 
 SHORT = ("env.jobs=40", "env.steps=400", "learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
@@ -63,7 +65,13 @@ def test_the_presets_are_the_papers_and_differ_in_the_width_of_the_first_layer()
     one, two = (load_config(f"packing-nn{n}") for n in (1, 2))
     assert (one.network.hidden, two.network.hidden) == ((1024, 512, 256), (2048, 512, 256))
     assert one.learn == two.learn
-    assert (one.env, one.learn.steps, one.learn.envs, one.learn.discount) == (two.env, 4_000_000, 8, 0.99)
+    assert (one.network.kind, one.learn.steps, one.learn.envs) == (two.network.kind, 4_000_000, 8)
+    assert one.env == two.env == PackingSettings(window=100, tick=60, doubling=True, estimate="given", reward="final")
+    learn = one.learn
+    assert (learn.rollout, learn.minibatch, learn.epochs) in GRID
+    # what Stable-Baselines3 1.0 has by default
+    assert (learn.lr, learn.lr_schedule, learn.discount, learn.gae_lambda) == (3e-4, "constant", 0.99, 0.95)
+    assert (learn.clip, learn.entropy, learn.value_weight, learn.max_gradient) == (0.2, 0, 0.5, 0.5)
     assert find_scheduler("packing").default_preset == "packing-compact"
 
 

@@ -14,7 +14,7 @@ from helpers.learning_toys import Corridor, TwoQueues
 from decision.model.errors import ConfigError, InputError
 from decision.rl.learning.acting import Rollout, log_probs
 from decision.rl.learning.config import PpoConfig
-from decision.rl.learning.ppo import PpoLearner, advantages
+from decision.rl.learning.ppo import Minibatch, PpoLearner, advantages, ppo_loss
 from decision.rl.learning.training import STATE, run_training
 from decision.rl.learning.weights import load
 
@@ -55,6 +55,23 @@ def test_masked_actions_have_no_probability():
     logits = torch.tensor([[5.0, 1.0, 1.0]])
     probability = log_probs(logits, torch.tensor([[False, True, True]])).exp()
     assert probability.tolist() == [[0.0, 0.5, 0.5]]
+
+
+@pytest.mark.parametrize(("advantage", "counts"), [(1.0, False), (-1.0, True)])
+def test_a_ratio_beyond_the_clip_pays_no_more_and_costs_all(advantage, counts):
+    # the action's probability rose from 0.4 to 0.6; the value from 0.5 to 0.9, but counts up to 0.2, of a return of 1
+    old, spread = np.log(0.4), -0.6 * np.log(0.6) - 0.4 * np.log(0.4)
+    columns = (torch.tensor([x], dtype=torch.float32) for x in (old, 0.5, advantage, 1.0))
+    batch = Minibatch(torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]), *columns)
+    logits = torch.log(torch.tensor([[0.6, 0.4]])).requires_grad_()
+    config = PpoConfig(clip=0.2, value_clip=0.2, value_weight=0.5, entropy=0.0)
+    loss, (policy, value, entropy, _, outside) = ppo_loss(logits, torch.tensor([0.9]), batch, config)
+    assert (policy.item(), value.item(), entropy.item()) == pytest.approx((1.5 if counts else -1.2, 0.045, spread))
+    assert (loss.item(), outside.item()) == pytest.approx((policy.item() + 0.5 * 0.045, 1.0))
+    loss.backward()
+    assert bool(logits.grad.any()) == counts
+    dearer, _ = ppo_loss(logits, torch.tensor([0.9]), batch, msgspec.structs.replace(config, entropy=0.1))
+    assert dearer.item() == pytest.approx(loss.item() - 0.1 * spread)
 
 
 def test_ppo_learns_to_serve_the_dear_queue_first(tmp_path):

@@ -79,6 +79,22 @@ def test_budgets_that_share_runs_do_them_alike():
     standard, splits = (DBF_BUDGETS[name] for name in ("standard", "splits"))
     assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
     assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64, 128}
+    assert (128, 0) in {each.window for each in standard.learned}
+
+
+def test_the_papers_windows_and_baselines_are_learned_as_they_are_called():
+    full, learned = DBF_BUDGETS["full"], {}
+    for each in full.learned:
+        config = load_config(each.preset, each.changes)
+        learned[each.policy] = config.settings
+        if each.window:
+            assert (each.preset, config.env.mask, config.learn.envs) == ("dbf-paper", False, 1)
+            assert (config.env.head, config.env.tail) == each.window
+    splits = {(size - tail, tail) for size in (8, 10, 16, 20, 32, 64) for tail in (0, 1, size // 4, size // 2, size)}
+    assert {each.window for each in full.learned if each.window} == splits | {(128, 0)}
+    assert [learned[f"SchedInspector over {name}"]["base"] for name in ("SJF", "F1")] == ["sjf", "f1"]
+    assert "RLScheduler" in learned
+    assert (full.steps, full.checkpoints) == (299_700_000, 20), "a checkpoint after 5,000 of 100,000 episodes"
 
 
 def test_a_training_is_evaluated_on_its_way_and_then_as_if_it_had_not_been(reproduced):

@@ -81,6 +81,10 @@ def test_the_window_is_the_first_and_the_last_jobs_and_no_job_twice():
         [1, 2, 5, 4, 3],
         [1, 2, 6, 5, 4],
     ]
+    env.step(5)  # the machine is free
+    for slot, left in ((2, [1, 2, 5, 4, 3]), (1, [1, 3, 5, 4, 0])):  # the newest starts, then the second
+        observation, *_ = env.step(slot)
+        assert (observation[5::4] * 10).round().astype(int).tolist() == left
 
 
 def test_an_invalid_choice_does_what_fwd_does():

@@ -37,7 +37,9 @@ def test_the_papers_preset_says_what_the_paper_says():
     learn = config.learn
     assert (learn.lr, learn.clip, learn.discount, learn.minibatch) == (3e-4, 0.2, 0.99, 128)
     assert (config.env.idle_weight, config.env.queue_weight, config.env.waiting_weight) == (1 / 3, 1 / 3, 1 / 3)
-    assert (config.env.jobs, config.env.paper) == (1000, True)
+    assert (config.env.jobs, config.env.paper, config.env.mask, config.env.cluster) == (1000, True, False, "cores")
+    episode = learn.envs * learn.rollout  # steps: 1,000 starts, and the ends of some 2,000 cycles
+    assert (learn.envs, episode, learn.steps) == (1, 2997, 100_000 * episode)
     assert not load_config("dbf-compact").env.paper
 
 

@@ -18,7 +18,8 @@ from decision.simulation import simulate_workloads, try_policy
 
 X = 3  # of three slots
 # submission, nodes, walltime, run time: two that cannot run together, and a small one
-THREE = workload(4, (0, 3, 200, 100), (10, 2, 100, 50), (20, 1, 400, 400))
+ROWS = (0, 3, 200, 100), (10, 2, 100, 50), (20, 1, 400, 400)
+THREE = workload(4, *ROWS)
 
 
 def make(trace=THREE, **options) -> PackingEnv:
@@ -116,13 +117,15 @@ def test_the_clock_stands_still_at_a_start_and_at_a_failure_and_passes_after_fou
     assert env.state.now == 120
 
 
-@pytest.mark.parametrize(("doubling", "times"), [(False, [120, 180, 240]), (True, [120, 240, 480])])
+@pytest.mark.parametrize(
+    ("doubling", "times"), [(False, [120, 180, 240, 300]), (True, [120, 240, 480, 540, 600, 720])]
+)
 def test_jobs_that_wait_beside_free_nodes_are_looked_at_again(doubling, times):
-    env = make(workload(4, (0, 1, 900, 900), (1, 1, 10, 10)), doubling=doubling)
+    env = make(workload(4, (0, 1, 900, 900), (1, 1, 10, 10), (500, 1, 10, 10)), doubling=doubling)
     env.reset()
     env.step(0)
     assert env.state.now == 60, "a job came"
-    for time in times:
+    for time in times:  # gaps that double begin again where another job comes
         env.step(X)
         assert env.state.now == time
 
@@ -146,13 +149,14 @@ def test_jobs_that_come_together_are_seen_together():
     assert seen[4:7].tolist() == [1 / 4, 2 / 4, 1]
 
 
-def test_the_reward_is_three_shares_at_the_end():
-    env = make(steps=10)
+@pytest.mark.parametrize("begin", [0, 900])
+def test_the_reward_is_three_shares_at_the_end(begin):
+    env = make(workload(4, *((begin + at, *job) for at, *job in ROWS)), steps=10)
     env.reset()
     assert step(env, 0) == (0, False, False)
     assert step(env, 1) == (0, False, False)  # 1 node from 60 to 460
     assert step(env, X) == (0, False, False)
-    assert env.state.now == 120
+    assert env.state.now == begin + 120
     _, reward, terminated, truncated, info = env.step(0)  # 2 nodes from 120 to 170
     used = 3 * 100 + 2 * 50 + 1 * 400
     assert (terminated, truncated) == (True, False)
@@ -187,6 +191,14 @@ def test_masks_allow_jobs_that_fit_and_x_where_something_runs():
     *_, info = env.step(0)
     assert env.state.now == 20, "at 10 nothing fits"
     assert info["action_mask"].tolist() == [0, 1, 0, 1]
+
+
+def test_without_masks_anything_can_be_chosen():
+    env = make()
+    _, info = env.reset()
+    for action in (0, 0, 2, X):  # a start, one that does not fit, an empty slot, and X
+        assert info["action_mask"].tolist() == [1, 1, 1, 1]
+        *_, info = env.step(action)
 
 
 def choose(observation, mask):

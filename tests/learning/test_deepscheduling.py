@@ -145,7 +145,9 @@ def test_the_papers_preset_is_as_published():
     learn = paper.learn
     assert (learn.envs, learn.rollout, learn.epochs, learn.minibatch, learn.steps) == (16, 360, 6, 180, 25_000_000)
     assert (learn.discount, learn.gae_lambda, learn.clip) == (0.97, 0.95, 0.2)
+    assert (learn.value_clip, learn.entropy, learn.max_gradient) == (0.2, 0.005, 1e9)
     assert (paper.env.idle_weight, paper.env.queue_weight, paper.env.computing_weight) == (1, 1, 0.2)
+    assert (paper.env.reward, paper.env.timeout, paper.env.masked, paper.env.days) == ("shares", 300, False, ())
     assert [learn.rate_at(done) for done in (0, 0.5, 1)] == pytest.approx([5e-4, (5e-4 * 1e-6) ** 0.5, 1e-6])
     assert find_scheduler("deepscheduling").default_preset == "deepscheduling-compact"
 

@@ -65,7 +65,8 @@ def test_the_presets_are_the_papers_and_differ_in_the_width_of_the_first_layer()
     one, two = (load_config(f"packing-nn{n}") for n in (1, 2))
     assert (one.network.hidden, two.network.hidden) == ((1024, 512, 256), (2048, 512, 256))
     assert one.learn == two.learn
-    assert (one.network.kind, one.learn.steps, one.learn.envs) == (two.network.kind, 4_000_000, 8)
+    assert {one.network.kind, two.network.kind} == {"fcn"}, "with tanh"
+    assert (one.learn.steps, one.learn.envs) == (4_000_000, 8)
     assert one.env == two.env == PackingSettings(window=100, tick=60, doubling=True, estimate="given", reward="final")
     learn = one.learn
     assert (learn.rollout, learn.minibatch, learn.epochs) in GRID

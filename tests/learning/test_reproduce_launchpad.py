@@ -199,5 +199,14 @@ def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp
     learned = [task.seed for task in tasks if isinstance(task.contender, Learner)]
     assert 100 <= len(learned) <= 120
     assert all(one <= other for one, other in pairwise(learned)), "whole seeds first"
-    paper = learner_config(Learner(BC, "qos"), LAUNCHPAD.budgets["full"].effort, 0)
-    assert (paper.learn.steps, paper.network.kind) == (500_000, "image")
+
+
+def test_the_full_budget_is_the_papers():
+    full = LAUNCHPAD.budgets["full"]
+    assert (full.seeds, full.rollouts, full.effort.transitions) == (5, 10, 200_000)
+    assert set(full.learners) == {10, 20, 30, 40, 50, 100}
+    learned = {method: learner_config(Learner(method, "qos"), full.effort, 0) for method in (BC, OFFLINE, ONLINE, BOTH)}
+    assert [each.learn.steps for each in learned.values()] == [500_000, 500_000, 1_000_000, 1_000_000]
+    assert (learned[ONLINE].learn.offline, learned[BOTH].learn.offline) == (0, 50_000)
+    assert {(each.network.kind, each.network.encoder) for each in learned.values()} == {("image", "shared")}
+    assert set(MIXES["combo"]) == {"SJF", "QoS", "FCFS", "HVF"}

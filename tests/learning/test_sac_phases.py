@@ -157,7 +157,10 @@ def test_the_papers_preset_is_what_the_paper_has():
     assert isinstance(config.learn, SacConfig)
     assert (config.network.encoder, config.learn.offline, config.learn.steps) == ("shared", 50_000, 1_000_000)
     assert config.learn.epsilon_at(0) == 0
-    assert msgspec.structs.replace(config.learn, offline=0).epsilon_at(0) == 0.99
+    assert (config.network.kind, config.env.observation, config.env.violation_cost) == ("image", "image", 0)
+    assert (config.learn.updates, config.learn.buffer, config.learn.discount) == (1, 200_000, 0.99)
+    alone = msgspec.structs.replace(config.learn, offline=0)
+    assert [alone.epsilon_at(step) for step in (0, 200_000, 1_000_000)] == pytest.approx([0.99, 0.1, 0.1])
 
 
 def test_updates_in_parts_of_any_number_are_those_of_one_training(make):

@@ -81,3 +81,56 @@ def test_what_the_paper_has_was_not_tried_by_networks_of_ours():
 
 def test_a_change_of_single_runs_has_no_width():
     assert mean_change(RESULTS["sqf+easy"], RESULTS["easy"], "waiting_time") == pytest.approx([-0.64] * 3)
+
+
+def drawn(axes) -> list[float]:
+    """The values of a panel's dots with bars, left to right."""
+    (bars,) = axes.containers
+    return bars.lines[0].get_ydata().tolist()
+
+
+def test_figure_3_shows_means_over_seeds_of_what_checkpoints_reach():
+    pytest.importorskip("matplotlib")
+    from decision.papers.dbf.figures import objectives
+
+    # wait, queue and utilization, each with its deviation
+    seeds = [{0: [900.0, 10, 30, 3, 0.5, 0.1], 1_000_000: [100.0 + k, 4, 6 + k, 1, 0.8 + k / 100, 0]} for k in (0, 2)]
+    figure = objectives({"DBF 20-0": seeds}, 100)
+    assert [drawn(axes) for axes in figure.axes] == [pytest.approx(both) for both in ([50, 81], [900, 101], [30, 7])]
+    assert figure.axes[1].containers[0].lines[0].get_xdata().tolist() == [0, 1], "millions of steps"
+    assert "2 seeds" in figure.get_suptitle()
+
+
+def test_figures_4_to_6_show_each_window_where_it_belongs():
+    pytest.importorskip("matplotlib")
+    from decision.papers.dbf.figures import comparison, invisible_jobs, splits
+
+    figure = comparison(RESULTS)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(RESULTS)
+    shown = {axes.get_xlabel().replace("\n", " "): axes for axes in figure.axes}
+    assert list(shown) == ["wait, s", "queue, jobs", "utilization, %", "load, core-h"]
+    dots = [line.get_xdata().tolist() for line in shown["utilization, %"].get_lines()[1::2]]
+    assert dict(zip(RESULTS, dots, strict=True))["DBF 28-4"] == [pytest.approx(79.5)]
+    by_size = splits(RESULTS)
+    panels, queues = by_size.axes[:3], by_size.axes[3:]
+    assert [axes.get_title("left") for axes in panels] == ["M = 10", "M = 20", "M = 32"]
+    assert [label.get_text() for label in panels[1].get_xticklabels()] == ["0", "4", "10", "20"], "from the tail"
+    assert [drawn(axes) for axes in panels] == [[1005, 305, 290], [400, 202, 350, 220], [155]]
+    assert drawn(queues[1]) == pytest.approx([4, 2.02, 3.5, 2.2])
+    unseen = by_policy([*runs("DBF 9-1", (9, 1), 5, unseen_jobs=7.0, partial_time=0.25)])
+    left, right = invisible_jobs(unseen).axes
+    assert [axes.get_lines()[1].get_xdata().tolist() for axes in (left, right)] == [[7], [25]]
+
+
+def test_figure_7_has_a_circle_for_each_type_of_job():
+    pytest.importorskip("matplotlib")
+    from decision.papers.dbf.figures import waits_by_type
+
+    found = {"DBF 9-1": {(1, 4.0): (30, 10.0), (256, 16.0): (10, 5000.0)}}
+    figure = waits_by_type(found, 100, 5)
+    (circles,) = figure.axes[0].collections
+    assert circles.get_offsets().tolist() == [[1, 4], [256, 16]], "cores, and requested seconds"
+    assert circles.get_array().tolist() == [10, 5000]
+    many, few = circles.get_sizes()
+    assert many == pytest.approx(3 * few)
+    assert "100 of the paper's 1,000 episodes, 5 seeds" in figure.get_suptitle()

@@ -6,7 +6,17 @@ from helpers.env_toys import workload
 from helpers.policy_toys import platform
 
 from decision.model.dates import DAY_LEAD
-from decision.papers.deepscheduling import best_rule, claims, some_days
+from decision.papers.deepscheduling import (
+    DEEPSCHEDULING,
+    FIRST_FIT,
+    JOINT,
+    _jobs,
+    _table,
+    best_rule,
+    case,
+    claims,
+    some_days,
+)
 from decision.papers.deepscheduling.claims import SIMPLE_RULES, Days, Jobs, compare_days, play_days, rule
 from decision.rl.envs import make_setup
 
@@ -101,3 +111,25 @@ def test_figures_show_mean_percentiles_and_extremes_of_the_seeds_and_lines_that_
     assert "11 seeds" in bars.get_suptitle()
     assert "jobs together of 11 seeds" in sequential_slowdowns("orion", found, JOBS).get_suptitle()
     assert "1 seed" in cumulative("orion", {"EASY": [same]}, JOBS, 1).get_suptitle()
+
+
+@pytest.mark.parametrize(("cluster", "verdict"), [("orion", "holds"), ("econome", "refuted")])
+def test_what_is_learned_wastes_less_but_on_econome_and_what_is_alike_is_said_to_be(cluster, verdict):
+    """All schedules are alike, but that what is learned wastes 10 % less."""
+    budget = DEEPSCHEDULING.budgets["full"]._replace(days=20, samples=20)
+    jobs = _jobs(case(cluster, budget.days)[1])
+    ones, count = np.ones(jobs.day[-1] + 1), np.bincount(jobs.day)
+    waits = np.random.default_rng(0).exponential(1000.0, len(jobs.day))
+    same = Days(count, 5 * ones, ones, 9 * ones, ones, ones, waits)
+    found = {name: [same] for name in (*SIMPLE_RULES, JOINT, FIRST_FIT)}
+    found["learned"] = [same._replace(waste=4.5 * ones)] * 3
+    rows = {row[0]: row[2:4] for row in _table(cluster, budget, found).rows if row[3]}
+    assert rows.pop("waste, learned against EASY") == ("-10.0% (-10.0% to -10.0%)", verdict)
+    assert {row[0] for row in rows.values()} == {"+0.0% (+0.0% to +0.0%)"}
+    alike = {name for name, (_, known) in rows.items() if known == "holds"}
+    assert alike == {
+        "waste, EASY against First-Fit",
+        "waste, SAF against First-Fit",
+        "slowdown per processor, learned against First-Fit",
+    }
+    assert {known for name, (_, known) in rows.items() if name not in alike} == {"refuted"}

@@ -12,6 +12,8 @@ from decision.papers.launchpad.claims import (
     Results,
     claim_table,
     common,
+    figure_csv,
+    figure_values,
     mean_difference,
     time_ratio,
     times_to_value,
@@ -108,3 +110,49 @@ def test_which_method_takes_longer_is_judged_by_these_times(own):
     equal = rows["Offline+Online takes longer than Offline"]
     assert (equal[0][:9], equal[1 + (not own)]) == ("1 times (", REFUTED)
     assert {row[5] or row[4] for row in claim_table(timed(own)).rows} == {"undecided (2 runs)"}
+
+
+def as_the_paper_tells(own=True):
+    """QoS gets most of all heuristics, cloning as much, mixes less; offline learns from them; online falls behind."""
+    alike = {"QoS": 0.5, "SJF": 0.4, "FCFS": 0.3, "HVF": 0.3, "BC_qos": 0.5, "BC_qos_sjf": 0.4, "BC_combo": 0.4}
+    alike |= {"Offline_qos": 0.5, "Offline_qos_sjf": 0.5, "Offline_combo": 0.5, "Online": 0.5}
+    by_hosts = {
+        10: alike,
+        30: alike,
+        50: alike | {"Offline_combo": 0.55, "Online": 0.4},
+        100: alike | {"Offline+Online_qos": 0.5},
+    }
+    values = {
+        hosts: {name: {seed: np.full(4, share) for seed in range(3)} for name, share in shares.items()}
+        for hosts, shares in by_hosts.items()
+    }
+    return Results(values, {}, {}, {}, {}, 20, PaperAgent("green-paper", own, 1.0))
+
+
+def test_a_world_as_the_paper_tells_of_it_lets_all_of_its_claims_hold():
+    rows = claim_table(as_the_paper_tells()).rows
+    assert {row[4] for row in rows} == {HOLDS}
+    assert len(rows) == sum(len(claim.hosts) for claim in CLAIMS) == 56
+    ours = claim_table(as_the_paper_tells(own=False)).rows
+    assert {row[4] for row in ours} == {HOLDS, NOT_TRIED}
+    assert {row[0] for row in ours if row[4] == HOLDS} == {"C1"}, "heuristics are the paper's own"
+
+
+def test_figures_3_to_8_have_a_bar_for_each_contender_at_each_size():
+    pytest.importorskip("matplotlib")
+    from decision.papers.launchpad.figures import value_bars
+
+    found = as_the_paper_tells()
+    shown = {number: figure_values(found, number) for number in range(3, 9)}
+    assert {(number, name) for number in (5, 8) for name in shown[number]} == {
+        *((5, name) for name in ("QoS", "BC_combo", "Offline_combo")),
+        *((8, name) for name in ("BC_qos", "Offline_combo", "Offline+Online_qos")),
+    }
+    assert [list(shown[number]["Offline_combo"]) for number in (4, 5, 8)] == [[10, 30, 50, 100], [50], [100]]
+    axes = value_bars("title", shown[7]).axes[0]
+    heights = [[bar.get_height() for bar in bars] for bars in axes.containers if len(bars) == 4]
+    assert heights[-1] == pytest.approx([0.5, 0.5, 0.4, 0.5]), "online learning falls behind at 50 hosts"
+    assert figure_csv(shown[5]).decode().splitlines()[:2] == [
+        "who,hosts,value,low,high",
+        "QoS,50," + ",".join(["0.500000"] * 3),
+    ]

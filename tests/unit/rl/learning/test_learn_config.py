@@ -43,6 +43,15 @@ def test_the_papers_preset_says_what_the_paper_says():
     assert not load_config("dbf-compact").env.paper
 
 
+def test_neural_annealing_learns_as_its_paper_and_its_program_say():
+    config = load_config("repair-paper")
+    learn, env = config.learn, config.env
+    assert (config.network.kind, config.network.hidden) == ("cnn", (16, 8)), "CNN-3"
+    assert (learn.lr, learn.critic_lr, learn.clip, learn.discount) == (3e-4, 1e-3, 0.2, 0.99)
+    assert (learn.epochs, learn.minibatch, learn.steps) == (80, learn.envs * learn.rollout, 3_000_000)
+    assert (env.pay, env.period, env.window, env.q, env.levels, env.destroyed) == ("window", 60, 2, 100, 3, 0)
+
+
 def test_small_networks_are_computed_by_one_thread():
     for name, threads in (("dbf-compact", 1), ("rlscheduler", 1), ("inspector", 1), ("ranking", 1)):
         config = load_config(name)

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from decision.policies.placement.search import logits  # noqa: E402
 from decision.rl.learning.config import NetworkConfig  # noqa: E402
 from decision.rl.learning.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402  # noqa: E402
-from decision.rl.schedulers.base import Layout  # noqa: E402
+from decision.rl.schedulers.base import Layout, Sequences  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True, endless=True)
 POOLS = Layout(cluster=4, window=3, by_core=False, endless=False)
@@ -91,6 +91,19 @@ def test_the_actor_alone_says_what_the_network_says(kind):
     assert torch.allclose(network.value(seen), network(seen, EVERYTHING)[1], atol=1e-6)
     assert network(seen, EVERYTHING)[0].shape == (6, 4)
     assert network(seen, EVERYTHING)[1].shape == (6,)
+
+
+def test_each_of_three_sequences_has_a_recurrent_cell_of_its_own():
+    """Those of DeepScheduling: 20 jobs, 20 that run, 20 snapshots; 64 units each, 128, and 21 actions."""
+    sequences = Sequences((20, 3), (20, 3), (20, 8))
+    network = make_network(NetworkConfig(kind="gru", hidden=(64, 128)), 280, 21, sequences)
+    cells = sum(3 * (64 * numbers + 64 * 64 + 2 * 64) for numbers in (3, 3, 8))
+    layers = 192 * 128 + 128 + 128 * 21 + 21
+    assert sum(weight.numel() for weight in network.policy.parameters()) == cells + layers
+    seen = torch.from_numpy(np.random.default_rng(0).random((4, 280), np.float32)).requires_grad_()
+    network.actor(seen).square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in network.policy.parameters())
+    assert seen.grad.any(0).all(), "all that is seen counts, the oldest, too"
 
 
 def test_weights_do_not_grow_with_the_window():

@@ -117,9 +117,7 @@ def test_the_clock_stands_still_at_a_start_and_at_a_failure_and_passes_after_fou
     assert env.state.now == 120
 
 
-@pytest.mark.parametrize(
-    ("doubling", "times"), [(False, [120, 180, 240, 300]), (True, [120, 240, 480, 540, 600, 720])]
-)
+@pytest.mark.parametrize(("doubling", "times"), [(False, [120, 180, 240, 300]), (True, [120, 240, 480, 540, 600, 720])])
 def test_jobs_that_wait_beside_free_nodes_are_looked_at_again(doubling, times):
     env = make(workload(4, (0, 1, 900, 900), (1, 1, 10, 10), (500, 1, 10, 10)), doubling=doubling)
     env.reset()

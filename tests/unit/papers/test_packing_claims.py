@@ -24,6 +24,9 @@ OWN = PaperAgent("packing-nn1", True, 1.0)
 
 def test_the_papers_own_agent_has_its_widths_and_a_triple_chosen_from_its_grid():
     assert len(GRID) == len(set(GRID)) == 66, "M is below N_envs times T"
+    assert [set(column) for column in zip(*GRID, strict=True)] == [{512, 1024, 2048, 4096, 8192}] * 2 + [{4, 8, 10}]
+    tuned = PACKING_BUDGETS["tuned"]
+    assert (tuned.tries, tuned.steps, tuned.widths) == (5, 4_000_000, ((1024, 512, 256), (2048, 512, 256)))
     agents = {name: learner_of(budget) for name, budget in PACKING_BUDGETS.items()}
     assert {name for name, agent in agents.items() if agent.own} == {"tuned"}
     assert (agents["full"].share, agents["standard"].share) == (1.0, 0.1)

@@ -160,6 +160,8 @@ def test_the_observation_fits_on_paper():
     assert seen[60:63] == pytest.approx([1 / 4, log_share(50, 100), log_share(12.5, 100)]), "b's second job"
     assert seen[63:66] == pytest.approx([2 / 4, log_share(80, 100), log_share(80, 100)]), "none of a's has ended"
     assert seen[-8:] == pytest.approx([3 / 4, queue[1], 31 / 1440, 0, 0, 0, 1 / 4, 3 / 4])
+    seen, *_ = env.step(0)
+    assert seen[60:63] == pytest.approx([1 / 4, log_share(49, 100), log_share(11.5, 100)]), "a minute later"
 
 
 def test_a_users_confidence_is_of_the_last_twenty_jobs():

@@ -102,6 +102,7 @@ def test_a_training_is_evaluated_on_its_way_and_then_as_if_it_had_not_been(repro
     rows = read(folder / "10-0-0" / "checkpoints.csv")
     whole = read(folder / "10-0-0" / "metrics.csv")
     assert len(rows) >= 2, "the first update, and all"
+    assert {row["steps"] for row in rows} <= {row["steps"] for row in read(folder / "10-0-0" / "progress.csv")}
     assert int(rows[0]["steps"]) < int(rows[-1]["steps"])
     for metric in ("waiting_time", "queue_length", "utilization"):
         values = [float(row[metric]) for row in whole]
@@ -161,7 +162,7 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
     first, log = DBF_BUDGETS["first"], reproduce.folder.parent / "log.swf"
     window = first.learned[0]
     small = window._replace(changes=(*window.changes, "network.hidden=[8, 8]", "learn.rollout=10", "learn.envs=4"))
-    short = first._replace(steps=160, episodes=2, horizons=(100,), long_episodes=1, checkpoints=2, learned=(small,))
+    short = first._replace(steps=3200, episodes=2, horizons=(100,), long_episodes=1, checkpoints=2, learned=(small,))
     monkeypatch.setitem(DBF_BUDGETS, "first", short)
     run = tmp_path / "first" / "10-0-0"
     config = load_config(small.preset, [*small.changes, "learn.steps=80", "learn.threads=1"], seed=0)
@@ -186,9 +187,11 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
     (row,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
     assert (run / "metrics-after-80.csv").exists()
     assert first_budget().exit_code == 0
-    assert read_manifest(run / "training" / "dbf.ckpt").steps == 160
+    assert read_manifest(run / "training" / "dbf.ckpt").steps == 3200
     assert read_facts(run / "training").platform.name == "eight.xml"
-    assert [each["steps"] for each in read(run / "checkpoints.csv")] == ["120", "160"]
+    beyond = [int(each["steps"]) for each in read(run / "checkpoints.csv")]
+    for k, wanted in enumerate((120, 160, 1600, 3200)):  # the next update, a twentieth of all, and two equal parts
+        assert wanted <= beyond[k] <= wanted + 40, "an update has 40 steps"
     (later,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
     assert (row["seed"], later["seed"]) == ("0", "0")
 

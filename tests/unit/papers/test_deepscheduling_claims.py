@@ -11,6 +11,7 @@ from decision.papers.deepscheduling import (
     FIRST_FIT,
     JOINT,
     _jobs,
+    _learned_days,
     _table,
     best_rule,
     case,
@@ -92,7 +93,7 @@ def test_saf_looks_at_the_smallest_area_first():
 
 def test_figures_show_mean_percentiles_and_extremes_of_the_seeds_and_lines_that_are_told_apart():
     pytest.importorskip("matplotlib")
-    from decision.papers.deepscheduling.figures import cumulative, sequential_slowdowns, slowdown_shares
+    from decision.papers.deepscheduling.figures import cumulative
 
     same = days([0, 10, 20, 40, 80])
     learned = [days([0, 10, 20, 40, 80], waste=(60.0 * k, 60.0 * k)) for k in range(1, 12)]
@@ -107,10 +108,36 @@ def test_figures_show_mean_percentiles_and_extremes_of_the_seeds_and_lines_that_
     edges = band.get_paths()[0].vertices[:, 1]
     assert (edges.min(), edges.max()) == (2.0, 10.0), "the 10th and 90th percentile"
     assert "11 seeds" in figure.get_suptitle()
-    bars = slowdown_shares("orion", found, JOBS)
-    assert "11 seeds" in bars.get_suptitle()
-    assert "jobs together of 11 seeds" in sequential_slowdowns("orion", found, JOBS).get_suptitle()
     assert "1 seed" in cumulative("orion", {"EASY": [same]}, JOBS, 1).get_suptitle()
+    wait, slowdown = (axes.get_lines()[0].get_ydata().tolist() for axes in figure.axes[1:])
+    assert wait == pytest.approx([5 / 60, (5 + 140 / 3) / 2 / 60]), "minutes; means of days, and of these up to each"
+    assert slowdown == pytest.approx([1, (1 + (3 + 5 + 9 / 4) / 3) / 2]), "a core each, but two and four"
+
+
+def test_figures_3_and_4_are_of_all_seeds():
+    pytest.importorskip("matplotlib")
+    from decision.papers.deepscheduling.figures import sequential_slowdowns, slowdown_shares
+
+    some, others = days([0, 10, 20, 40, 80]), days([0, 0, 0, 40, 80])  # slowdowns 1, 2, 3, 5, 9 and 1, 1, 1, 5, 9
+    figure = slowdown_shares("orion", {"EASY": [some], "learned": [some, others]}, JOBS)
+    groups = [container for container in figure.axes[0].containers if len(container) == 5]
+    shares = [[bar.get_height() for bar in group] for group in groups]
+    assert shares[-1] == pytest.approx([0.4, 0.2, 0.4, 0, 0]), "1, to 5, to 10, to 50, above"
+    assert shares[0] == pytest.approx([0.2, 0.4, 0.4, 0, 0])
+    assert "2 seeds" in figure.get_suptitle()
+    figure = sequential_slowdowns("orion", {"EASY": [some], "learned": [some, others]}, JOBS)
+    level = [line.get_ydata()[0] for line in figure.axes[0].get_lines() if len(set(line.get_ydata())) == 1]
+    assert sorted(level) == [1, 2, 5, 5, 9, 9], "least, median and most: of 2, 5 and 9; of these and 1, 5 and 9"
+    assert "jobs together of 2 seeds" in figure.get_suptitle()
+
+
+def test_ten_runs_learn_from_four_fifths_of_all_days(tmp_path):
+    full = DEEPSCHEDULING.budgets["full"]
+    learned = [part for part in DEEPSCHEDULING.parts(full, tmp_path) if part.who == "learned"]
+    runs = {(part.cluster, part.seed) for part in learned}
+    assert runs == {(cluster, seed) for cluster in ("orion", "graphite", "econome") for seed in range(10)}
+    assert (full.days, full.steps, full.preset) == (None, 25_000_000, "deepscheduling-paper")
+    assert _learned_days(case("orion", 20)[1]) == 16
 
 
 @pytest.mark.parametrize(("cluster", "verdict"), [("orion", "holds"), ("econome", "refuted")])

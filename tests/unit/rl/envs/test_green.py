@@ -142,6 +142,20 @@ def test_the_image_is_what_the_docstring_says():
     assert info["action_mask"].nonzero()[0].tolist() == [0, NO_OP]
 
 
+@pytest.mark.parametrize("encoder", ["green-image", "green"])
+def test_the_image_shows_the_power_that_is_forecast(encoder):
+    """So do the numbers about any cluster: of 1, 2, 5, 10 and 20 steps ahead. The last that is said holds on."""
+    said = {"type": POWER_SUPPLY, "timestamp": 0, "hosts": 3, "forecast": [2, 4, 1]}
+    event = MachineEvent(timestamp=0, type=POWER_SUPPLY, hosts=(3, 2, 4, 1), source=json.dumps(said).encode())
+    seen, _ = env_of((0, 2, 120, 10, 50), events=[event], encoder=encoder).reset()
+    if encoder == "green-image":
+        powered = seen[80:160].reshape(20, 4)
+        assert powered.sum(1).tolist() == [3, 2, 4, *[1] * 17]
+        assert powered[:2].tolist() == [[1, 1, 1, 0], [1, 1, 0, 0]]
+    else:
+        assert seen[3:8].tolist() == [2 / 4, 4 / 4, 1 / 4, 1 / 4, 1 / 4]
+
+
 def test_environments_are_as_gymnasium_wants_them():
     made = {"workload": workload(0, 60), "platform": equal_hosts(8), "events": list(supply(0, 60))}
     check_env(gymnasium.make("decision/Green-v0", **made).unwrapped)

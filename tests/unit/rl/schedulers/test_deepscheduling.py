@@ -160,8 +160,18 @@ def test_the_observation_fits_on_paper():
     assert seen[60:63] == pytest.approx([1 / 4, log_share(50, 100), log_share(12.5, 100)]), "b's second job"
     assert seen[63:66] == pytest.approx([2 / 4, log_share(80, 100), log_share(80, 100)]), "none of a's has ended"
     assert seen[-8:] == pytest.approx([3 / 4, queue[1], 31 / 1440, 0, 0, 0, 1 / 4, 3 / 4])
-    seen, *_ = env.step(0)
+    newest, (seen, *_) = seen[-8:].tolist(), env.step(0)
     assert seen[60:63] == pytest.approx([1 / 4, log_share(49, 100), log_share(11.5, 100)]), "a minute later"
+    assert seen[-16:-8].tolist() == newest, "of more than twenty the oldest goes"
+
+
+def test_servers_that_a_decision_puts_to_sleep_are_idle_no_more(env):
+    for action in (1, 0, 0, 1, 0, 0, 0):
+        seen, *_ = env.step(action)
+    assert minute(env) == 28, "server 1 was idle from minute 23 on"
+    snapshots = seen[120:].reshape(20, 8)
+    newest = snapshots[snapshots.any(1)][-1]
+    assert newest == pytest.approx([2 / 4, 0, 28 / 1440, 0, 0, 1 / 2, 0, 1 / 2])
 
 
 def test_a_users_confidence_is_of_the_last_twenty_jobs():

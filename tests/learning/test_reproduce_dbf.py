@@ -164,6 +164,7 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
     small = window._replace(changes=(*window.changes, "network.hidden=[8, 8]", "learn.rollout=10", "learn.envs=4"))
     short = first._replace(steps=3200, episodes=2, horizons=(100,), long_episodes=1, checkpoints=2, learned=(small,))
     monkeypatch.setitem(DBF_BUDGETS, "first", short)
+    monkeypatch.setattr("decision.papers.dbf.claims.PAPER_STEPS", 8000)
     run = tmp_path / "first" / "10-0-0"
     config = load_config(small.preset, [*small.changes, "learn.steps=80", "learn.threads=1"], seed=0)
 
@@ -186,12 +187,14 @@ def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(r
     assert "not finished: 1 of 1 runs" in first_budget("--finished").output
     (row,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
     assert (run / "metrics-after-80.csv").exists()
+    assert "| DBF 10-0 | 1 | 1.00% |" in (run.parent / "table.md").read_text(), "its share of the paper's steps"
     assert first_budget().exit_code == 0
     assert read_manifest(run / "training" / "dbf.ckpt").steps == 3200
     assert read_facts(run / "training").platform.name == "eight.xml"
     beyond = [int(each["steps"]) for each in read(run / "checkpoints.csv")]
     for k, wanted in enumerate((120, 160, 1600, 3200)):  # the next update, a twentieth of all, and two equal parts
         assert wanted <= beyond[k] <= wanted + 40, "an update has 40 steps"
+    assert "| DBF 10-0 | 1 | 40.00% |" in (run.parent / "table.md").read_text()
     (later,) = [row for row in read(run.parent / "results.csv") if row["policy"] == "DBF 10-0"]
     assert (row["seed"], later["seed"]) == ("0", "0")
 

@@ -88,6 +88,17 @@ def test_a_job_is_bound_at_once_and_starts_when_its_servers_are_awake(env):
         assert minute(env) == before + 1
 
 
+def test_cores_of_a_job_that_was_bound_are_gone_at_once():
+    env = make(jobs((10, 3, 100, 30), (10, 3, 20, 10)))
+    env.reset()
+    env.step(1)
+    assert minute(env) == 10
+    env.step(1)  # the other one, for which one core is left
+    assert minute(env) == 11
+    env.step(0)
+    assert env.state.host_job.tolist() == [0, 0, 0, -1]
+
+
 def test_jobs_wait_a_minute_at_a_time(env):
     for expected in (11, 12, 13, 14):
         _, reward, *_ = env.step(0)

@@ -10,7 +10,9 @@ from helpers.learning_runs import write_log
 
 from decision.cli.app import app
 from decision.experiments.inputs import LogOnHosts
+from decision.experiments.metrics import waiting_times
 from decision.experiments.training import train_to_folder
+from decision.files import load_swf
 from decision.files.outputs_read import read_facts
 from decision.files.text import InputFacts, file_facts
 from decision.files.workload import Selection
@@ -20,6 +22,7 @@ from decision.papers.dbf.claims import read_types, types_csv
 from decision.rl.envs import EPISODE_METRICS, PlacedJobs, equal_hosts
 from decision.rl.learning.checkpoint import read_manifest
 from decision.rl.learning.config import load_config
+from decision.simulation import simulate_workloads
 
 pytest.importorskip("matplotlib")
 
@@ -95,6 +98,16 @@ def test_the_papers_windows_and_baselines_are_learned_as_they_are_called():
     assert [learned[f"SchedInspector over {name}"]["base"] for name in ("SJF", "F1")] == ["sjf", "f1"]
     assert "RLScheduler" in learned
     assert (full.steps, full.checkpoints) == (299_700_000, 20), "a checkpoint after 5,000 of 100,000 episodes"
+
+
+def test_policies_learn_from_the_first_half_and_are_compared_on_the_other(reproduced):
+    folder, _ = reproduced
+    (training,) = (folder / "9-1-0").glob("*/*.ckpt")
+    assert read_manifest(training).selection.jobs == (0, 200), "of 400"
+    rest = load_swf(folder.parent / "log.swf", jobs=slice(200, None), missing_walltime="runtime")
+    waits = waiting_times(simulate_workloads(equal_hosts(8), [rest], "easy").jobs)
+    (whole,) = [row for row in read(folder / "easy-horizons.csv") if row["horizon"] == "0"]
+    assert float(whole["waiting_time"]) == pytest.approx(waits.mean())
 
 
 def test_a_training_is_evaluated_on_its_way_and_then_as_if_it_had_not_been(reproduced):

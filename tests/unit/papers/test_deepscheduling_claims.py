@@ -38,6 +38,9 @@ def test_statistics_of_two_days():
     assert claims.pooled_wait(some, JOBS, np.array([1.0, 0])) == 5
     assert claims.trimmed_wait(some, JOBS, EACH) == pytest.approx((0.5 * 0 + 10 + 20 + 40 + 0.5 * 80) / 4)
     assert claims.job_slowdowns(some, JOBS).tolist() == [1, 2, 3, 5, 9]
+    assert claims.per_processor(some, JOBS, EACH) == pytest.approx((0.5 * 1 + 1 + 9 / 4 + 3 + 0.5 * 5) / 4), (
+        "1 at least"
+    )
     assert claims.share_slowed(some, JOBS, EACH) == 3 / 5
     assert claims.sequential_slowdown(some, JOBS, EACH) == pytest.approx((2 + 5 + 9) / 3)
     assert claims.within_range(np.array([1.0, 2, 3, 2, 100]), np.ones(5, bool)).tolist() == [1, 1, 1, 1, 0]

@@ -169,6 +169,12 @@ def test_what_was_not_run_yet_is_shown_as_that_with_its_hours(reproduce):
     table = (reproduce.folder.with_name("first") / "table.md").read_text()
     assert "the best heuristic more utilization |  | not tried: 139 hours of two cores, 50 hours of one H200 |" in table
     assert "| 9-1 has less wait and queue than 10-0 |  | not tried: 278 hours of two cores" in table
+    rows = [line for line in table.splitlines() if "| not tried: " in line]
+    claimed = [f"{slots}-0 has less wait and queue than all others" for slots in (32, 64, 128)]
+    claimed += [f"0-{slots} has more wait than {slots // 2}-{slots // 2}" for slots in (20, 32, 64)]
+    claimed += ["9-1 has less", "10-10 has half", "0-10 has fewer placed jobs", "20-0 has most of its gain in wait"]
+    claimed += [f"SchedInspector over {name}, online and offline, has less utilization" for name in ("SJF", "F1")]
+    assert [sum(f"| {what}" in row for row in rows) for what in claimed] == [1] * len(rows)
 
 
 def test_a_training_that_was_begun_elsewhere_is_shown_as_it_stands_and_goes_on(reproduce, tmp_path, monkeypatch):

@@ -46,11 +46,11 @@ def test_a_reward_is_the_papers_equation():
 def test_jobs_that_arrive_together_are_seen_one_after_the_other():
     env = small((5, 1, 10, 10), (5, 2, 10, 10), (5, 4, 10, 10), head=2, tail=1)
     observation, _ = env.reset(options={"first": 0})
-    present = [observation[7::4].tolist()]
+    cores = [(4 * observation[4::4]).tolist()]
     for _ in range(2):
         observation, *_ = env.step(3)
-        present.append(observation[7::4].tolist())
-    assert present == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+        cores.append((4 * observation[4::4]).tolist())
+    assert cores == [[1, 0, 0], [1, 2, 0], [1, 2, 4]]
 
 
 def test_jobs_that_end_together_begin_one_cycle():

@@ -115,8 +115,11 @@ def test_figures_4_to_6_show_each_window_where_it_belongs():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(RESULTS)
     shown = {axes.get_xlabel().replace("\n", " "): axes for axes in figure.axes}
     assert list(shown) == ["wait, s", "queue, jobs", "utilization, %", "load, core-h"]
-    dots = [line.get_xdata().tolist() for line in shown["utilization, %"].get_lines()[1::2]]
-    assert dict(zip(RESULTS, dots, strict=True))["DBF 28-4"] == [pytest.approx(79.5)]
+    for name, least, most in (("wait, s", 155, 1005), ("utilization, %", 79.5, 80)):
+        dots = [line.get_data() for line in shown[name].get_lines()[1::2]]
+        assert [int(y[0]) for _, y in dots] == list(range(len(RESULTS)))
+        by_name = {policy: x[0] for policy, (x, _) in zip(RESULTS, dots, strict=True)}
+        assert (by_name["DBF 28-4"], by_name["DBF 10-0"]) == (pytest.approx(least), pytest.approx(most))
     by_size = splits(RESULTS)
     panels, queues = by_size.axes[:3], by_size.axes[3:]
     assert [axes.get_title("left") for axes in panels] == ["M = 10", "M = 20", "M = 32"]

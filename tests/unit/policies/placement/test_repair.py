@@ -60,6 +60,9 @@ def test_taking_goes_on_from_the_last_entry_to_the_first():
     take_from(taken, 2, entries)
     assert entries.tolist() == [3, 0, 2]
     assert taken.all()
+    last = np.array([False, False, True, False, False])
+    take_from(last, 2, entries)
+    assert (entries.tolist(), last.tolist()) == ([3, 4, 0], [True, False, True, True, True])
 
 
 def test_layers_are_dense_or_convolutions_and_tanh_follows_where_it_is_said():

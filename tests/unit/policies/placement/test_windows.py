@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from decision.policies.placement.search import Search, anneal
+from decision.policies.placement.search import Search, anneal, anneal_along
 from decision.policies.placement.windows import (
     DYNAMIC,
     FREE,
@@ -151,6 +151,21 @@ def test_without_steps_a_search_places_jobs_in_turn():
     case = Case(3)
     anneal(case.down, case.groups, case.switches, case.sizes, search_for(DYNAMIC, steps=0), np.uint64(1), case.held)
     assert np.concatenate(case.placed()).tolist() == list(range(case.sizes.sum()))
+
+
+@pytest.mark.parametrize(("temperature", "same"), [(1e15, True), (1e-15, False)])
+def test_where_it_is_hot_enough_no_move_is_rejected(temperature, same):
+    """Then a search that undoes what it rejects goes where the published walk goes; on any hosts they move alike."""
+    different = 0
+    for seed in range(40):
+        found = []
+        for undo in (True, False):
+            case, along = Case(seed), np.zeros(30)
+            search = Search(FREE, 30, undo, 0, 2000.0, temperature, temperature)
+            anneal_along(case.down, case.groups, case.switches, case.sizes, search, np.uint64(seed), case.held, along)
+            found.append((along.tolist(), case.held.tolist()))
+        different += found[0] != found[1]
+    assert (different == 0) == same
 
 
 def test_undoing_rejected_moves_is_better_than_the_published_walk():

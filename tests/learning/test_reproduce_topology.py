@@ -11,7 +11,7 @@ from decision.papers.topology import claims as topology
 from decision.papers.topology.claims import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
 from decision.papers.topology.parts import list_of_jobs
 from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, _by_rows, annealing, solve_epoch
-from decision.policies.placement.windows import place_exactly
+from decision.policies.placement.windows import groups_of, place_exactly
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,3 +99,6 @@ def test_the_papers_rows_have_the_optimum_of_the_dynamic_program():
         held = np.zeros((2, 12), np.int64)
         best = place_exactly(small.groups, small.tree.switches, small.sizes, held)
         assert _by_rows(small, 60.0) == pytest.approx(best)
+    # two jobs on three hosts each want the switch that has four; one of them is left three switches of two pods
+    crowded = windows[0]._replace(sizes=np.array([3, 3]), groups=groups_of(PROGRAM.down, np.array([0, 0, 0, 0, 1, 4])))
+    assert _by_rows(crowded, 60.0) == pytest.approx((9 + 9) / 3 + (1 + 1 + 1 + 4 + 1) / 3)

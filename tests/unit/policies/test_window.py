@@ -64,9 +64,10 @@ def test_a_window_takes_so_many_jobs_on_more_than_one_host():
 
 
 def test_who_has_waited_for_more_periods_comes_first_and_holds_up_those_behind():
-    jobs = ((1.0, 3, 31.0), (2.0, 4, 5.0), (11.0, 1, 5.0))  # the second does not fit at 20 s, 30 s and 40 s
+    # the second does not fit at 20 s, when one comes that would, at 30 s and at 40 s
+    jobs = ((1.0, 3, 31.0), (2.0, 4, 5.0), (11.0, 1, 5.0), (20.0, 1, 5.0))
     starts = schedule(tree(2, 2), "window,period=10,solver=sequential", *jobs)
-    assert [start for start, _ in starts] == [10, 50, 60]
+    assert [start for start, _ in starts] == [10, 50, 60, 60]
 
 
 def test_the_exact_window_keeps_a_large_job_on_one_switch():

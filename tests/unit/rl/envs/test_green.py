@@ -131,13 +131,13 @@ def test_the_observation_is_what_the_docstring_says():
 
 
 def test_the_image_is_what_the_docstring_says():
-    env = env_of((0, 2, 120, 10, 50), (0, 1, 60, 40, 100), events=power((0, 3)), encoder="green-image")
+    env = env_of((0, 2, 120, 10, 50), (0, 1, 60, 40, 80), events=power((0, 3)), encoder="green-image")
     env.reset()
     seen, _, _, _, info = env.step(0)
     occupied, powered = seen[:80].reshape(20, 4), seen[80:160].reshape(20, 4)
     assert occupied[:3].tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]] and occupied[3:].sum() == 0
     assert powered.tolist() == [[1, 1, 1, 0]] * 20
-    assert seen[160:168] == pytest.approx([1, 1, 0.25, 0.5, 0.5 + 0.5 / 20, 0, 0, 1])
+    assert seen[160:168] == pytest.approx([1, 0.8, 0.25, 0.5, 0.5 + 0.5 * 1.25 / 20, 0, 0, 1])
     assert seen[168:].sum() == 0
     assert info["action_mask"].nonzero()[0].tolist() == [0, NO_OP]
 

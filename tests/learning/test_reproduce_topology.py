@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from decision.papers.campaign import Parts, Verdict
+from decision.papers.rlscheduler import JobSequence
 from decision.papers.topology import claims as topology
 from decision.papers.topology.claims import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
 from decision.papers.topology.parts import list_of_jobs
-from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, _by_rows, annealing, solve_epoch
+from decision.papers.topology.windows import EXACT, IN_TURN, PERIODS, PROGRAM, TEXT, _by_rows, annealing, solve_epoch
 from decision.policies.placement.windows import groups_of, place_exactly
 
 
@@ -83,6 +84,14 @@ def test_a_walk_is_the_beginning_of_a_longer_one():
     walks = [annealing("long", (30, 60), False, first=100), annealing("short", (30,), False, first=100)]
     costs = solve_epoch(jobs, 0, [IN_TURN, *walks, EXACT], PROGRAM, 4).costs
     assert costs[1] == costs[3] >= costs[2] > costs[4]
+
+
+def test_a_window_of_an_epoch_has_five_jobs_of_those_that_waited_for_most_periods():
+    """Twelve jobs come in a period: those of the first on three hosts, all others on two, for a long time."""
+    jobs, sizes = 6 * PERIODS + 1, np.array([3] * 12 + [2] * (6 * PERIODS - 11))  # so many that an epoch has one start
+    listed = JobSequence(5.0 * np.arange(jobs), np.full(jobs, 1e6), np.full(jobs, 1e6), sizes)
+    windows = solve_epoch(listed, 0, [IN_TURN], PROGRAM, 4).windows
+    assert [window.sizes.tolist() for window in windows] == [[3] * 5, [3] * 5, [3, 3, 2, 2, 2], [2] * 5]
 
 
 def test_costs_are_those_of_the_formulas_of_program_and_text():

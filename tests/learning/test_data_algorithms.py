@@ -68,6 +68,14 @@ def test_popart_learns_targets_of_mean_0_and_deviation_1():
     assert normal.std() == pytest.approx(1, abs=0.1)
 
 
+def test_an_update_lets_the_scale_of_values_follow_its_targets():
+    steps, policy = batch([(0, LEFT, 500.0, None), (0, RIGHT, 540.0, None)], 1), network(1)
+    critics = Critics([network(1, 1)], 0.01)
+    optimizers = [adam(policy, 1e-3), adam(critics.networks, 1e-3)]
+    offline.update_crr(policy, critics, optimizers, steps, CrrConfig())
+    assert (critics.mean.item(), critics.deviation.item()) == pytest.approx((520, 20), rel=1e-3)
+
+
 def test_crr_without_its_filter_is_behaviour_cloning():
     steps = batch([(s, s % 2, 1.0, (s + 1) % 4) for s in range(4)], 4)
     cloned, regressed = network(4), network(4)
@@ -136,6 +144,46 @@ def test_the_temperature_is_tuned_to_a_share_of_what_valid_actions_allow():
     for _ in range(800):
         losses = sac.update_sac(policy, critics, log_temperature, optimizers, steps, config)
     assert losses.entropy == pytest.approx(0.5 * 0.98 * np.log(2), abs=0.02)
+
+
+def test_a_choice_passes_the_filter_where_it_is_better_than_the_policys_mean():
+    values, probs = torch.tensor([[1.0, 0.6, 0.0]]), torch.tensor([[0.9, 0.05, 0.05]])  # a mean of 0.93
+    every, first_two = torch.ones(1, 3, dtype=torch.bool), torch.tensor([[True, True, False]])
+    steps = batch([(0, 0, 0.0, None)], 2)
+
+    def passes(probs, mask):
+        chosen = (steps._replace(mask=mask, action=torch.tensor([action])) for action in range(3))
+        return [offline._passes(probs.log(), values, each).item() for each in chosen]
+
+    assert passes(probs, every) == [1, 0, 0], "the second is better than the mean of all, but not of the policy's"
+    assert passes(probs.flip(1), every) == [1, 1, 0], "a mean of 0.08"
+    assert passes(probs.flip(1), first_two)[:2] == [1, 0], "0.8 without the third"
+
+
+def test_the_lowest_value_of_the_critics_counts():
+    networks = [network(3, seed) for seed in range(3)]
+    seen = torch.eye(3)
+    lowest = torch.stack([each.actor(seen) for each in networks]).amin(0)
+    critics = Critics(networks, 0.0)
+    torch.testing.assert_close(critics.values(seen), lowest)
+    torch.testing.assert_close(critics.target_values(seen), lowest)
+
+
+@pytest.mark.parametrize("algorithm", ["crr", "sac"])
+@pytest.mark.parametrize(("goes_on", "value"), [(True, 2.0), (False, 1.0)])
+def test_what_comes_after_the_end_of_an_episode_is_worth_nothing(algorithm, goes_on, value):
+    """A step that pays 1 and leads to itself, of which the next is worth a half; or with which the episode ends."""
+    steps = batch([(0, LEFT, 1.0, 0 if goes_on else None)], 1)
+    only = torch.tensor([[True, False]])
+    steps, policy, critics = steps._replace(mask=only, next_mask=only), network(1), Critics([network(1, 1)], 0.0)
+    optimizers = [adam(policy, 1e-2), adam(critics.networks, 1e-2), None]
+    for _ in range(300):
+        if algorithm == "crr":
+            offline.update_crr(policy, critics, optimizers, steps, CrrConfig(discount=0.5, target_rate=0.1))
+        else:
+            config = SacConfig(discount=0.5, target_rate=0.1, temperature=1e-3)
+            sac.update_sac(policy, critics, torch.zeros(()), optimizers, steps, config)
+    assert critics.values(torch.eye(1))[0, LEFT].item() == pytest.approx(value, abs=0.02)
 
 
 def test_masked_actions_are_neither_cloned_nor_valued():

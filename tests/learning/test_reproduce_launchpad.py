@@ -2,11 +2,13 @@
 
 import csv
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from decision.model.demand import submit_times
+from decision.papers import launchpad
 from decision.papers.campaign import Parts, Verdict
 from decision.papers.launchpad import (
     BC,
@@ -19,6 +21,7 @@ from decision.papers.launchpad import (
     WORLD_STEP,
     LaunchpadPart,
     Learner,
+    agreement_with,
     heuristic_choices,
     heuristic_shares,
     jobs_in,
@@ -160,6 +163,16 @@ def test_what_a_heuristic_does_is_read_from_an_observation(name):
     assert len(rows) > 500
     assert forced > 0
     np.testing.assert_array_equal(heuristic_choices(seen.observation[rows], name, 10), seen.action[rows])
+
+
+def test_who_chooses_as_the_data_agrees_with_all_of_it_and_with_more_than_half_of_a_mix(monkeypatch):
+    tested = world(10, True, 4, 400)
+    choose = SimpleNamespace(together=lambda seen, mask: heuristic_choices(seen, "QoS", 10))
+    deployed = SimpleNamespace(actor=choose), setup_of(tested)
+    monkeypatch.setattr(launchpad, "_deployed", lambda *_: deployed)
+    assert agreement_with(None, tested, "qos", JOBS).tolist() == [1, 1]
+    of_all, of_choices = agreement_with(None, tested, "qos_sjf", JOBS)
+    assert 0.5 < of_choices < of_all < 1, "steps without a choice are agreed on"
 
 
 def test_a_world_with_a_battery_moves_power_to_when_there_is_little():

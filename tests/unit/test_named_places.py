@@ -69,30 +69,6 @@ def test_what_a_packages_docstring_names_is_in_it(root):
     assert gone == set()
 
 
-ELEMENT = re.compile(
-    r"^\|(?P<what>[^|]+)\| `(?P<file>decision/[\w/.-]+)`(?:: `(?P<name>\w+)`)? \| (?P<tests>`tests/.*) \|$",
-    re.MULTILINE,
-)
-TESTS = re.compile(r"`(?P<file>tests/[\w/]+\.py)`: (?P<names>`test_\w+`(?:, `test_\w+`)*)")
-
-
-@pytest.mark.parametrize("paper", ["dbf", "packing", "launchpad", "deepscheduling", "topology"])
-def test_each_element_of_a_paper_has_its_place_and_tests_that_are_there(root, paper):
-    text = (root / "decision" / "papers" / paper / "README.md").read_text("utf-8")
-    table = text.partition("| element of the paper | where | test |\n|---|---|---|\n")[2].partition("\n\n")[0]
-    rows = list(ELEMENT.finditer(table))
-    assert len(rows) == len(table.splitlines()) > 15
-    for row in rows:
-        if row["name"]:
-            assert row["name"] in code_words(root / row["file"]), row["what"]
-        named = [
-            (each["file"], name) for each in TESTS.finditer(row["tests"]) for name in QUOTED.findall(each["names"])
-        ]
-        assert len(named) == row["tests"].count("`test_"), row["what"]
-        for file, name in named:
-            assert f"def {name}(" in (root / file).read_text("utf-8"), row["what"]
-
-
 @cache
 def code_words(file) -> set[str]:
     """A module's own name, and the words of its code."""

@@ -118,8 +118,13 @@ def test_a_reader_finds_every_file_and_command_of_a_paper(root, folder):
     text = (folder / "README.md").read_text()
     named = re.findall(r"`(decision/[^`]+)`", text)
     assert [name for name in named if not (root / name).exists()] == []
-    parts = re.findall(r"`((?:decision|tests)/[^`]+)`: `(\w+)`", text)
+    cells = re.findall(r"`((?:decision|tests)/[^`]+)`: ((?:`\w+`(?:, )?)+)", text)
+    parts = [(file, name) for file, names in cells for name in re.findall(r"\w+", names)]
     assert [part for part in parts if not re.search(rf"(def|class) {part[1]}\b", (root / part[0]).read_text())] == []
+    elements = text.partition("| element of the paper | where | test |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    assert [
+        row for row in elements.splitlines() if not re.search(r"\| `decision/\S+ .*\| `tests/\S+ `test_", row)
+    ] == []
     modules = {path.name for path in folder.glob("*.py")} - {"__init__.py", "commands.py"}
     commands = {point.name for point in entry_points(group="decision.papers") if is_of(point, folder.name)}
     if folder.name != "own":  # where each command has a module of its name

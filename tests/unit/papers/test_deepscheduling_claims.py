@@ -84,12 +84,17 @@ def test_first_fit_binds_what_fits_and_easy_what_ends_before_the_head_may_start(
     assert starts("First-Fit", *rows) == [1, 21, 1, 11], "the third job takes the fourth core"
     assert starts("EASY", *rows) == [1, 21, 21, 1], "the third would not end before minute 31"
     assert starts("SAF", *rows) == [1, 21, 21, 1]
+    rows = [(0, 2, 30, 20), (0, 1, 60, 50), (1, 3, 10, 10), (1, 1, 40, 10)]
+    assert starts("EASY", *rows) == [1, 1, 21, 31], "the first to end frees two cores: enough for the head at minute 31"
 
 
 def test_saf_looks_at_the_smallest_area_first():
     rows = [(0, 3, 30, 20), (1, 2, 10, 10), (1, 1, 20, 10), (1, 1, 15, 10)]
     assert starts("EASY", *rows) == [1, 21, 1, 11]
     assert starts("SAF", *rows) == [1, 21, 11, 1]
+    rows = [(0, 2, 30, 20), (1, 3, 10, 10), (1, 2, 15, 10), (1, 1, 20, 10)]  # which is shorter has the larger area
+    assert starts("EASY", *rows) == [1, 22, 2, 22], "the second server wakes for it, and again for the head"
+    assert starts("SAF", *rows) == [1, 22, 12, 2]
     assert set(SIMPLE_RULES) == {"First-Fit", "EASY", "SAF"}
     assert DAY_LEAD == 3600
 

@@ -193,6 +193,7 @@ def test_masked_actions_are_neither_cloned_nor_valued():
     policy, critics = network(2), Critics([network(2, 1)], 0.0)
     optimizers = [adam(policy, 1e-2), adam(critics.networks, 1e-2)]
     before = copy.deepcopy(policy.state_dict())
+    assert offline.clone_loss(policy.actor(steps.features), steps).tolist() == [0, 0]
     losses = offline.update_crr(policy, critics, optimizers, steps, CrrConfig())
     assert losses.policy_loss == 0.0  # there is nothing to choose
     assert losses.cloned == 0.0

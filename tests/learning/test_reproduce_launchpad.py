@@ -27,6 +27,7 @@ from decision.papers.launchpad import (
     jobs_in,
     learner_config,
     play,
+    rollout,
     rollout_jobs,
     rollouts_of,
     world,
@@ -125,6 +126,15 @@ def test_a_training_that_has_begun_is_shown_with_its_share_and_goes_on(done, tmp
     assert not part.begun.exists()
     both = np.load(part.file), np.load(folder / "smoke" / part.file.name)
     assert np.array_equal(both[0]["share"], both[1]["share"]), "as if it had not been interrupted"
+
+
+def test_a_rollout_begins_with_the_power_of_its_first_submission():
+    tested = world(10, True, 3, 3 * JOBS)
+    for stretch in rollout_jobs(tested, 3, JOBS):
+        part = rollout(tested, stretch)
+        begin = submit_times(part.workload).min()
+        assert part.events[0].timestamp <= begin < part.events[1].timestamp
+        assert len(part.workload.jobs) == JOBS
 
 
 @pytest.mark.parametrize("intermittent", [False, True])

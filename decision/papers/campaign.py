@@ -220,6 +220,7 @@ class Kind(StrEnum):
     BELOW = "below"
     EQUAL = "equal"
     NO_WORSE = "no worse"  # equal or above
+    NO_MORE = "no more"  # equal or below
 
 
 VERDICT_COLUMNS = "verdict", "by ours", "learned by"  # of claims: of the paper's own method, of ours in its place
@@ -245,7 +246,7 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
     if found is None:
         return Verdict.NOT_TRIED
     lowest = {Kind.ABOVE: margin, Kind.EQUAL: -margin, Kind.NO_WORSE: -margin}.get(kind, -math.inf)
-    highest = {Kind.BELOW: -margin, Kind.EQUAL: margin}.get(kind, math.inf)
+    highest = {Kind.BELOW: -margin, Kind.EQUAL: margin, Kind.NO_MORE: margin}.get(kind, math.inf)
     above = found.low > lowest if kind == Kind.ABOVE else found.low >= lowest
     below = found.high < highest if kind == Kind.BELOW else found.high <= highest
     if above and below:

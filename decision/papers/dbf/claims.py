@@ -258,7 +258,7 @@ class _Claim(NamedTuple):
 # What the paper claims of windows, where these have no runs yet: what is said, and what must learn for it.
 _ON_WINDOWS: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = (
     ("9-1 has less wait and queue than 10-0", ((9, 1), (10, 0))),
-    ("10-10 has half the wait and queue of 20-0", ((10, 10), (20, 0))),
+    ("10-10 has at most half the wait and queue of 20-0", ((10, 10), (20, 0))),
     *(
         (f"0-{slots} has more wait than {slots // 2}-{slots // 2}", ((0, slots), (slots // 2, slots // 2)))
         for slots in (20, 32, 64)
@@ -351,12 +351,12 @@ def _claims_on(results: Results) -> Iterator[_Claim]:
             for metric in ("waiting_time", "queue_length"):
                 what = f"{policy} has less {_NAMES[metric]} than {whole}"
                 yield _claim(what, Kind.BELOW, metric, results[policy], results[whole])
-    # the best split of a window of 20 halves wait and queue
+    # the best split of a window of 20 halves wait and queue, or does better
     splits = [policy for (head, tail), policy in known.items() if head + tail == _SPLIT and tail]
     if splits and (whole := known.get((_SPLIT, 0))):
         for metric in ("waiting_time", "queue_length"):
-            what = f"{splits[0]} has half the {_NAMES[metric]} of {whole}"
-            yield _claim(what, Kind.EQUAL, metric, results[splits[0]], results[whole], beside=-0.5)
+            what = f"{splits[0]} has at most half the {_NAMES[metric]} of {whole}"
+            yield _claim(what, Kind.NO_MORE, metric, results[splits[0]], results[whole], beside=-0.5)
     # at larger windows too many jobs from the tail make it worse
     for slots in _MORE_TAIL:
         splits = [policy for (head, tail), policy in known.items() if head + tail == slots and head and tail]

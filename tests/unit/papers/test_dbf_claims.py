@@ -44,8 +44,8 @@ def test_each_claim_has_its_change_and_a_verdict(as_written):
     assert known == {
         "DBF 9-1 has less wait than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
         "DBF 9-1 has less queue than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
-        "DBF 16-4 has half the wait of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
-        "DBF 16-4 has half the queue of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
+        "DBF 16-4 has at most half the wait of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
+        "DBF 16-4 has at most half the queue of DBF 20-0": ("-50 % (-50 to -49)", "holds"),
         "DBF 0-20 has more wait than the best split (DBF 16-4)": ("+9 % (+8 to +10)", "holds"),
         "DBF 28-4 has less wait than the best other (sqf+easy)": ("-14 % (-17 to -11)", "holds"),
         "DBF 28-4 has less queue than the best other (sqf+easy)": ("-14 % (-17 to -11)", "holds"),
@@ -73,6 +73,13 @@ def test_where_nothing_differs_nothing_that_is_claimed_holds():
 def test_a_side_of_one_run_decides_nothing_but_a_heuristic_needs_no_more():
     few = by_policy([*runs("DBF 32-0", (32, 0), 100), *runs("easy", None, 500, seeds=False)])
     assert {row[2] for row in judged_claims(few, OWN, {}).rows} == {"undecided (1 run)"}
+
+
+@pytest.mark.parametrize(("waits", "verdict"), [((100, 102, 101), "holds"), ((230, 240, 235), "refuted")])
+def test_more_than_halving_holds_and_less_does_not(waits, verdict):
+    known = by_policy([*runs("DBF 20-0", (20, 0), 400, 400, 400), *runs("DBF 10-10", (10, 10), *waits)])
+    rows = {row[0]: row[2] for row in judged_claims(known, OWN, {}).rows}
+    assert rows["DBF 10-10 has at most half the wait of DBF 20-0"] == verdict
 
 
 def test_large_jobs_are_those_of_more_than_128_cores(tmp_path):

@@ -38,6 +38,9 @@ HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
         (Kind.NO_WORSE, -0.02, 0.5, HOLDS),
         (Kind.NO_WORSE, -0.5, -0.03, REFUTED),
         (Kind.NO_WORSE, -0.03, 0.5, UNDECIDED),
+        (Kind.NO_MORE, -0.5, 0.02, HOLDS),
+        (Kind.NO_MORE, 0.03, 0.5, REFUTED),
+        (Kind.NO_MORE, -0.5, 0.03, UNDECIDED),
     ],
 )
 def test_an_interval_decides_a_claim(kind, low, high, verdict):

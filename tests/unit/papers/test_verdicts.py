@@ -20,6 +20,7 @@ def test_a_difference_is_one_of_below_equal_and_above(low, high):
         assert found.count(Verdict.REFUTED) == 2
     opposite = {Verdict.HOLDS: Verdict.REFUTED, Verdict.REFUTED: Verdict.HOLDS, Verdict.UNDECIDED: Verdict.UNDECIDED}
     assert judged(Kind.NO_WORSE, low, high) == opposite[found[0]]
+    assert judged(Kind.NO_MORE, low, high) == opposite[found[2]]
 
 
 def test_an_interval_across_a_margin_decides_nothing():

@@ -518,10 +518,10 @@ def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArra
 
 
 _PRICES = {  # updates in a second at 10 hosts: of one core, and of one H200 where that was measured
-    BC: TrainingHours(5e5, 65.5, 0.0),
-    OFFLINE: TrainingHours(5e5, 34.9, 0.0),
-    ONLINE: TrainingHours(1e6, 24.1, 75.0),
-    BOTH: TrainingHours(1.05e6, 24.1, 75.0),
+    BC: TrainingHours(5e5, 82.0, 0.0),
+    OFFLINE: TrainingHours(5e5, 43.0, 0.0),
+    ONLINE: TrainingHours(1e6, 46.5, 75.0),
+    BOTH: TrainingHours(1.05e6, 46.5, 75.0),
 }
 
 

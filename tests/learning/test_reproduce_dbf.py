@@ -172,7 +172,12 @@ def test_what_was_not_run_yet_is_shown_as_that_with_its_hours(reproduce):
     rows = [line for line in table.splitlines() if "| not tried: " in line]
     claimed = [f"{slots}-0 has less wait and queue than all others" for slots in (32, 64, 128)]
     claimed += [f"0-{slots} has more wait than {slots // 2}-{slots // 2}" for slots in (20, 32, 64)]
-    claimed += ["9-1 has less", "10-10 has at most half", "0-10 has fewer placed jobs", "20-0 has most of its gain in wait"]
+    claimed += [
+        "9-1 has less",
+        "10-10 has at most half",
+        "0-10 has fewer placed jobs",
+        "20-0 has most of its gain in wait",
+    ]
     claimed += [f"SchedInspector over {name}, online and offline, has less utilization" for name in ("SJF", "F1")]
     assert [sum(f"| {what}" in row for row in rows) for what in claimed] == [1] * len(rows)
 

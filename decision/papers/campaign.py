@@ -1,6 +1,7 @@
 """Reproductions by budget: parts that leave files, and the table and figures of those that are there."""
 
 import base64
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
 from decision.experiments.inputs import writable_folder
 from decision.experiments.statistics import Estimate
@@ -196,6 +198,13 @@ def _files_of(kept: _Kept) -> Result:
     """Do a part; the content of its files by name."""
     kept.work(kept.part)
     return {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept.part.written}
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name, as numpy's npz. Raises ConfigError where that cannot be done."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_files({path: [content.getvalue()]})
 
 
 def training_folder(part: FilePart) -> Path:

@@ -6,7 +6,6 @@ as in the authors' platform. The first 80 % of the days are learned from, and th
 """
 
 import functools
-import io
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,7 @@ from decision.experiments.training import train_to_folder
 from decision.files.generate.grid5000 import find_cluster
 from decision.files.generate.paper_workloads import PUBLISHED_TRACES, grid5000_days
 from decision.files.generate.platforms import SwitchTimes, Wanted, grid5000_cluster
-from decision.files.text import InputFacts, write_files
+from decision.files.text import InputFacts
 from decision.model.dates import DAY_LEAD, SEQUENTIAL, busy_days, of_day
 from decision.model.demand import runtimes, sizes, submit_times, walltimes
 from decision.model.platform import Platform
@@ -41,6 +40,7 @@ from decision.papers.campaign import (
     price_line,
     training_folder,
     verdicts,
+    write_arrays,
 )
 from decision.rl.envs import PlacedJobs, Setup, evaluate, make_setup
 from decision.rl.learning.config import load_config
@@ -183,9 +183,7 @@ def _do_part(task: DeepSchedulingPart) -> None:
         setup = _setup(task.cluster, task.budget.days)
         found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in SIMPLE_RULES}
     arrays = {f"{name}/{field}": value for name, each in found.items() for field, value in each._asdict().items()}
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    write_files({task.file: [content.getvalue()]})
+    write_arrays(task.file, arrays)
 
 
 def grid_of(budget: _Budget, order: str, allocation: str) -> list[str]:

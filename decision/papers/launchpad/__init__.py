@@ -9,7 +9,6 @@ is that many updates for a thousand of the paper's, so that the ratios are the p
 """
 
 import functools
-import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from decision.experiments.worth import join_parts, value_bound, value_share
 from decision.files.generate.events import SupplyModel, forecasts, green_power, supplied_hosts
 from decision.files.generate.paper_workloads import GreenModel, green_workload
 from decision.files.generate.platforms import networked
-from decision.files.text import InputFacts, write_files
+from decision.files.text import InputFacts
 from decision.files.workload import Selection
 from decision.model.demand import DEADLINE, submit_times, worths
 from decision.model.platform import Flat, Link, Platform, PowerState
@@ -41,6 +40,7 @@ from decision.papers.campaign import (
     TrainingHours,
     price_line,
     training_folder,
+    write_arrays,
 )
 from decision.rl.envs import Setup, evaluate, make_setup
 from decision.rl.envs.demonstrations import Demonstrations, record_schedules, replay_schedules
@@ -454,7 +454,7 @@ def _do_part(task: LaunchpadPart) -> None:
         found = dict(np.load(task.begun)) if task.begun.exists() and folder.exists() else {}
         for outcome in learn_and_play(learner, effort, task.seed, learned, tested, rollouts, data, folder, found):
             found = {name: np.asarray(value) for name, value in outcome._asdict().items()}
-            _write(task.begun, found)
+            write_arrays(task.begun, found)
     elif task.contender == _POSSIBLE:
         mixes = PUBLISHED_AGREEMENT[BC]
         found = {mix: most_agreement(_tested(task), mix, effort) for mix in mixes}
@@ -464,14 +464,8 @@ def _do_part(task: LaunchpadPart) -> None:
         found = {name: heuristic_shares(tested, rule, rollouts) for name, rule in claims.RULES.items()}
         # of a rollout of 70,000 jobs the bound takes hours: that of its first jobs is the bound of shorter ones
         found[BOUND] = bound_shares(tested, [slice(each.start, each.start + effort.jobs) for each in rollouts])
-    _write(task.file, found)
+    write_arrays(task.file, found)
     task.begun.unlink(missing_ok=True)
-
-
-def _write(path: Path, found: Mapping[str, NDArray[Any]]) -> None:
-    content = io.BytesIO()
-    np.savez_compressed(content, **found)  # type: ignore[arg-type]  # its option is not among the names
-    write_files({path: [content.getvalue()]})
 
 
 def _tested(task: LaunchpadPart) -> GreenWorld:
@@ -485,11 +479,11 @@ def results_of(parts: Sequence[LaunchpadPart], budget: _Budget) -> claims.Result
     """The numbers of parts that are finished, and of learners what they came to so far."""
     smallest = min(budget.learners)
     presets = list(dict.fromkeys(budget.effort.presets.values()))
-    share = budget.effort.unit / _PAPER.unit * min((_done_of(task) for task in parts), default=1.0)
+    read = [(task, dict(np.load(task.newest))) for task in parts]
+    share = budget.effort.unit / _PAPER.unit * min((_share_done(numbers) for _, numbers in read), default=1.0)
     agent = PaperAgent(", ".join(presets), presets == [_PAPERS_AGENT], share)
     found = claims.Results({}, {}, {}, {}, {}, budget.samples, agent)
-    for task in parts:
-        numbers = dict(np.load(task.newest))
+    for task, numbers in read:
         if task.contender == _POSSIBLE:
             found.possible.update(numbers)
         elif task.contender == _RULES:
@@ -500,17 +494,15 @@ def results_of(parts: Sequence[LaunchpadPart], budget: _Budget) -> claims.Result
             _put(found.values, task.hosts, name, task.seed, numbers["share"])
             if len(numbers["early"]):
                 _put(found.early, task.hosts, name, task.seed, numbers["early"])
-            if task.hosts == smallest and _done_of(task) == 1:
+            if task.hosts == smallest and _share_done(numbers) == 1:
                 found.moments.setdefault(name, {})[task.seed] = numbers["moments"]
                 found.agreement.setdefault(name, {})[task.seed] = numbers["agreement"]
     return found
 
 
-def _done_of(task: LaunchpadPart) -> float:
-    """The share of a part that is done: 0 of one of which nothing is known."""
-    if not task.newest.exists():
-        return 0.0
-    return float(np.load(task.newest).get("done", 1.0))
+def _share_done(numbers: Mapping[str, NDArray[Any]]) -> float:
+    """How much of a part its numbers are of."""
+    return float(numbers.get("done", 1.0))
 
 
 def _put(values: claims.Values, hosts: int, name: str, seed: int, shares: NDArray[np.float64]) -> None:
@@ -530,8 +522,8 @@ def _left(asked: Asked[_Budget, LaunchpadPart]) -> str:
     full, own = _BUDGETS["full"], set(asked.budget.effort.presets.values()) == {_PAPERS_AGENT}
     left = {learner: float(full.seeds) for learner in full.learners[10]}
     for part in asked.wanted if own else ():
-        if part.hosts == 10 and isinstance(part.contender, Learner):
-            left[part.contender] -= _done_of(part)
+        if part.hosts == 10 and isinstance(part.contender, Learner) and part.newest.exists():
+            left[part.contender] -= _share_done(np.load(part.newest))
     return price_line([(_PRICES[each.method], number) for each, number in left.items()]) + ", at 10 hosts"
 
 

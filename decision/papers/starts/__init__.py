@@ -1,6 +1,5 @@
 """Forecasts of starts judged as forecasts are: at moments of a log, by several ways, beside what happened."""
 
-import io
 import lzma
 import re
 import tempfile
@@ -36,7 +35,7 @@ from decision.forecasts.slurm import rows_of, slurm_forecast, slurm_log
 from decision.forecasts.words import span
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
-from decision.papers.campaign import Findings, ResultTable, tables_markdown
+from decision.papers.campaign import Findings, ResultTable, tables_markdown, write_arrays
 from decision.policies import find_policy
 from decision.report.plots.figures import BLUE, RED, Picture, new_figure, save, styled
 from decision.slurm.case import CASE_FILE, Case, Sources, load_case, read_case, write_case
@@ -255,9 +254,7 @@ class LogAsked(msgspec.Struct, frozen=True, kw_only=True):
         found = judge_log(given, self.moments, self.futures, show=show)
         arrays: dict[str, Any] = {"rows": found.rows, "judged": found.judged, **found.cases._asdict()}
         arrays |= {_BY + name: quantiles for name, quantiles in found.quantiles.items()}
-        content = io.BytesIO()
-        np.savez_compressed(content, **arrays)
-        write_files({kept: [content.getvalue()]})
+        write_arrays(kept, arrays)
         return found
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from decision.rl.learning.acting import Rollout
-from decision.rl.learning.config import CrrConfig, PpoConfig
-from decision.rl.learning.networks import Convolutions, ImageNetwork, Mlp, RecurrentNetwork
+from decision.rl.learning.config import CrrConfig, NetworkConfig, PpoConfig
+from decision.rl.learning.networks import Convolutions, ImageNetwork, Mlp, PriorityNetwork, RecurrentNetwork
 from decision.rl.learning.offline import Critics, Seen, Transitions, adam, update_crr
 from decision.rl.learning.ppo import adam_of, by_rate, update_ppo
 from decision.rl.learning.products import quick
@@ -50,6 +50,16 @@ def test_outputs_and_gradients_are_those_of_torch(kind):
         assert torch.allclose(ours, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
     with torch.inference_mode():
         assert torch.allclose(quick(network).value(seen), found[0][1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "priority"])
+def test_networks_whose_sides_learn_apart_are_those_that_the_config_names(kind):
+    network = PriorityNetwork(3, (160,)) if kind == "priority" else made(kind)[0]
+    hidden = (96, 96) if kind in ("cnn", "gru", "image") else (96,)
+    assert PpoConfig(threads=2).learns_apart(2, NetworkConfig(kind=kind, hidden=hidden)) == network.apart
+    if network.apart:
+        shared = {id(each) for each in network.policy.parameters()} & {id(each) for each in network.critic.parameters()}
+        assert not shared
 
 
 def test_what_is_narrow_or_in_half_precision_is_left_to_torch():

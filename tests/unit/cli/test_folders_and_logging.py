@@ -60,7 +60,8 @@ def test_an_output_folder_that_is_a_link_to_nothing(tmp_path):
         assert result.exit_code == 2 and said in result.stderr
 
 
-def test_a_scheduler_in_a_file_that_is_not_there_is_said():
+def test_a_scheduler_in_a_file_that_is_not_there_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # who follows the README has a mine.py in the checkout
     with pytest.raises(ConfigError, match=r"scheduler \./mine\.py:Mine: there is no file mine\.py"):
         find_scheduler("./mine.py:Mine")
 
